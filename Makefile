@@ -1,0 +1,45 @@
+# The two commands of the README are `make demo` and `make test`.
+# Everything runs in the project's own virtual environment, .venv, with pinned packages.
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test test-all lint bench clean
+
+demo: .venv/.demo
+	$(BIN)/python examples/digits_demo.py demo-output
+
+test: lint
+	$(BIN)/python -m pytest
+
+test-all: lint
+	$(BIN)/python -m pytest -m "slow or not slow"
+
+lint: .venv/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/.bench
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf .venv build demo-output .mypy_cache .ruff_cache .pytest_cache
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/.demo: .venv/bin/python pyproject.toml constraints.txt
+	@echo "installing into .venv (a minute or so)"
+	$(INSTALL) --editable ".[plot]"
+	@touch $@
+
+.venv/.test: .venv/bin/python pyproject.toml constraints.txt
+	@echo "installing into .venv (a minute or so)"
+	$(INSTALL) --editable ".[dev]"
+	@touch $@
+
+.venv/.bench: .venv/bin/python pyproject.toml constraints.txt
+	$(INSTALL) --editable ".[peers]"
+	@touch $@

@@ -1,0 +1,1 @@
+"""Benchmarks against peers and against the floor, in one run, as ratios."""

@@ -1,0 +1,1 @@
+"""Tables and figures of the source documents, run again: reported beside measured."""

@@ -1,0 +1,22 @@
+"""Printing reported beside measured figures."""
+
+from __future__ import annotations
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+
+def spread(values: list[float], digits: int = 3) -> str:
+    """Write values as mean ± standard deviation."""
+    return f"{np.mean(values):.{digits}g} ± {np.std(values):.{digits - 1}g}"
+
+
+def show(title: str, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    """Print a table."""
+    table = Table(title=title, title_justify="left")
+    for name in header:
+        table.add_column(name)
+    for row in rows:
+        table.add_row(*row)
+    Console(width=110).print(table)

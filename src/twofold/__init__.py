@@ -1,0 +1,48 @@
+"""twofold: manifold learning with a way back.
+
+Names are loaded when they are first used, so that ``import twofold`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from twofold import datasets, kernels, losses, optimize, regularization
+    from twofold.loading import load
+    from twofold.ukr import UKR, NadarayaWatson, upgrade
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "UKR": "twofold.ukr",
+    "NadarayaWatson": "twofold.ukr",
+    "upgrade": "twofold.ukr",
+    "load": "twofold.loading",
+}
+_MODULES = ("datasets", "kernels", "losses", "optimize", "regularization")
+
+__all__ = [
+    "UKR",
+    "NadarayaWatson",
+    "datasets",
+    "kernels",
+    "load",
+    "losses",
+    "optimize",
+    "regularization",
+    "upgrade",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        return importlib.import_module(f"twofold.{name}")
+    raise AttributeError(f"module 'twofold' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

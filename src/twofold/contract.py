@@ -1,0 +1,467 @@
+"""The two-way contract: what every model of the library does, and what a family has to write.
+
+A model is a latent point x → regression f → data point y, and back by projection g. A family fills
+in the six methods under *what a family writes*; everything a user calls is here, once:
+
+======================================= =====================================================
+fit, fit_transform                      find latent points for data; NaN means missing
+transform                               project rows, on their observed entries
+inverse_transform                       the regression f
+reconstruct                             f(g(y)): denoising
+complete                                fill NaN from the manifold, leave the rest as it is
+score_samples, score                    negative squared reconstruction error, per row and mean
+density, in_domain                      how well the data supports a latent place
+sample                                  new data from the latent density
+jacobian, magnification                 how features move with the latent point
+save, twofold.load                      a file that runs no code when opened
+======================================= =====================================================
+
+At this surface arguments carry scikit-learn's names (``X`` is what goes in); below it ``Y`` is data
+and ``X`` is latent, always.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    validate_data,
+)
+
+from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.distinct_rows import RowIndex, merge_duplicates
+from twofold.table_checks import check_missing, describe_rows
+from twofold.tables import ModelFile, write_model_file
+
+SAMPLING_ROUNDS = 1_000
+
+
+class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+    """A model that carries data to latent points and latent points to data."""
+
+    # ---- what a family writes -----------------------------------------------------------------
+
+    @abstractmethod
+    def _fit_distinct(self, Y: FloatArray, weights: FloatArray, source: IntArray) -> FloatArray:
+        """Return latent points (n, q) of distinct rows Y (n, D); missing entries are NaN.
+
+        ``source`` (n,) is where each row stands in the table the user passed. Sets the family's
+        own fitted attributes; public ones that end in an underscore are what a saved file holds.
+        """
+
+    @abstractmethod
+    def _restore(self) -> None:
+        """Build what projection and regression need from the fitted attributes."""
+
+    @abstractmethod
+    def _bound_domain(self) -> None:
+        """Set ``domain_threshold_``, the density from which on the data supports a place."""
+
+    @abstractmethod
+    def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
+        """Return the latent points (m, q) of rows that are not training rows."""
+
+    @abstractmethod
+    def _regress(self, X: FloatArray) -> FloatArray:
+        """Return f(x) (m, D)."""
+
+    @abstractmethod
+    def _density(self, X: FloatArray) -> FloatArray:
+        """Return the latent density (m,), in units of one kernel at its own centre."""
+
+    def _jacobian(self, X: FloatArray) -> FloatArray:
+        """Return df/dx (m, D, q); by central differences unless a family knows better."""
+        step = 1e-4 * max(float(self.embedding_.std()), np.finfo(float).tiny)
+        columns = []
+        for m in range(X.shape[1]):
+            shift = np.zeros(X.shape[1], dtype=X.dtype)
+            shift[m] = step
+            columns.append((self._regress(X + shift) - self._regress(X - shift)) / (2 * step))
+        return np.stack(columns, axis=2)
+
+    # ---- fitting ------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
+        """Find the latent points of the rows of ``X``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data. NaN marks missing entries; they carry no loss and no weight.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row counts; equal rows are merged and their weights added. A row of
+            weight 0 takes no part and is projected afterwards.
+
+        Returns
+        -------
+        self
+        """
+        Y = self._validate(X, reset=True)
+        weights = _check_sample_weight(sample_weight, Y, dtype=np.float64, ensure_non_negative=True)
+        counted = weights > 0
+        check_missing(Y[counted], getattr(self, "feature_names_in_", None))
+        distinct = merge_duplicates(Y[counted], weights[counted])
+        self._check_size(distinct.Y, len(Y))
+        self.data_, self.weights_ = distinct.Y, distinct.weights
+        self.member_ = np.full(len(Y), -1)
+        self.member_[counted] = distinct.member
+        source = np.flatnonzero(counted)[distinct.first]
+        self.latent_ = self._fit_distinct(self.data_, self.weights_, source).astype(Y.dtype)
+        self._wake()
+        self._bound_domain()
+        self._embed(Y)
+        return self
+
+    def _embed(self, Y: FloatArray) -> None:
+        """Set ``embedding_``: the latent point of each row the user passed."""
+        self.embedding_ = self.latent_[self.member_]
+        left_out = self.member_ < 0
+        if left_out.any():
+            self.embedding_[left_out] = self._place(Y[left_out])
+
+    def fit_transform(self, X: Any, y: None = None, sample_weight: Any = None) -> FloatArray:
+        """Fit to ``X`` and return its latent points, ``embedding_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+        """
+        return self.fit(X, sample_weight=sample_weight).embedding_
+
+    # ---- there and back -----------------------------------------------------------------------
+
+    def transform(self, X: Any) -> FloatArray:
+        """Project rows onto the manifold.
+
+        A row the model was trained on gets its own latent point; any other the latent point whose
+        image is nearest to its observed entries. The result for a row does not depend on the
+        other rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data; NaN marks missing entries.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+        """
+        check_is_fitted(self)
+        Y = self._validate(X, reset=False)
+        check_missing(Y, columns=False)
+        return self._place(Y)
+
+    def inverse_transform(self, X: Any) -> FloatArray:
+        """Return the data that belongs to latent points: the regression f.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Latent points, anywhere; see :meth:`in_domain` for where they mean something.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        return self._regress(self._validate_latent(X))
+
+    def reconstruct(self, X: Any) -> FloatArray:
+        """Return ``inverse_transform(transform(X))``: the rows as the manifold sees them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        Y = self._validate(X, reset=False)
+        check_missing(Y, columns=False)
+        return self._regress(self._place(Y))
+
+    def complete(self, X: Any) -> FloatArray:
+        """Fill the missing entries of rows from the manifold; observed entries stay as they are.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data; NaN marks what is to be filled.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        Y = self._validate(X, reset=False)
+        check_missing(Y, columns=False)
+        filled = Y.copy()
+        partial = np.isnan(Y).any(axis=1)
+        if partial.any():
+            found = self._regress(self._place(Y[partial]))
+            filled[partial] = np.where(np.isnan(Y[partial]), found, Y[partial])
+        return filled
+
+    def score_samples(self, X: Any) -> FloatArray:
+        """Return the negative squared reconstruction error of each row, over observed entries.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        residual = self.reconstruct(X) - self._validate(X, reset=False)
+        return -np.nansum(residual**2, axis=1)
+
+    def score(self, X: Any, y: None = None) -> float:
+        """Return the mean of :meth:`score_samples`; higher is better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+        """
+        return float(self.score_samples(X).mean())
+
+    # ---- the latent space ---------------------------------------------------------------------
+
+    def density(self, X: Any) -> FloatArray:
+        """Return the latent density at latent points.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self._density(self._validate_latent(X))
+
+    def in_domain(self, X: Any) -> BoolArray:
+        """Say which latent points the data supports: density at least ``domain_threshold_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+
+        Returns
+        -------
+        ndarray of bool of shape (n_samples,)
+        """
+        return self.density(X) >= self.domain_threshold_
+
+    def sample(
+        self, n_samples: int = 1, random_state: Any = None, *, spread: str = "density"
+    ) -> FloatArray:
+        """Generate new data from latent points inside the domain.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState or None, default=None
+        spread : {"density", "uniform"}, default="density"
+            Latent points drawn as the training rows are spread, or evenly over the domain.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        if n_samples < 1:
+            raise ValueError(f"`n_samples` must be at least 1; got {n_samples}.")
+        if spread not in ("density", "uniform"):
+            raise ValueError(f"`spread` must be 'density' or 'uniform'; got {spread!r}.")
+        return self._regress(self._draw(n_samples, check_random_state(random_state), spread))
+
+    def jacobian(self, X: Any) -> FloatArray:
+        """Return how each feature moves as each latent coordinate moves.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features, n_components)
+        """
+        return self._jacobian(self._validate_latent(X))
+
+    def magnification(self, X: Any) -> FloatArray:
+        """Return how much the map stretches: ``sqrt(det(JᵀJ))``, data volume per latent volume.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        J = self.jacobian(X)
+        metric = np.einsum("mdq,mdr->mqr", J, J)
+        return np.sqrt(np.maximum(np.linalg.det(metric), 0))
+
+    # ---- files --------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file that :func:`twofold.load` opens without running code.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        check_is_fitted(self)
+        fitted = {
+            name: value
+            for name, value in vars(self).items()
+            if name.endswith("_") and not name.startswith("_")
+        }
+        arrays = {name: value for name, value in fitted.items() if isinstance(value, np.ndarray)}
+        rest = {name: value for name, value in fitted.items() if name not in arrays}
+        parameters = self.get_params(deep=False)
+        write_model_file(path, ModelFile(type(self).__name__, parameters, rest, arrays))
+
+    @classmethod
+    def from_file(cls, stored: ModelFile) -> Self:
+        """Return the fitted model of a file that was read; see :func:`twofold.load`."""
+        model = cls(**stored.params)
+        for name, value in {**stored.attributes, **stored.arrays}.items():
+            setattr(model, name, value)
+        model._wake()
+        return model
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in _DERIVED}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "latent_"):
+            self._wake()
+
+    # ---- inside -------------------------------------------------------------------------------
+
+    def _wake(self) -> None:
+        """Rebuild what is derived from the fitted attributes."""
+        self._index = RowIndex(self.data_)
+        self._restore()
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.latent_.shape[1])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _validate(self, X: Any, *, reset: bool) -> FloatArray:
+        Y = validate_data(
+            self,
+            X,
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite="allow-nan",
+            ensure_min_samples=2 if reset else 1,
+        )
+        if reset:
+            return np.ascontiguousarray(Y)
+        return np.ascontiguousarray(Y, dtype=self.data_.dtype)
+
+    def _validate_latent(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        X = check_array(X, dtype=self.data_.dtype, input_name="X")
+        q = self._n_features_out
+        if X.shape[1] != q:
+            raise ValueError(
+                f"Expected latent points with {q} columns, as in `embedding_`; "
+                f"got an array of shape {X.shape}. (Data rows go through `transform` first.)"
+            )
+        return X
+
+    def _check_size(self, Y: FloatArray, n_rows: int) -> None:
+        q, (n, D) = self.n_components, Y.shape
+        if q > D:
+            raise ValueError(
+                f"`n_components` = {q} is more than the {D} feature(s) of the data; "
+                f"choose at most {D}."
+            )
+        if n < max(3, q + 2):
+            copies = f" ({n} distinct row(s) among {n_rows} samples)" if n < n_rows else ""
+            raise ValueError(
+                f"A {q}-dimensional manifold needs at least {max(3, q + 2)} distinct rows; "
+                f"got n_samples = {n}{copies}. Pass more rows or lower `n_components`."
+            )
+        if np.all(np.nanmax(Y, axis=0) == np.nanmin(Y, axis=0)):
+            raise ValueError(
+                "Every column of the data is constant, so there is nothing to embed. "
+                f"First row: {describe_rows(Y[:1])}."
+            )
+
+    def _place(self, Y: FloatArray) -> FloatArray:
+        """Return latent points of any rows: their own for training rows, projections else."""
+        known = self._index.find(Y)
+        X: FloatArray = np.empty((len(Y), self._n_features_out), dtype=Y.dtype)
+        X[known >= 0] = self.latent_[known[known >= 0]]
+        new = known < 0
+        if new.any():
+            observed = ~np.isnan(Y[new])
+            X[new] = self._project(Y[new], None if observed.all() else observed)
+        return X
+
+    def _draw(self, n: int, rng: np.random.RandomState, spread: str) -> FloatArray:
+        low, high = self.latent_.min(axis=0), self.latent_.max(axis=0)
+        share = self.weights_ / self.weights_.sum()
+        kept: list[FloatArray] = []
+        count = 0
+        for _ in range(SAMPLING_ROUNDS):
+            size = 2 * (n - count) + 16
+            if spread == "uniform":
+                X: FloatArray = rng.uniform(low, high, (size, len(low)))
+            else:
+                X = self.latent_[rng.choice(len(share), size, p=share)]
+                X = X + rng.normal(size=X.shape) * self._latent_unit()
+            X = X.astype(self.data_.dtype)
+            X = X[self._density(X) >= self.domain_threshold_]
+            kept.append(X)
+            count += len(X)
+            if count >= n:
+                return np.concatenate(kept)[:n]
+        raise RuntimeError(
+            f"Only {count} of {n} latent points drawn with spread={spread!r} fell into the domain; "
+            "use spread='density'."
+        )
+
+    def _latent_unit(self) -> FloatArray:
+        """Return the bandwidth of the latent density along each coordinate (q,)."""
+        return np.ones(self._n_features_out)
+
+
+_DERIVED = ("_index", "_surface")

@@ -1,0 +1,137 @@
+"""Rows that are exactly equal: found, merged into weights, and found again.
+
+Two copies of a row could sit together on an isolated latent place at no cost, so models are
+trained on distinct rows, each with the summed weight of its copies (Klanke 2007, section 4.3).
+Distinct rows are kept in the order of a 64-bit hash, not of their arrival: a fit does not depend on
+the order of the rows, and a row the model was trained on is found by binary search.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from twofold.array_types import FloatArray, IntArray
+from twofold.engine.compiled import compiled
+
+
+@dataclass(frozen=True)
+class DistinctRows:
+    """The distinct rows of a table; missing entries are NaN and equal to each other.
+
+    Attributes
+    ----------
+    Y : (u, D) distinct rows in hash order
+    weights : (u,) summed weights of the copies
+    member : (n,) which distinct row each original row is
+    first : (u,) the first original row that is this distinct row
+    """
+
+    Y: FloatArray
+    weights: FloatArray
+    member: IntArray
+    first: IntArray
+
+
+def merge_duplicates(Y: FloatArray, weights: FloatArray) -> DistinctRows:
+    """Merge equal rows of Y (n, D) and add up their weights (n,)."""
+    keys = row_keys(Y)
+    order = np.argsort(keys, kind="stable")
+    member = np.empty(len(Y), dtype=np.int64)
+    kept = _number_groups(_canonical(Y), keys, order, member)
+    summed = np.zeros(len(kept))
+    np.add.at(summed, member, weights)
+    return DistinctRows(np.ascontiguousarray(Y[kept]), summed, member, kept)
+
+
+def row_keys(Y: FloatArray) -> IntArray:
+    """Return a 64-bit hash of each row's values."""
+    return _hash_rows(_canonical(Y))
+
+
+def _canonical(Y: FloatArray) -> FloatArray:
+    """Return a copy in which equal values have equal bits: one zero and one NaN."""
+    values = np.ascontiguousarray(Y, dtype=np.float64) + 0.0  # -0.0 becomes 0.0
+    values[np.isnan(values)] = np.nan
+    return values
+
+
+class RowIndex:
+    """Finds rows of a table by value."""
+
+    def __init__(self, Y: FloatArray) -> None:
+        self.Y = _canonical(Y)
+        keys = _hash_rows(self.Y)
+        self.order = np.argsort(keys, kind="stable")
+        self.keys = keys[self.order]
+
+    def find(self, Y: FloatArray) -> IntArray:
+        """Return the number of the equal row for each row of Y (m, D), or -1."""
+        wanted = _canonical(Y)
+        keys = _hash_rows(wanted)
+        first = np.searchsorted(self.keys, keys)
+        return _match(wanted, keys, self.Y, self.keys, self.order, first)
+
+
+@compiled
+def _same(a: FloatArray, b: FloatArray) -> bool:
+    # Compared as bits: the compiler takes it that there is no NaN among floats.
+    x, y = a.view(np.uint64), b.view(np.uint64)
+    for d in range(x.size):  # noqa: SIM110 - compiled
+        if x[d] != y[d]:
+            return False
+    return True
+
+
+@compiled
+def _hash_rows(Y: FloatArray) -> IntArray:
+    keys = np.empty(Y.shape[0], dtype=np.uint64)
+    for j in range(Y.shape[0]):
+        bits = Y[j].view(np.uint64)
+        key = np.uint64(0xCBF29CE484222325)
+        for d in range(bits.size):
+            key ^= bits[d]
+            key *= np.uint64(0x9E3779B97F4A7C15)
+            key ^= key >> np.uint64(29)
+        keys[j] = key
+    return keys
+
+
+@compiled
+def _number_groups(Y: FloatArray, keys: IntArray, order: IntArray, member: IntArray) -> IntArray:
+    kept = np.empty(order.size, dtype=np.int64)
+    count = 0
+    for place in range(order.size):
+        row = order[place]
+        group = count
+        back = count - 1
+        while back >= 0 and keys[kept[back]] == keys[row]:
+            if _same(Y[kept[back]], Y[row]):
+                group = back
+            back -= 1
+        if group == count:
+            kept[count] = row
+            count += 1
+        member[row] = group
+    return kept[:count]
+
+
+@compiled
+def _match(
+    wanted: FloatArray,
+    keys: IntArray,
+    Y: FloatArray,
+    known: IntArray,
+    order: IntArray,
+    first: IntArray,
+) -> IntArray:
+    found = np.full(wanted.shape[0], -1, dtype=np.int64)
+    for j in range(wanted.shape[0]):
+        place = first[j]
+        while place < known.size and known[place] == keys[j]:
+            if _same(wanted[j], Y[order[place]]):
+                found[j] = order[place]
+                break
+            place += 1
+    return found

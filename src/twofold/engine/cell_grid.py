@@ -1,0 +1,122 @@
+"""Latent points sorted into square cells, so that near neighbours are found without a search.
+
+The first up to three latent dimensions are cut into cells of one width. Points are kept in the
+order of their cells, so the cells beside each other along the last gridded dimension are one
+contiguous *run* of points, and a ball around any place is covered by a few runs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from twofold.array_types import FloatArray, IntArray
+from twofold.engine.compiled import compiled
+
+GRIDDED = 3
+
+
+class CellGrid(NamedTuple):
+    """Points in cell order: ``points[:, i]`` is row ``order[i]`` of the array it was built from.
+
+    Attributes
+    ----------
+    points : (q, n) coordinates, transposed so that loops over points are contiguous
+    order : (n,) row of the original array
+    starts : (cells + 1,) first point of each cell
+    shape : (3,) cells along each gridded dimension, 1 where there is none
+    origin : (3,) lower corner
+    width : side of a cell
+    """
+
+    points: FloatArray
+    order: IntArray
+    starts: IntArray
+    shape: IntArray
+    origin: FloatArray
+    width: float
+
+
+def build_grid(X: FloatArray, radius: float) -> CellGrid:
+    """Sort points into cells of half the ``radius`` that will be looked for around them.
+
+    A grid never has more than about two cells a point: stray points far away make the cells wider,
+    not the grid larger.
+    """
+    n, q = X.shape
+    gridded = min(q, GRIDDED) if q <= GRIDDED and np.isfinite(radius) else 0
+    shape, origin, width = np.ones(GRIDDED, dtype=np.int64), np.zeros(GRIDDED), 1.0
+    if gridded:
+        low, high = X.min(axis=0).astype(float), X.max(axis=0).astype(float)
+        width = _cell_width(high - low, 0.5 * radius, limit=2 * n + 64)
+        # The last gridded dimension is the contiguous one, so dimensions fill from the back.
+        shape[-gridded:] = np.floor((high - low) / width).astype(np.int64) + 1
+        origin[-gridded:] = low
+    cells = _cell_of_points(np.ascontiguousarray(X), gridded, shape, origin, width)
+    order, starts = _sort_by_cell(cells, int(shape.prod()))
+    return CellGrid(np.ascontiguousarray(X[order].T), order, starts, shape, origin, width)
+
+
+def _cell_width(extent: FloatArray, width: float, limit: int) -> float:
+    width = max(width, np.finfo(float).tiny)
+    with np.errstate(over="ignore"):  # too many to count is more than the limit
+        while np.prod(np.floor(extent / width) + 1.0) > limit:
+            width *= 1.25
+    return float(width)
+
+
+@compiled
+def _cell_of_points(
+    X: FloatArray, gridded: int, shape: IntArray, origin: FloatArray, width: float
+) -> IntArray:
+    n = X.shape[0]
+    cells = np.zeros(n, dtype=np.int64)
+    for i in range(n):
+        cell = 0
+        for m in range(gridded):
+            axis = 3 - gridded + m
+            step = min(max((X[i, m] - origin[axis]) / width, 0.0), float(shape[axis] - 1))
+            cell = cell * shape[axis] + int(step)
+        cells[i] = cell
+    return cells
+
+
+@compiled
+def _sort_by_cell(cells: IntArray, n_cells: int) -> tuple[IntArray, IntArray]:
+    starts = np.zeros(n_cells + 1, dtype=np.int64)
+    for cell in cells:
+        starts[cell + 1] += 1
+    for c in range(n_cells):
+        starts[c + 1] += starts[c]
+    place = starts[:-1].copy()
+    order = np.empty(cells.size, dtype=np.int64)
+    for i in range(cells.size):
+        order[place[cells[i]]] = i
+        place[cells[i]] += 1
+    return order, starts
+
+
+@compiled
+def cell_span(
+    x: FloatArray, radius: float, shape: IntArray, origin: FloatArray, width: float
+) -> tuple[int, int, int, int, int, int]:
+    """Return the first and last cell along each gridded dimension that a ball touches."""
+    low_0, high_0 = _axis_span(x, radius, 0, shape, origin, width)
+    low_1, high_1 = _axis_span(x, radius, 1, shape, origin, width)
+    low_2, high_2 = _axis_span(x, radius, 2, shape, origin, width)
+    return low_0, high_0, low_1, high_1, low_2, high_2
+
+
+@compiled
+def _axis_span(
+    x: FloatArray, radius: float, axis: int, shape: IntArray, origin: FloatArray, width: float
+) -> tuple[int, int]:
+    last = shape[axis] - 1
+    m = x.shape[0] - 3 + axis
+    if last == 0 or m < 0:
+        return 0, last
+    # Clamped before the conversion: a place far outside has no cell number that fits an integer.
+    low = min(max((x[m] - radius - origin[axis]) / width, 0.0), float(last))
+    high = min(max((x[m] + radius - origin[axis]) / width, 0.0), float(last))
+    return int(low), int(high)

@@ -1,0 +1,277 @@
+"""The back end ``cpu_cells``: only pairs within reach are visited.
+
+For every query ``j`` the references ``i`` with ``F(s_ji) >= tolerance`` are listed from the cell
+grid, and the sums run over that list:
+
+    A_j = Σ_i k_ji V_i,   k_ji = F(s_ji)
+    dA_j/dx_j = Σ_i a_ji V_i (x_i - x_j)ᵀ,   a_ji = -2 F'(s_ji)
+
+For an exponential kernel a row is weighed relative to its nearest reference (``shift``), and the
+reach grows with the distance to that one: no row is ever without weight, however isolated.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from twofold.array_types import FloatArray, IntArray
+from twofold.engine.cell_grid import CellGrid, build_grid, cell_span
+from twofold.engine.compiled import compiled
+from twofold.kernels import Kernel
+
+# A row whose nearest reference weighs more than this loses at most a factor exp(1/2) of tolerance
+# by not being shifted; only rows farther off take the second look.
+NEAR = math.exp(-0.5)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The pairs of some queries: references ``index[first[j]:first[j + 1]]`` belong to query j.
+
+    ``weight`` is ``F(s - shift_j)`` and ``slope`` is ``-2 F'(s - shift_j)``.
+    """
+
+    first: IntArray
+    index: IntArray
+    weight: FloatArray
+    slope: FloatArray
+    shift: FloatArray
+
+
+def grid_for(references: FloatArray, kernel: Kernel, tolerance: float) -> CellGrid:
+    """Return the grid that lists the neighbours of any place within the kernel's reach."""
+    return build_grid(references, math.sqrt(kernel.reach(tolerance)))
+
+
+def list_pairs(
+    grid: CellGrid,
+    queries: FloatArray,
+    own: IntArray,
+    kernel: Kernel,
+    tolerance: float,
+    shrink: FloatArray,
+) -> Pairs:
+    """List and weigh the pairs of ``queries`` (m, q) with the references of the grid.
+
+    ``own[j]`` is the place (in grid order) of the reference that query j must not see, or -1;
+    ``shrink[i]`` is the squared inverse width of reference i, at least 1, empty for all ones.
+    """
+    reach = kernel.reach(tolerance)
+    near = kernel.reach(NEAR) if kernel.is_exponential else math.inf
+    m, n, dtype = len(queries), grid.points.shape[1], queries.dtype
+    capacity = int(count_candidates(queries, *grid[2:], reach).sum()) + n
+    first, shift = np.zeros(m + 1, dtype=np.int64), np.zeros(m, dtype=dtype)
+    while True:
+        index, s = np.empty(capacity, dtype=np.int32), np.empty(capacity, dtype=dtype)
+        count = _collect(
+            queries,
+            own,
+            grid.points,
+            *grid[2:],
+            shrink,
+            reach,
+            near,
+            first,
+            index,
+            s,
+            shift,
+        )
+        if count >= 0:
+            break
+        capacity *= 2
+    weight, slope = kernel.weigh(s[:count])
+    if shrink.size:
+        slope = slope * shrink[index[:count]]
+    return Pairs(first, index[:count], weight, slope, shift)
+
+
+@compiled
+def count_candidates(
+    queries: FloatArray,
+    starts: IntArray,
+    shape: IntArray,
+    origin: FloatArray,
+    width: float,
+    reach: float,
+) -> IntArray:
+    """Return how many references lie in the cells that each query's ball touches."""
+    m = queries.shape[0]
+    counts = np.zeros(m, dtype=np.int64)
+    for j in range(m):
+        a0, b0, a1, b1, a2, b2 = cell_span(queries[j], math.sqrt(reach), shape, origin, width)
+        for c0 in range(a0, b0 + 1):
+            for c1 in range(a1, b1 + 1):
+                row = (c0 * shape[1] + c1) * shape[2]
+                counts[j] += starts[row + b2 + 1] - starts[row + a2]
+    return counts
+
+
+@compiled
+def _collect(
+    queries: FloatArray,
+    own: IntArray,
+    points: FloatArray,
+    starts: IntArray,
+    shape: IntArray,
+    origin: FloatArray,
+    width: float,
+    shrink: FloatArray,
+    reach: float,
+    near: float,
+    first: IntArray,
+    index: IntArray,
+    s: FloatArray,
+    shift: FloatArray,
+) -> int:
+    n = points.shape[1]
+    count = 0
+    row = np.empty(n, dtype=s.dtype)
+    for j in range(queries.shape[0]):
+        limit = reach
+        while True:
+            end = _collect_row(
+                queries[j],
+                own[j],
+                points,
+                starts,
+                shape,
+                origin,
+                width,
+                shrink,
+                limit,
+                row,
+                index,
+                s,
+                count,
+            )
+            if end < 0:
+                return -1
+            if near == np.inf:
+                break
+            nearest = np.inf
+            for p in range(count, end):
+                nearest = min(nearest, s[p])
+            if nearest <= near or limit >= nearest + reach or end - count == n - (own[j] >= 0):
+                if near < nearest < np.inf:
+                    shift[j] = nearest
+                    for p in range(count, end):
+                        s[p] -= shift[j]
+                break
+            limit = nearest + reach if nearest < np.inf else 4 * limit
+        count = end
+        first[j + 1] = count
+    return count
+
+
+@compiled
+def _collect_row(
+    x: FloatArray,
+    own: int,
+    points: FloatArray,
+    starts: IntArray,
+    shape: IntArray,
+    origin: FloatArray,
+    width: float,
+    shrink: FloatArray,
+    limit: float,
+    row: FloatArray,
+    index: IntArray,
+    s: FloatArray,
+    count: int,
+) -> int:
+    """Append the references within ``limit`` of x; return the new count, or -1 for no room."""
+    a0, b0, a1, b1, a2, b2 = cell_span(x, math.sqrt(limit), shape, origin, width)
+    for c0 in range(a0, b0 + 1):
+        for c1 in range(a1, b1 + 1):
+            line = (c0 * shape[1] + c1) * shape[2]
+            start, stop = starts[line + a2], starts[line + b2 + 1]
+            if start == stop:
+                continue
+            if count + stop - start > index.size:
+                return -1
+            row[: stop - start] = 0
+            for m in range(x.shape[0]):
+                for i in range(start, stop):
+                    row[i - start] += (points[m, i] - x[m]) ** 2
+            if shrink.size:
+                for i in range(start, stop):
+                    row[i - start] *= shrink[i]
+            for i in range(start, stop):
+                # Written always, kept if near: no branch to mispredict.
+                index[count] = i
+                s[count] = row[i - start]
+                count += (row[i - start] <= limit) & (i != own)
+    return count
+
+
+@compiled
+def add_weighted_rows(
+    first: IntArray, index: IntArray, weight: FloatArray, V: FloatArray, A: FloatArray
+) -> None:
+    """Add ``Σ_i k_ji V_i`` to ``A`` (m, C)."""
+    n_columns = V.shape[1]
+    for j in range(A.shape[0]):
+        p, stop = first[j], first[j + 1]
+        while p + 4 <= stop:  # four rows at a time: A is loaded and stored a quarter as often
+            k0, k1, k2, k3 = weight[p], weight[p + 1], weight[p + 2], weight[p + 3]
+            i0, i1, i2, i3 = index[p], index[p + 1], index[p + 2], index[p + 3]
+            for c in range(n_columns):
+                A[j, c] += (k0 * V[i0, c] + k1 * V[i1, c]) + (k2 * V[i2, c] + k3 * V[i3, c])
+            p += 4
+        for rest in range(p, stop):
+            for c in range(n_columns):
+                A[j, c] += weight[rest] * V[index[rest], c]
+
+
+@compiled
+def add_slopes(
+    first: IntArray,
+    index: IntArray,
+    slope: FloatArray,
+    queries: FloatArray,
+    points: FloatArray,
+    V: FloatArray,
+    dA: FloatArray,
+) -> None:
+    """Add ``Σ_i a_ji (x_i - x_j) V_iᵀ`` to ``dA`` (m, q, C), the derivative of the sums."""
+    n_columns = V.shape[1]
+    for j in range(dA.shape[0]):
+        for p in range(first[j], first[j + 1]):
+            i = index[p]
+            for m in range(queries.shape[1]):
+                step = slope[p] * (points[m, i] - queries[j, m])
+                for c in range(n_columns):
+                    dA[j, m, c] += step * V[i, c]
+
+
+@compiled
+def pull_pairs(
+    first: IntArray,
+    index: IntArray,
+    slope: FloatArray,
+    queries: FloatArray,
+    points: FloatArray,
+    V: FloatArray,
+    U: FloatArray,
+    grad_queries: FloatArray,
+    push: FloatArray,
+) -> None:
+    """Carry ``U = dR/dA`` (m, C) back to the queries (m, q) and the references, ``push`` (q, n)."""
+    pull = np.empty_like(slope)
+    for j in range(U.shape[0]):
+        for p in range(first[j], first[j + 1]):
+            dot = V.dtype.type(0)
+            for c in range(V.shape[1]):
+                dot += U[j, c] * V[index[p], c]
+            pull[p] = dot * slope[p]
+    for m in range(queries.shape[1]):
+        for j in range(U.shape[0]):
+            x, total = queries[j, m], V.dtype.type(0)
+            for p in range(first[j], first[j + 1]):
+                step = pull[p] * (points[m, index[p]] - x)
+                total += step
+                push[m, index[p]] -= step
+            grad_queries[j, m] += total

@@ -1,0 +1,24 @@
+"""How the inner loops are compiled: one decorator, one set of flags.
+
+The loops release the interpreter lock, so plain threads run them side by side, and they are kept
+on disk after the first compilation. ``reassoc`` and ``nnan`` let the compiler vectorise sums and
+minima (no NaN ever gets here; infinities do); the order of additions is then fixed by the compiled
+code and not by the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+import numba
+
+FAST_MATH = {"reassoc", "contract", "nsz", "nnan"}
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def compiled(function: Function) -> Function:
+    """Compile a function of arrays and numbers; it must not touch Python objects."""
+    decorate = numba.njit(cache=True, nogil=True, fastmath=FAST_MATH)
+    return cast(Function, decorate(function))

@@ -1,0 +1,111 @@
+"""The back end ``cpu_dense``: every pair, in blocks of rows, with the sums done by BLAS.
+
+A block of query rows takes its weights ``k`` (rows, n), the product ``A = k V``, the answer
+``U = dR/dA`` of the objective, the product ``U Vᵀ`` and the pull on the latent points, while the
+block is in cache. Nothing of size n × n is ever kept.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from twofold.array_types import FloatArray, IntArray
+from twofold.engine.compiled import compiled
+from twofold.kernels import Kernel
+
+BLOCK_BYTES = 2**21
+# The weight of a reference that is out of sight: 0 in float32, nothing in float64, without the
+# price of an infinity.
+NOTHING = 1e-282
+
+
+def block_rows(n: int, itemsize: int) -> int:
+    """Return how many rows of n weights make a block that stays in cache, within 16 to 512."""
+    return int(np.clip(BLOCK_BYTES // (n * itemsize) // 16 * 16, 16, 512))
+
+
+def weigh_block(
+    queries: FloatArray,
+    points: FloatArray,
+    own: IntArray,
+    kernel: Kernel,
+    tolerance: float,
+    out: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return weights, slopes (rows, n) and shift (rows,) of a block; ``out`` is scratch memory.
+
+    ``points`` is (q, n); ``own[j]`` is the reference that query j must not see, or -1.
+    """
+    shift = np.zeros(len(queries), dtype=out.dtype)
+    # Weights below tolerance² become exact zeros: numbers next to underflow are slow to multiply.
+    limit = far = 0.0
+    if kernel.is_exponential:
+        limit, far = 2 * kernel.reach(tolerance), kernel.reach(NOTHING)
+    _squared_distances(queries, points, own, kernel.is_exponential, limit, far, out, shift)
+    weight, slope = kernel.weigh(out)
+    if not kernel.is_exponential:
+        _blank_own(weight, slope, own)
+    return weight, slope, shift
+
+
+@compiled
+def _squared_distances(
+    queries: FloatArray,
+    points: FloatArray,
+    own: IntArray,
+    is_exponential: bool,
+    limit: float,
+    far: float,
+    s: FloatArray,
+    shift: FloatArray,
+) -> None:
+    n = points.shape[1]
+    for j in range(queries.shape[0]):
+        for i in range(n):
+            s[j, i] = (points[0, i] - queries[j, 0]) ** 2
+        for m in range(1, queries.shape[1]):
+            for i in range(n):
+                s[j, i] += (points[m, i] - queries[j, m]) ** 2
+        if not is_exponential:
+            continue
+        if own[j] >= 0:
+            s[j, own[j]] = np.inf
+        nearest = s[j, 0]
+        for i in range(1, n):
+            nearest = min(nearest, s[j, i])
+        if nearest == np.inf:
+            continue
+        shift[j] = nearest
+        for i in range(n):
+            s[j, i] = s[j, i] - nearest if s[j, i] <= nearest + limit else far
+
+
+@compiled
+def _blank_own(weight: FloatArray, slope: FloatArray, own: IntArray) -> None:
+    for j in range(weight.shape[0]):
+        if own[j] >= 0:
+            weight[j, own[j]] = 0
+            slope[j, own[j]] = 0
+
+
+@compiled
+def pull_block(
+    queries: FloatArray,
+    points: FloatArray,
+    slope: FloatArray,
+    pull: FloatArray,
+    grad_queries: FloatArray,
+    push: FloatArray,
+) -> None:
+    """Carry ``pull = U Vᵀ`` (rows, n) back to queries (rows, q) and references, ``push`` (q, n)."""
+    n, q = points.shape[1], points.shape[0]
+    for j in range(queries.shape[0]):
+        for i in range(n):
+            pull[j, i] *= slope[j, i]
+        for m in range(q):
+            x, total = queries[j, m], points.dtype.type(0)
+            for i in range(n):
+                step = pull[j, i] * (points[m, i] - x)
+                total += step
+                push[m, i] -= step
+            grad_queries[j, m] += total

@@ -1,0 +1,66 @@
+"""Which back end runs the sums: decided from sizes, kernel and where the points lie, and said.
+
+Visiting a pair through a list costs about as much as eight pairs of a matrix product, so the list
+pays as soon as fewer than an eighth of all pairs are within reach.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from twofold.array_types import FloatArray
+from twofold.engine.cell_grid import GRIDDED, build_grid
+from twofold.engine.cells import count_candidates
+from twofold.kernels import Kernel
+
+logger = logging.getLogger(__name__)
+
+PAIR_COST_RATIO = 8
+SAMPLED_QUERIES = 256
+SMALL_PROBLEM = 200
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The back end for one problem, and why."""
+
+    backend: str
+    reason: str
+
+
+def plan(references: FloatArray, kernel: Kernel, tolerance: float) -> Plan:
+    """Choose between ``cpu_dense`` and ``cpu_cells`` for sums over all pairs of ``references``."""
+    n, q = references.shape
+    if q > GRIDDED:
+        choice = Plan("cpu_dense", f"q = {q} is above {GRIDDED}: cells no longer separate points")
+    elif n < SMALL_PROBLEM:
+        choice = Plan("cpu_dense", f"n = {n} is small")
+    else:
+        share = share_within_reach(references, kernel, tolerance)
+        backend = "cpu_cells" if share * PAIR_COST_RATIO < 1 else "cpu_dense"
+        choice = Plan(backend, f"{share:.1%} of all pairs are within reach")
+    logger.debug("back end %s: %s", choice.backend, choice.reason)
+    return choice
+
+
+def share_within_reach(references: FloatArray, kernel: Kernel, tolerance: float) -> float:
+    """Estimate which share of the pairs lies within the kernel's reach, from a few rows."""
+    n, q = references.shape
+    reach = kernel.reach(tolerance)
+    if not math.isfinite(reach):
+        return 1.0
+    grid = build_grid(references, math.sqrt(reach))
+    rows = np.linspace(0, n - 1, min(n, SAMPLED_QUERIES)).astype(np.int64)
+    queries = np.ascontiguousarray(grid.points[:, rows].T)
+    candidates = count_candidates(
+        queries, grid.starts, grid.shape, grid.origin, grid.width, reach
+    ).mean()
+    if candidates > 0.9 * n:
+        return 1.0
+    # Share of the points in the cells around a place that lie in the ball around it.
+    ball_in_cells = {1: 0.8, 2: 0.5, 3: 0.27}[q]
+    return float(candidates * ball_in_cells / n)

@@ -1,0 +1,315 @@
+"""The one hot operation: kernel-weighted sums of data rows, and their derivative.
+
+Everything a kernel model needs is
+
+    A_j = Σ_i F(s_ji) V_i,   s_ji = ||x_j - x_i||²,
+
+for latent queries ``x_j`` and references ``x_i`` that carry rows ``V_i``: numerators and
+denominators of regressions, masked or weighted, and densities are columns of ``V``. An objective
+that depends on row j only through ``A_j`` answers with ``U_j = dR/dA_j``, and the engine carries
+that back to the latent points:
+
+    dR/dx_j = Σ_i a_ji (U_j·V_i)(x_i - x_j),   dR/dx_i = -Σ_j a_ji (U_j·V_i)(x_i - x_j)
+
+with ``a = -2F'`` (Klanke 2007, eqs. 4.48-4.50 and B.10, with q_ij = p_ij d_jᵀ(y_i - f_j)). Sums are
+done and carried back block by block, so each pair is weighed once and no n × n array exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from twofold.array_types import FloatArray, IntArray
+from twofold.engine import cells, dense
+from twofold.engine.cell_grid import CellGrid
+from twofold.engine.plan import Plan, plan
+from twofold.engine.threads import count_threads, run_tasks
+from twofold.kernels import Kernel
+
+# Given the numbers of some rows, their sums (rows, C) and their shifts (rows,): return the loss of
+# each row and U (rows, C), or None where no gradient is wanted.
+Respond = Callable[[IntArray, FloatArray, FloatArray], tuple[FloatArray, FloatArray | None]]
+
+# Strips own the accumulators of what they push to other rows. Their number is fixed, so that the
+# order of additions is the same on any number of threads.
+N_STRIPS = 16
+PAIRS_PER_CHUNK = 2**18
+QUERIES_PER_CHUNK = 256
+
+BACKENDS = ("auto", "cpu_dense", "cpu_cells")
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums of some queries: the true sums are ``values * F(shift)`` for an exponential kernel.
+
+    Attributes
+    ----------
+    values : (m, C) sums, each row weighed relative to its nearest reference if that is far away
+    shift : (m,) the squared distance that the row was shifted by, 0 for most
+    slopes : (m, q, C) derivative of ``values`` by the query's coordinates, empty if not asked for
+    """
+
+    values: FloatArray
+    shift: FloatArray
+    slopes: FloatArray
+
+
+class KernelSums:
+    """Kernel-weighted sums with one kernel, tolerance and number of threads.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    tolerance : float
+        Weights below this, relative to the largest of the row, are left out (exact for kernels
+        with finite support).
+    n_jobs : int or None
+        Threads; None means every core. The result does not depend on it.
+    backend : {"auto", "cpu_dense", "cpu_cells"}
+        How :meth:`evaluate` runs.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        tolerance: float = 1e-7,
+        n_jobs: int | None = None,
+        backend: str = "auto",
+    ) -> None:
+        if backend not in BACKENDS:
+            raise ValueError(f"`backend` must be one of {BACKENDS}; got {backend!r}.")
+        self.kernel = kernel
+        self.tolerance = tolerance
+        self.n_threads = count_threads(n_jobs)
+        self.backend = backend
+        self.last_plan: Plan | None = None
+
+    def evaluate(
+        self,
+        queries: FloatArray,
+        V: FloatArray,
+        respond: Respond,
+        *,
+        references: FloatArray | None = None,
+        own: IntArray | None = None,
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the loss of each row and the gradient by queries and by references.
+
+        Without ``references`` the queries are their own references, and the full gradient is the
+        sum of the two. ``own[j]`` is the reference that query j must not see (leave-one-out).
+        """
+        refs = queries if references is None else references
+        self.last_plan = self._plan(refs)
+        losses = np.empty(len(queries), dtype=queries.dtype)
+        hidden = np.full(len(queries), -1) if own is None else own
+        run: _DenseRun | _CellsRun
+        if self.last_plan.backend == "cpu_dense":
+            run = _DenseRun(self, queries, refs, V, respond, hidden, losses)
+        else:
+            run = _CellsRun(self, queries, refs, V, respond, hidden, losses, references is None)
+        pushes = run_tasks(run.strip, run.strips(), self.n_threads)
+        return losses, run.grad_queries, run.collect(pushes)
+
+    def _plan(self, references: FloatArray) -> Plan:
+        if self.backend == "auto":
+            return plan(references, self.kernel, self.tolerance)
+        return Plan(self.backend, "asked for")
+
+
+class PreparedReferences:
+    """References sorted into cells once, for many calls with other queries.
+
+    Rows are summed one at a time, so that a row gives the same result alone or among others.
+
+    Parameters
+    ----------
+    engine : KernelSums
+    references : (n, q)
+    V : (n, C) rows the references carry
+    widths : (n,) bandwidth of each reference, or None for 1 everywhere
+    """
+
+    def __init__(
+        self,
+        engine: KernelSums,
+        references: FloatArray,
+        V: FloatArray,
+        widths: FloatArray | None = None,
+    ) -> None:
+        self.engine = engine
+        # The grid works in units of the widest kernel, in which every reach is at most that one's.
+        self.unit = 1.0 if widths is None else float(widths.max())
+        references = (references / self.unit).astype(V.dtype)
+        self.grid = cells.grid_for(references, engine.kernel, engine.tolerance)
+        self.V = np.ascontiguousarray(V[self.grid.order])
+        self.place = np.empty(len(V), dtype=np.int64)
+        self.place[self.grid.order] = np.arange(len(V))
+        self.shrink = np.empty(0, dtype=V.dtype)
+        if widths is not None:
+            self.shrink = ((self.unit / widths[self.grid.order]) ** 2).astype(V.dtype)
+
+    def at(self, queries: FloatArray, *, own: IntArray | None = None, slopes: bool = False) -> Sums:
+        """Return the sums at ``queries`` (m, q), with their derivative if asked for.
+
+        ``own[j]`` is the reference that query j must not see.
+        """
+        queries = np.ascontiguousarray(queries / self.unit, dtype=self.V.dtype)
+        m, q, n_columns = len(queries), self.grid.points.shape[0], self.V.shape[1]
+        hidden = np.full(m, -1) if own is None else self.place[own]
+        sums = Sums(
+            np.zeros((m, n_columns), dtype=self.V.dtype),
+            np.zeros(m, dtype=self.V.dtype),
+            np.zeros((m, q, n_columns) if slopes else (0, q, n_columns), dtype=self.V.dtype),
+        )
+
+        def work(rows: slice) -> None:
+            self._fill(queries[rows], hidden[rows], rows, sums, slopes)
+
+        run_tasks(work, _slices(m, QUERIES_PER_CHUNK), self.engine.n_threads)
+        return sums
+
+    def _fill(
+        self, queries: FloatArray, own: IntArray, rows: slice, sums: Sums, slopes: bool
+    ) -> None:
+        kernel, tolerance = self.engine.kernel, self.engine.tolerance
+        pairs = cells.list_pairs(self.grid, queries, own, kernel, tolerance, self.shrink)
+        sums.shift[rows] = pairs.shift
+        cells.add_weighted_rows(pairs.first, pairs.index, pairs.weight, self.V, sums.values[rows])
+        if slopes:
+            derivative = sums.slopes[rows]
+            cells.add_slopes(
+                pairs.first, pairs.index, pairs.slope, queries, self.grid.points, self.V, derivative
+            )
+            derivative /= self.unit
+
+
+def _slices(n: int, size: int) -> list[slice]:
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def _strips(blocks: list[slice]) -> list[list[slice]]:
+    """Deal blocks of rows out to a fixed number of strips of neighbouring blocks."""
+    bounds = np.linspace(0, len(blocks), min(N_STRIPS, len(blocks)) + 1).astype(int)
+    return [blocks[a:b] for a, b in pairwise(bounds)]
+
+
+def _total(pushes: list[FloatArray]) -> FloatArray:
+    total = pushes[0]
+    for push in pushes[1:]:
+        total += push
+    return total
+
+
+class _DenseRun:
+    """One evaluation by blocks of rows."""
+
+    def __init__(
+        self,
+        engine: KernelSums,
+        queries: FloatArray,
+        references: FloatArray,
+        V: FloatArray,
+        respond: Respond,
+        own: IntArray,
+        losses: FloatArray,
+    ) -> None:
+        self.kernel, self.tolerance, self.respond = engine.kernel, engine.tolerance, respond
+        self.queries = np.ascontiguousarray(queries)
+        self.points = np.ascontiguousarray(references.T)
+        self.V, self.own, self.losses = np.ascontiguousarray(V), own, losses
+        self.grad_queries = np.zeros_like(self.queries)
+
+    def strips(self) -> list[list[slice]]:
+        """Cut the rows into blocks that stay in cache, and those into strips."""
+        size = dense.block_rows(self.points.shape[1], self.V.itemsize)
+        return _strips(_slices(len(self.queries), size))
+
+    def strip(self, blocks: list[slice]) -> FloatArray:
+        """Evaluate some blocks; return what they push to the references, (q, n)."""
+        n, n_rows = self.points.shape[1], blocks[0].stop - blocks[0].start
+        scratch = np.empty((2, n_rows, n), dtype=self.V.dtype)
+        push = np.zeros_like(self.points)
+        for rows in blocks:
+            size = rows.stop - rows.start
+            queries, own = self.queries[rows], self.own[rows]
+            weight, slope, shift = dense.weigh_block(
+                queries, self.points, own, self.kernel, self.tolerance, scratch[0, :size]
+            )
+            numbers = np.arange(rows.start, rows.stop)
+            self.losses[rows], U = self.respond(numbers, weight @ self.V, shift)
+            if U is not None:
+                pull = np.matmul(U, self.V.T, out=scratch[1, :size])
+                dense.pull_block(queries, self.points, slope, pull, self.grad_queries[rows], push)
+        return push
+
+    def collect(self, pushes: list[FloatArray]) -> FloatArray:
+        """Add up what the strips pushed, in their order."""
+        return np.ascontiguousarray(_total(pushes).T)
+
+
+class _CellsRun:
+    """One evaluation over lists of near pairs."""
+
+    def __init__(
+        self,
+        engine: KernelSums,
+        queries: FloatArray,
+        references: FloatArray,
+        V: FloatArray,
+        respond: Respond,
+        own: IntArray,
+        losses: FloatArray,
+        itself: bool,
+    ) -> None:
+        self.kernel, self.tolerance, self.respond = engine.kernel, engine.tolerance, respond
+        self.grid: CellGrid = cells.grid_for(references, engine.kernel, engine.tolerance)
+        order = self.grid.order
+        self.V = np.ascontiguousarray(V[order])
+        place = np.empty(len(V) + 1, dtype=np.int64)
+        place[order], place[-1] = np.arange(len(V)), -1
+        # Queries that are the references are visited in cell order, so that what they share
+        # stays in cache and what they push to stays close together.
+        self.visit = order if itself else np.arange(len(queries))
+        self.queries = np.ascontiguousarray(queries[self.visit])
+        self.own = place[own[self.visit]]
+        self.losses, self.grad_queries = losses, np.zeros_like(self.queries)
+
+    def strips(self) -> list[list[slice]]:
+        """Cut the rows into chunks of a bounded number of pairs, and those into strips."""
+        reach = self.kernel.reach(self.tolerance)
+        total = np.cumsum(cells.count_candidates(self.queries, *self.grid[2:], reach))
+        cuts = np.searchsorted(total, np.arange(PAIRS_PER_CHUNK, total[-1], PAIRS_PER_CHUNK))
+        bounds = np.unique(np.concatenate([[0], cuts + 1, [len(total)]]))
+        return _strips([slice(int(a), int(b)) for a, b in pairwise(bounds)])
+
+    def strip(self, chunks: list[slice]) -> FloatArray:
+        """Evaluate some chunks; return what they push to the references, (q, n)."""
+        # Zeroed pages that are never touched cost nothing, and a strip touches few.
+        points, push = self.grid.points, np.zeros_like(self.grid.points)
+        uniform = np.empty(0, dtype=self.V.dtype)
+        for rows in chunks:
+            queries, numbers = self.queries[rows], self.visit[rows]
+            pairs = cells.list_pairs(
+                self.grid, queries, self.own[rows], self.kernel, self.tolerance, uniform
+            )
+            first, index = pairs.first, pairs.index
+            A = np.zeros((len(queries), self.V.shape[1]), dtype=self.V.dtype)
+            cells.add_weighted_rows(first, index, pairs.weight, self.V, A)
+            self.losses[numbers], U = self.respond(numbers, A, pairs.shift)
+            if U is not None:
+                grad = np.zeros_like(queries)
+                cells.pull_pairs(first, index, pairs.slope, queries, points, self.V, U, grad, push)
+                self.grad_queries[numbers] = grad
+        return push
+
+    def collect(self, pushes: list[FloatArray]) -> FloatArray:
+        """Add up what the strips pushed, in their order, and undo the sorting."""
+        total = _total(pushes)
+        unsorted = np.empty((total.shape[1], total.shape[0]), dtype=total.dtype)
+        unsorted[self.grid.order] = total.T
+        return unsorted

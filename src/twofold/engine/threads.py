@@ -1,0 +1,59 @@
+"""Running independent tasks on threads, the same way for any number of them.
+
+Work is cut into tasks before anybody asks how many threads there are, each task runs with
+single-threaded BLAS, and results are put together in task order. So the result does not depend on
+the number of threads, to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from typing import TypeVar
+
+import joblib
+from threadpoolctl import ThreadpoolController
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+def count_threads(n_jobs: int | None) -> int:
+    """Return how many threads ``n_jobs`` means; None means every core the process may use."""
+    available = int(joblib.cpu_count())
+    if n_jobs is None:
+        return available
+    if n_jobs == 0:
+        raise ValueError(
+            "`n_jobs` must be None, a positive number of threads or -1 for all; got 0."
+        )
+    return n_jobs if n_jobs > 0 else max(1, available + 1 + n_jobs)
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Keep BLAS on one thread inside the block."""
+    with _controller().limit(limits=1, user_api="blas"):
+        yield
+
+
+@cache
+def _pool(n_threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="twofold")
+
+
+def run_tasks(
+    work: Callable[[Task], Result], tasks: Sequence[Task], n_threads: int
+) -> list[Result]:
+    """Return ``[work(task) for task in tasks]``, computed side by side."""
+    with single_threaded_blas():
+        if n_threads == 1 or len(tasks) == 1:
+            return [work(task) for task in tasks]
+        return list(_pool(n_threads).map(work, tasks))

@@ -1,0 +1,162 @@
+"""Radial density kernels of the latent space, and the facts about them.
+
+A kernel is ``K(x_i - x_j) = F(s)`` with ``s = ||x_i - x_j||²``, unit bandwidth and ``F(0) = 1``:
+normalising constants cancel in every regression (Klanke 2007, eqs. 4.13-4.15, 4.40, 5.31).
+
+============= ================ =================== ======== ===========================
+name          F(s)             F'(s)               support  smoothness of K(x)
+============= ================ =================== ======== ===========================
+gaussian      exp(-s/2)        -F/2                all      infinite
+epanechnikov  [1-s]₊           -1 for s < 1        s < 1    C⁰: evaluation only
+quartic       [1-s]₊²          -2[1-s]₊            s < 1    C¹
+triweight     [1-s]₊³          -3[1-s]₊²           s < 1    C²
+============= ================ =================== ======== ===========================
+
+Any other radial kernel is one :class:`Kernel` with two numpy functions:
+
+>>> import numpy as np
+>>> from twofold.kernels import Kernel
+>>> cauchy = Kernel("cauchy", lambda s: 1 / (1 + s), lambda s: -1 / (1 + s) ** 2)
+>>> float(cauchy.value(np.array([1.0]))[0])
+0.5
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from twofold.array_types import FloatArray
+
+INFINITELY_SMOOTH = 1_000
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A radial kernel ``F(s)`` of the squared latent distance ``s``.
+
+    Parameters
+    ----------
+    name : str
+        How messages call it.
+    value, derivative : callable
+        ``F(s)`` and ``F'(s)``, elementwise on an array, in the array's dtype.
+    support : float
+        ``F`` is zero from this ``s`` on; infinite by default.
+    smoothness : int
+        How often ``K(x)`` is continuously differentiable; training needs at least 1.
+    is_exponential : bool
+        ``F(s + t) = F(s) F(t)``: only then may a row of weights be rescaled to keep it from
+        underflowing without changing the regression.
+    """
+
+    name: str
+    value: Callable[[FloatArray], FloatArray]
+    derivative: Callable[[FloatArray], FloatArray]
+    support: float = math.inf
+    smoothness: int = INFINITELY_SMOOTH
+    is_exponential: bool = False
+
+    def weigh(self, s: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return ``F(s)`` and ``-2 F'(s)``; the memory of ``s`` may be used for the answer."""
+        if self is GAUSSIAN:
+            np.multiply(s, -0.5, out=s)
+            np.exp(s, out=s)
+            return s, s  # -2 F' = F: the reason why the Gaussian is cheap
+        return self.value(s), -2 * self.derivative(s)
+
+    def reach(self, tolerance: float) -> float:
+        """Return the ``s`` beyond which a reference may be left out.
+
+        For an exponential kernel a weight below ``tolerance`` relative to the row's largest may
+        be; a kernel with a heavier tail has no such bound, so all of its support counts.
+        """
+        if self.is_exponential:
+            return math.log(tolerance) / float(self.derivative(np.zeros(1))[0])
+        return self.support
+
+    def half_width(self) -> float:
+        """Return the distance at which half of the weight is gone."""
+        low, high = 0.0, 1.0
+        while self._at(high) >= 0.5 and high < 1e12:
+            high *= 2
+        while high - low > 1e-6 * high:
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if self._at(middle) >= 0.5 else (low, middle)
+        return math.sqrt(high)
+
+    def _at(self, s: float) -> float:
+        return float(self.value(np.array([s]))[0])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By name: functions of no name cannot be pickled, and a copy must stay the kernel itself.
+        if KERNELS.get(self.name) is self:
+            return get_kernel, (self.name,)
+        return Kernel, tuple(getattr(self, field.name) for field in fields(self))
+
+
+def _remainder(s: FloatArray) -> FloatArray:
+    return np.maximum(1 - s, 0)
+
+
+GAUSSIAN = Kernel(
+    "gaussian",
+    value=lambda s: np.exp(-0.5 * s),
+    derivative=lambda s: -0.5 * np.exp(-0.5 * s),
+    is_exponential=True,
+)
+EPANECHNIKOV = Kernel(
+    "epanechnikov",
+    value=_remainder,
+    derivative=lambda s: -(s < 1).astype(s.dtype),
+    support=1.0,
+    smoothness=0,
+)
+QUARTIC = Kernel(
+    "quartic",
+    value=lambda s: _remainder(s) ** 2,
+    derivative=lambda s: -2 * _remainder(s),
+    support=1.0,
+    smoothness=1,
+)
+TRIWEIGHT = Kernel(
+    "triweight",
+    value=lambda s: _remainder(s) ** 3,
+    derivative=lambda s: -3 * _remainder(s) ** 2,
+    support=1.0,
+    smoothness=2,
+)
+
+KERNELS = {kernel.name: kernel for kernel in (GAUSSIAN, EPANECHNIKOV, QUARTIC, TRIWEIGHT)}
+
+
+def get_kernel(kernel: str | Kernel, *, training: bool = False) -> Kernel:
+    """Return the kernel of that name, or the kernel itself, checked for its use.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, or for a kernel with a kink where gradients are needed.
+    """
+    if isinstance(kernel, str):
+        if kernel not in KERNELS:
+            raise ValueError(
+                f"`kernel` must be one of {sorted(KERNELS)} or a twofold.kernels.Kernel; "
+                f"got {kernel!r}."
+            )
+        kernel = KERNELS[kernel]
+    if not isinstance(kernel, Kernel):
+        raise TypeError(
+            f"`kernel` must be one of {sorted(KERNELS)} or a twofold.kernels.Kernel; "
+            f"got {type(kernel).__name__}."
+        )
+    if training and kernel.smoothness < 1:
+        raise ValueError(
+            f"The {kernel.name} kernel has a kink at the edge of its support, so latent points "
+            "cannot be trained with it. Use 'quartic' (or 'triweight', 'gaussian')."
+        )
+    return kernel

@@ -1,0 +1,42 @@
+"""Opening saved models: the one place that knows every family by name."""
+
+from __future__ import annotations
+
+import os
+
+from twofold.contract import TwoWayModel
+from twofold.tables import expect_class, read_model_file
+from twofold.ukr import UKR
+
+FAMILIES: dict[str, type[TwoWayModel]] = {"UKR": UKR}
+
+
+def load(path: str | os.PathLike[str]) -> TwoWayModel:
+    """Open a model that was saved with ``model.save(path)``; no code in the file is run.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    The fitted model.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, not a model file, or of a newer format.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from sklearn.datasets import load_iris
+    >>> from twofold import UKR, load
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "iris.twofold"
+    >>> UKR(init="pca", max_iter=5).fit(load_iris().data).save(path)
+    >>> load(path).embedding_.shape
+    (150, 2)
+    """
+    stored = read_model_file(path)
+    expect_class(stored, FAMILIES)
+    return FAMILIES[stored.class_name].from_file(stored)

@@ -1,0 +1,35 @@
+"""Minimise a smooth function of an (n, q) array; knows nothing of manifolds.
+
+`minimize` solves one problem, `continue_through` a warm-started sequence of them. `solution` says
+what goes in and out, `loop` drives the methods in `rprop` and `lbfgs`.
+"""
+
+from twofold.optimize.constraints import Ball, Box, Constraint, Unconstrained
+from twofold.optimize.continuation import Stage, continue_through
+from twofold.optimize.loop import minimize
+from twofold.optimize.progress import ProgressBar
+from twofold.optimize.solution import (
+    Callback,
+    Event,
+    Objective,
+    Solution,
+    StageRecord,
+    StopReason,
+)
+
+__all__ = [
+    "Ball",
+    "Box",
+    "Callback",
+    "Constraint",
+    "Event",
+    "Objective",
+    "ProgressBar",
+    "Solution",
+    "Stage",
+    "StageRecord",
+    "StopReason",
+    "Unconstrained",
+    "continue_through",
+    "minimize",
+]

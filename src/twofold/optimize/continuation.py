@@ -1,0 +1,176 @@
+"""Warm-started sequences of problems, from an easy one to the one that is meant.
+
+A non-convex objective is approached through relatives that are simpler: a penalty that falls, a box
+that grows, a barrier that recedes (homotopy; UKR thesis, section 4.4.3). Each stage starts from the
+best point of the one before, with fresh step sizes, because the scale of the problem has changed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from twofold.array_types import FloatArray
+from twofold.optimize.constraints import Constraint
+from twofold.optimize.loop import DEFAULT_MAX_ITER, DEFAULT_TOL, enter_all, minimize
+from twofold.optimize.solution import (
+    Callback,
+    Event,
+    Objective,
+    Solution,
+    StageRecord,
+    StopReason,
+)
+
+# After these the user, or the mathematics, wants no further stage.
+_FINAL_REASONS = {StopReason.INTERRUPTED, StopReason.CALLBACK, StopReason.NON_FINITE}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One problem of a sequence.
+
+    Parameters
+    ----------
+    objective : Objective
+        What to minimise in this stage.
+    constraint : Constraint, optional
+        Set that the iterates of this stage stay in.
+    label : str
+        Name of the stage in events and records.
+    max_iter : int
+        Most iterations of this stage.
+    """
+
+    objective: Objective
+    constraint: Constraint | None = None
+    label: str = ""
+    max_iter: int = DEFAULT_MAX_ITER
+
+
+def continue_through(
+    stages: Iterable[Stage],
+    X0: FloatArray,
+    *,
+    method: str = "lbfgs",
+    tol: float = DEFAULT_TOL,
+    callbacks: Iterable[Callback] = (),
+    stop_when: Callable[[Solution, Stage], bool] | None = None,
+) -> Solution:
+    """Minimise a sequence of problems, each from the best point of the one before.
+
+    Parameters
+    ----------
+    stages : iterable of Stage
+        At least one. They are asked for one at a time, so a generator may go on for ever if
+        `stop_when` ends it.
+    X0 : array of shape (n, q)
+        Start of the first stage.
+    method, tol
+        As in `minimize`, for every stage.
+    callbacks : iterable of callables ``(Event) -> bool | None``
+        As in `minimize`; iterations and time are counted through all stages, and a true result ends
+        the whole sequence. ``Event.max_iter`` is the most iterations all stages can still come to;
+        None if `stages` is not a sequence.
+    stop_when : callable ``(Solution, Stage) -> bool``, optional
+        Asked after each stage; true ends the sequence.
+
+    Returns
+    -------
+    Solution
+        Point, value and stop reason of the last stage that evaluated anything; iterations,
+        evaluations and history of all stages, with one record a stage in ``stages``. An interrupt,
+        a callback or a start that is not feasible ends the sequence early. An interrupt before the
+        first stage began is passed on, since there is nothing to return.
+
+    Raises
+    ------
+    ValueError
+        If there are no stages.
+    """
+    listeners = tuple(callbacks)
+    totals = _Totals(planned=_planned_iterations(stages))
+    solution: Solution | None = None
+    try:
+        with ExitStack() as stack:
+            enter_all(stack, listeners)
+            for stage in stages:
+                start = X0 if solution is None else solution.X
+                forward = totals.forwarder(stage, listeners) if listeners else None
+                latest = minimize(
+                    stage.objective,
+                    start,
+                    method=method,
+                    max_iter=stage.max_iter,
+                    tol=tol,
+                    constraint=stage.constraint,
+                    callbacks=() if forward is None else (forward,),
+                    label=stage.label,
+                )
+                solution = totals.add(solution, latest, stage)
+                if latest.stop_reason in _FINAL_REASONS:
+                    break
+                if stop_when is not None and stop_when(latest, stage):
+                    break
+    except KeyboardInterrupt:
+        # Between two stages, or in a callback's own opening or closing.
+        if solution is None:
+            raise
+        solution = replace(solution, stop_reason=StopReason.INTERRUPTED)
+    if solution is None:
+        raise ValueError("`stages` must hold at least one Stage; got none.")
+    return solution
+
+
+class _Totals:
+    """What the stages so far add up to."""
+
+    def __init__(self, planned: int | None) -> None:
+        self.started = time.perf_counter()
+        self.n_iter = 0
+        # Iterations that this and the later stages may still make.
+        self.planned = planned
+
+    def forwarder(self, stage: Stage, callbacks: tuple[Callback, ...]) -> Callback:
+        """Return a callback that counts through all stages and passes the event on."""
+        before, started = self.n_iter, self.started
+        most = None if self.planned is None else before + self.planned
+
+        def forward(event: Event) -> bool:
+            shifted = replace(
+                event,
+                iteration=before + event.iteration,
+                max_iter=most,
+                elapsed=time.perf_counter() - started,
+            )
+            wishes = [callback(shifted) for callback in callbacks]
+            return any(wishes)
+
+        return forward
+
+    def add(self, earlier: Solution | None, latest: Solution, stage: Stage) -> Solution:
+        """Append a stage to the solution so far."""
+        self.n_iter += latest.n_iter
+        if self.planned is not None:
+            self.planned -= stage.max_iter
+        record = StageRecord(stage.label, latest.n_iter, latest.value, latest.stop_reason)
+        if earlier is None:
+            return replace(latest, stages=(record,))
+        if latest.n_evaluations == 0:
+            return replace(earlier, stop_reason=latest.stop_reason)
+        return replace(
+            latest,
+            n_iter=self.n_iter,
+            n_evaluations=earlier.n_evaluations + latest.n_evaluations,
+            history=np.concatenate([earlier.history, latest.history]),
+            stages=(*earlier.stages, record),
+        )
+
+
+def _planned_iterations(stages: Iterable[Stage]) -> int | None:
+    """Return the most iterations all stages can make; None where their number is not known."""
+    return sum(stage.max_iter for stage in stages) if isinstance(stages, Sequence) else None

@@ -1,0 +1,296 @@
+"""The one loop that drives every method: init, step, should_stop.
+
+The loop owns what all methods share: counting, the best point seen, callbacks, convergence, target,
+interrupts. A method only knows how to get from one state to the next.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from twofold.array_types import FloatArray
+from twofold.optimize.constraints import Constraint, Unconstrained
+from twofold.optimize.lbfgs import Lbfgs
+from twofold.optimize.rprop import RPROP_VARIANTS
+from twofold.optimize.solution import Callback, Evaluate, Event, Objective, Solution, StopReason
+
+DEFAULT_MAX_ITER = 1000
+DEFAULT_TOL = 1e-9
+
+
+class State(Protocol):
+    """What the loop needs to know of a method's state."""
+
+    @property
+    def X(self) -> FloatArray:  # noqa: N802 - a matrix
+        """The iterate."""
+        ...
+
+    @property
+    def value(self) -> float:
+        """The objective there."""
+        ...
+
+
+S = TypeVar("S", bound=State)
+
+
+class Method(Protocol[S]):
+    """A way to get from one state to a better one."""
+
+    @property
+    def window(self) -> int:
+        """Number of iterations over which convergence is judged."""
+        ...
+
+    def init(self, constraint: Constraint, X: FloatArray, value: float, grad: FloatArray) -> S:
+        """Return the state before the first iteration."""
+        ...
+
+    def step(self, evaluate: Evaluate, constraint: Constraint, state: S) -> S:
+        """Make one iteration."""
+        ...
+
+    def should_stop(self, state: S) -> StopReason | None:
+        """Tell whether the state leaves nothing to do."""
+        ...
+
+
+# Of nine runs of 1000 iterations on noisy spirals "irprop+" beat "rprop-" in eight; "irprop-" was
+# within 0.2 % of it in eight and 3 % behind in one.
+METHODS: dict[str, Method[Any]] = {
+    "lbfgs": Lbfgs(),
+    **RPROP_VARIANTS,
+    "rprop": RPROP_VARIANTS["irprop+"],
+}
+
+
+def minimize(
+    objective: Objective,
+    X0: FloatArray,
+    *,
+    method: str = "lbfgs",
+    max_iter: int = DEFAULT_MAX_ITER,
+    tol: float = DEFAULT_TOL,
+    constraint: Constraint | None = None,
+    callbacks: Iterable[Callback] = (),
+    target: float | None = None,
+    label: str = "",
+) -> Solution:
+    """Minimise a smooth function of an (n, q) array.
+
+    The result is the best point seen, also when the run is interrupted from the keyboard, and the
+    same whatever the number of threads if the objective's is.
+
+    Parameters
+    ----------
+    objective : Objective
+        Has ``value_and_grad(X) -> (float, (n, q) array)``; infeasible points have the value inf.
+    X0 : array of shape (n, q)
+        Start, float32 or float64; all iterates have its dtype. It is projected onto `constraint`.
+    method : {"lbfgs", "rprop", "rprop-", "irprop-", "irprop+"}
+        "rprop" is the best of its family, "irprop+".
+    max_iter : int
+        Most iterations. With 0 only `X0` is evaluated.
+    tol : float
+        Converged when the best value fell by less than this fraction of itself over the last 25
+        iterations (L-BFGS: 5). 0 turns the test off.
+    constraint : Constraint, optional
+        Set that all iterates stay in, such as `Box` or `Ball`.
+    callbacks : iterable of callables ``(Event) -> bool | None``
+        All are called after each iteration; if one returns true the run stops. Those that are
+        context managers are entered for the run and left when it ends, however it ends.
+    target : float, optional
+        Stop as soon as the value is not above this.
+    label : str
+        Name of the run in its events.
+
+    Returns
+    -------
+    Solution
+        The best point seen, why the run stopped, and its history.
+
+    Raises
+    ------
+    ValueError
+        If `X0` is not a finite (n, q) array, or the gradient has another shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.optimize import Box, minimize
+    >>> class Valley:
+    ...     def value_and_grad(self, X):
+    ...         return float(((X - 3) ** 2).sum()), 2 * (X - 3)
+    >>> minimize(Valley(), np.zeros((2, 1)), constraint=Box(1.5)).X.tolist()
+    [[1.5], [1.5]]
+    """
+    chosen = _find_method(method)
+    _check_counts(max_iter, tol)
+    within = Unconstrained() if constraint is None else constraint
+    run = _Run(objective, within.project(_checked_start(X0)), target)
+    listeners = tuple(callbacks)
+    try:
+        with ExitStack() as stack:
+            enter_all(stack, listeners)
+            announce = _announcer(listeners, max_iter, label)
+            reason = _drive(chosen, run, within, max_iter, tol, announce)
+    except KeyboardInterrupt:
+        reason = StopReason.INTERRUPTED
+    return run.solution(reason)
+
+
+def enter_all(stack: ExitStack, callbacks: Iterable[Callback]) -> None:
+    """Enter those callbacks that are context managers, such as a progress bar."""
+    for callback in callbacks:
+        if isinstance(callback, AbstractContextManager):
+            stack.enter_context(callback)
+
+
+class _Run:
+    """The books of one run: evaluations, history, best point seen."""
+
+    def __init__(self, objective: Objective, X: FloatArray, target: float | None) -> None:
+        self.objective = objective
+        self.target = target
+        self.n_evaluations = 0
+        # Of the last evaluation: whether it may be gone to, and whether it was not even +inf.
+        self.is_finite = True
+        self.is_broken = False
+        self.history: list[float] = []
+        self.best_values: list[float] = []
+        # Value and point are replaced in one assignment, so that an interrupt finds them matching.
+        self.best = (math.inf, X)
+
+    def evaluate(self, X: FloatArray) -> tuple[float, FloatArray]:
+        """Evaluate and keep the books; anything but a finite value and gradient becomes ``inf``."""
+        value, raw = self.objective.value_and_grad(X)
+        # A copy, because an objective may reuse the memory of its gradient.
+        grad = np.array(raw, dtype=X.dtype)
+        if grad.shape != X.shape:
+            raise ValueError(
+                f"The gradient must have the shape of X, {X.shape}; got {grad.shape}. "
+                "Let value_and_grad return one derivative for each entry of X."
+            )
+        value = float(value)
+        self.n_evaluations += 1
+        self.is_finite = math.isfinite(value) and bool(np.isfinite(grad).all())
+        self.is_broken = not self.is_finite and value != math.inf
+        if not self.is_finite:
+            return math.inf, grad
+        if value < self.best[0]:
+            self.best = (value, X)
+        return value, grad
+
+    def record(self, value: float) -> None:
+        """Enter an iterate into the history."""
+        self.history.append(value)
+        self.best_values.append(self.best[0])
+
+    @property
+    def n_iter(self) -> int:
+        """Number of iterations; the history begins with the start."""
+        return max(len(self.history) - 1, 0)
+
+    def stop_reason(self, window: int, tol: float) -> StopReason | None:
+        """Tell whether the values reached so far end the run."""
+        best = self.best[0]
+        if self.target is not None and best <= self.target:
+            return StopReason.TARGET
+        # Standing still because the way is barred is not convergence; shorter steps come next.
+        if len(self.best_values) > window and self.is_finite:
+            decrease = self.best_values[-1 - window] - best
+            if decrease < tol * abs(best):
+                return StopReason.CONVERGED
+        return None
+
+    def solution(self, reason: StopReason) -> Solution:
+        """Close the books."""
+        value, X = self.best
+        history = np.array(self.history, dtype=np.float64)
+        return Solution(X, value, self.n_iter, self.n_evaluations, reason, history)
+
+
+def _drive(
+    method: Method[S],
+    run: _Run,
+    constraint: Constraint,
+    max_iter: int,
+    tol: float,
+    announce: Callable[[int, State], bool],
+) -> StopReason:
+    """Iterate until there is a reason to stop."""
+    X = run.best[1]
+    value, grad = run.evaluate(X)
+    run.record(value)
+    if not math.isfinite(value):
+        return StopReason.NON_FINITE
+    state = method.init(constraint, X, value, grad)
+    reason = run.stop_reason(method.window, tol) or method.should_stop(state)
+    while reason is None and run.n_iter < max_iter:
+        state = method.step(run.evaluate, constraint, state)
+        run.record(state.value)
+        # Asked first, so that a continuation hears of the wish even if its stage has converged.
+        if announce(run.n_iter, state):
+            return StopReason.CALLBACK
+        reason = run.stop_reason(method.window, tol) or method.should_stop(state)
+        if reason is StopReason.SMALL_STEP and run.is_broken:
+            reason = StopReason.NON_FINITE
+    return reason or StopReason.MAX_ITER
+
+
+def _announcer(
+    callbacks: tuple[Callback, ...], max_iter: int, label: str
+) -> Callable[[int, State], bool]:
+    """Return a function that tells all callbacks of an iteration, and whether one wants to stop."""
+    started = time.perf_counter()
+
+    def announce(iteration: int, state: State) -> bool:
+        X = state.X.view()
+        X.flags.writeable = False
+        elapsed = time.perf_counter() - started
+        event = Event(iteration, max_iter, state.value, X, elapsed, label)
+        # Every callback hears of every iteration, also after another asked to stop.
+        wishes = [callback(event) for callback in callbacks]
+        return any(wishes)
+
+    return announce
+
+
+def _find_method(name: str) -> Method[Any]:
+    if name not in METHODS:
+        known = ", ".join(repr(known) for known in METHODS)
+        raise ValueError(f"`method` must be one of {known}; got {name!r}.")
+    return METHODS[name]
+
+
+def _check_counts(max_iter: int, tol: float) -> None:
+    if max_iter < 0:
+        raise ValueError(f"`max_iter` must be at least 0; got {max_iter}.")
+    if not tol >= 0:
+        raise ValueError(f"`tol` must be at least 0 (0 turns the test off); got {tol}.")
+
+
+def _checked_start(X0: FloatArray) -> FloatArray:
+    """Return a float32 or float64 copy of `X0`, of shape (n, q), or say what is wrong with it."""
+    X = np.asarray(X0)
+    if X.ndim != 2 or X.size == 0:
+        raise ValueError(
+            f"`X0` must have the shape (n, q) with n, q >= 1; got {X.shape}. "
+            "Use X0.reshape(-1, 1) for a single latent coordinate."
+        )
+    dtype = np.float32 if X.dtype == np.float32 else np.float64
+    X = np.array(X, dtype=dtype, order="C")
+    if not np.isfinite(X).all():
+        row, column = np.argwhere(~np.isfinite(X))[0]
+        raise ValueError(
+            f"`X0` must be finite; got {X[row, column]} in row {row}, column {column}. "
+            "Choose another start."
+        )
+    return X

@@ -1,0 +1,139 @@
+"""What goes into a minimisation and what comes out of it.
+
+An objective is anything with ``value_and_grad``; a run reports each iteration as an `Event` and
+ends with a `Solution` whose `StopReason` is a sentence a user can act on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from twofold.array_types import FloatArray
+
+Evaluate = Callable[[FloatArray], tuple[float, FloatArray]]
+
+
+class Objective(Protocol):
+    """A smooth function of an (n, q) array."""
+
+    def value_and_grad(self, X: FloatArray) -> tuple[float, FloatArray]:
+        """Return the value and the (n, q) gradient at `X`, which must not be changed.
+
+        The value may be ``+inf`` where `X` is infeasible; the gradient is then not looked at. Let
+        the value grow before it does (a logarithmic barrier): at a sudden wall every method only
+        learns that it must not go on, not which way to turn.
+        """
+        ...
+
+
+class StopReason(StrEnum):
+    """Why a run ended; `message` says it in a sentence."""
+
+    CONVERGED = "converged"
+    STATIONARY = "stationary"
+    SMALL_STEP = "small_step"
+    TARGET = "target"
+    MAX_ITER = "max_iter"
+    CALLBACK = "callback"
+    INTERRUPTED = "interrupted"
+    NON_FINITE = "non_finite"
+
+    @property
+    def message(self) -> str:
+        """The reason as a sentence, with what to do about it where something can be done."""
+        return _MESSAGES[self]
+
+
+_MESSAGES = {
+    StopReason.CONVERGED: "The relative decrease of the objective fell below tol.",
+    StopReason.STATIONARY: (
+        "The gradient is zero in every direction the constraint leaves free: a stationary point. "
+        "If this is the start, move it (points that all coincide feel no force)."
+    ),
+    StopReason.SMALL_STEP: "The steps became too small to lower the objective any further.",
+    StopReason.TARGET: "The objective reached the target value.",
+    StopReason.MAX_ITER: (
+        "max_iter iterations were made before the run converged; raise max_iter or tol."
+    ),
+    StopReason.CALLBACK: "A callback asked to stop.",
+    StopReason.INTERRUPTED: "The run was interrupted; this is the best point seen until then.",
+    StopReason.NON_FINITE: (
+        "The objective is not finite at the start, or gave NaN wherever the run tried to go; "
+        "start from a feasible point and check the data for extreme values."
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Event:
+    """The state of a run after one iteration, as callbacks see it.
+
+    Attributes
+    ----------
+    iteration : int
+        Iterations made so far, counted from 1.
+    max_iter : int or None
+        The most iterations there can be; None where nobody can know.
+    value : float
+        Objective at `X`.
+    X : array of shape (n, q)
+        The current iterate, read-only.
+    elapsed : float
+        Seconds since the run began.
+    label : str
+        Name of the run or of the stage.
+    """
+
+    iteration: int
+    max_iter: int | None
+    value: float
+    X: FloatArray
+    elapsed: float
+    label: str = ""
+
+
+Callback = Callable[[Event], bool | None]
+"""Called after every iteration; a true result stops the run."""
+
+
+@dataclass(frozen=True)
+class StageRecord:
+    """How one stage of a continuation went; its history has ``n_iter + 1`` entries."""
+
+    label: str
+    n_iter: int
+    value: float
+    stop_reason: StopReason
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The end of a run.
+
+    Attributes
+    ----------
+    X : array of shape (n, q)
+        The best point seen: of all evaluated points the one of lowest value.
+    value : float
+        Objective at `X`; ``inf`` if no evaluation gave a finite value.
+    n_iter, n_evaluations : int
+        Iterations made and objective evaluations used.
+    stop_reason : StopReason
+        Why the run ended.
+    history : array of shape (n_iter + 1,)
+        ``history[k]`` is the objective after `k` iterations. It is empty if the run was interrupted
+        before the first evaluation, and the stages' histories end to end after a continuation.
+    stages : tuple of StageRecord
+        One record a stage after a continuation, otherwise empty.
+    """
+
+    X: FloatArray
+    value: float
+    n_iter: int
+    n_evaluations: int
+    stop_reason: StopReason
+    history: FloatArray
+    stages: tuple[StageRecord, ...] = ()

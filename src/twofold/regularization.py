@@ -1,0 +1,136 @@
+"""What keeps latent points from drifting apart until every row reconstructs itself.
+
+Without regularisation the reconstruction error of kernel regression has the useless minimum zero
+at infinity (Klanke 2007, section 4.3). These small objects say what is done about it:
+
+- :class:`LeaveOneOut`: no row takes part in its own reconstruction. Needs no parameter.
+- :class:`Extension`: latent points are drawn to the origin, or kept in a ball or a box.
+- :class:`Density`: latent points are kept where the latent density is high.
+
+>>> from twofold.regularization import Density, LeaveOneOut
+>>> Density(penalty=0.05)
+Density(penalty=0.05, threshold=None, start=None, decay=0.7, target=None)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+Homotopy = Literal["auto", "none", "density", "box"]
+
+
+@dataclass(frozen=True)
+class LeaveOneOut:
+    """Leave-one-out cross-validation (eq. 4.34): the default, free of parameters.
+
+    Parameters
+    ----------
+    homotopy : {"auto", "none", "density", "box"}
+        How to unfold a start that does not yet unfold the data: through falling lower bounds of
+        the latent density (4.53), or through growing boxes. "auto" goes straight to the minimum,
+        and from a linear start through "density" as well, and keeps the lower of the two.
+    """
+
+    homotopy: Homotopy = "auto"
+
+    def __post_init__(self) -> None:
+        if self.homotopy not in ("auto", "none", "density", "box"):
+            raise ValueError(
+                f"`homotopy` must be 'auto', 'none', 'density' or 'box'; got {self.homotopy!r}."
+            )
+
+
+@dataclass(frozen=True)
+class Extension:
+    """Bound the extension of the latent points (eqs. 4.30, 4.31); give exactly one of the three.
+
+    Parameters
+    ----------
+    penalty : float
+        ``λ`` in ``R + λ mean_i ||x_i||²``; larger is smoother.
+    radius, box : float
+        Every ``||x_i||`` at most ``radius``, or every coordinate within ``±box``.
+    start, decay : float
+        With ``penalty``: begin with ``λ = start`` and multiply by ``decay`` down to ``penalty``
+        (homotopy); no detour by default.
+    target : float
+        Stop the homotopy as soon as the reconstruction error is below.
+    """
+
+    penalty: float | None = None
+    radius: float | None = None
+    box: float | None = None
+    start: float | None = None
+    decay: float = 0.7
+    target: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_one_given(self, penalty=self.penalty, radius=self.radius, box=self.box)
+        _check_schedule(self.penalty, self.start, self.decay, self.target)
+
+
+@dataclass(frozen=True)
+class Density:
+    """Keep latent points where the density is high (eqs. 4.32, 4.33); give one of the two.
+
+    The density counts in kernels at their own centre: a point alone among n rows has 1/n.
+
+    Parameters
+    ----------
+    penalty : float
+        ``λ`` in ``R - λ mean_i log p(x_i)``.
+    threshold : float
+        ``p(x_i) >= threshold`` for all i, between 1/n and 1, kept by a logarithmic barrier.
+    start, decay, target : float
+        As in :class:`Extension`.
+    """
+
+    penalty: float | None = None
+    threshold: float | None = None
+    start: float | None = None
+    decay: float = 0.7
+    target: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_one_given(self, penalty=self.penalty, threshold=self.threshold)
+        _check_schedule(self.penalty, self.start, self.decay, self.target)
+
+
+Regularization = LeaveOneOut | Extension | Density
+
+
+def get_regularization(regularization: object) -> Regularization:
+    """Return the regularisation of that name, or the object itself."""
+    if regularization == "loo":
+        return LeaveOneOut()
+    if isinstance(regularization, LeaveOneOut | Extension | Density):
+        return regularization
+    raise ValueError(
+        "`regularization` must be 'loo' or a LeaveOneOut, Extension or Density object of "
+        f"twofold.regularization; got {regularization!r}."
+    )
+
+
+def _check_one_given(owner: object, **options: float | None) -> None:
+    given = {name: value for name, value in options.items() if value is not None}
+    if len(given) != 1:
+        raise ValueError(
+            f"{type(owner).__name__} takes exactly one of {', '.join(options)}; "
+            f"got {given or 'none'}."
+        )
+    for name, value in given.items():
+        if not (math.isfinite(value) and value > 0):
+            raise ValueError(f"`{name}` must be a positive number; got {value!r}.")
+
+
+def _check_schedule(
+    penalty: float | None, start: float | None, decay: float, target: float | None
+) -> None:
+    if penalty is None and (start is not None or target is not None):
+        raise ValueError("`start` and `target` belong to `penalty`; give that, or leave them out.")
+    if penalty is not None and start is not None and not start >= penalty:
+        raise ValueError(f"`start` must not be below `penalty` = {penalty}; got {start}.")
+    if not 0 < decay < 1:
+        raise ValueError(f"`decay` must lie between 0 and 1; got {decay}.")

@@ -1,0 +1,155 @@
+"""Choosing the start: every candidate is scaled, and the leave-one-out error picks.
+
+"The start decides": UKR's objective has many minima, and fitting begins in the basin of the
+candidate whose scaled leave-one-out error is lowest (Klanke 2007, section 4.4.5, steps 1 to 3).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from twofold.array_types import FloatArray, IntArray
+from twofold.ukr.filling import fill_for_start
+from twofold.ukr.scale import Scaled, common_scale, scale_each_dimension
+from twofold.ukr.training import Problem
+
+logger = logging.getLogger(__name__)
+
+# So many of the best candidates get a factor a dimension; the others would not win by it.
+N_FINALISTS = 2
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where training begins.
+
+    Attributes
+    ----------
+    name : str
+    X : (n, q) latent points in kernel units, centred
+    errors : leave-one-out error of every start that was tried
+    linear : whether it is a linear projection of the data
+    interrupted : whether the search was stopped from the keyboard, with this as the best so far
+    is_own : whether the user brought it; then ``X = (own - centre) * scales``
+    """
+
+    name: str
+    X: FloatArray
+    errors: dict[str, float]
+    linear: bool
+    interrupted: bool
+    is_own: bool
+    scales: FloatArray
+    centre: FloatArray
+
+
+def choose_start(
+    problem: Problem,
+    Y: FloatArray,
+    q: int,
+    init: Any,
+    source: IntArray,
+    seed: int,
+    n_jobs: int | None,
+    tell: Callable[[str, int, int], None],
+) -> Start:
+    """Return the start that ``init`` asks for, scaled; see :class:`twofold.UKR` for ``init``.
+
+    ``tell`` hears what is being done: words, how many steps of how many.
+    """
+    if isinstance(init, str):
+        # Imported at first use: a model that is only opened needs no start embeddings.
+        from twofold.ukr.candidates import ALL, make_candidates
+
+        methods = _methods(init, ALL)
+        filled = fill_for_start(Y).astype(np.float64)
+        tell("start embeddings", 0, 1)
+        found = make_candidates(filled, q, methods=methods, random_state=seed, n_jobs=n_jobs)
+        candidates = [(candidate.name, candidate.X) for candidate in found]
+        own = None
+    else:
+        own = _own_start(init, Y, q, source)
+        candidates = [("own", own)]
+    scaled, interrupted = _scale_all(problem, candidates, tell)
+    best = min(scaled, key=lambda start: start.error)
+    errors = {start.name: start.error for start in scaled}
+    logger.info("start %s, leave-one-out error %.6g; tried %s", best.name, best.error, errors)
+    return _finish(best, errors, own, interrupted)
+
+
+def _scale_all(
+    problem: Problem,
+    candidates: list[tuple[str, FloatArray]],
+    tell: Callable[[str, int, int], None],
+) -> tuple[list[Scaled], bool]:
+    """Scale every candidate, the best ones by dimension; say if that was cut short."""
+    error = problem.reconstruction(leave_one_out=True)
+    total = len(candidates) + N_FINALISTS
+    scaled: list[Scaled] = []
+    try:
+        for name, X in candidates:
+            tell(f"scaling start {name}", len(scaled), total)
+            scaled.append(common_scale(name, X, error))
+        scaled.sort(key=lambda start: start.error)
+        for place, start in enumerate(scaled[:N_FINALISTS]):
+            tell(f"scaling start {start.name}", len(candidates) + place, total)
+            scaled[place] = scale_each_dimension(start, error)
+    except KeyboardInterrupt:
+        if not scaled:
+            raise
+        return scaled, True
+    return scaled, False
+
+
+def _finish(
+    best: Scaled, errors: dict[str, float], own: FloatArray | None, interrupted: bool
+) -> Start:
+    q = best.X.shape[1]
+    scales, centre = np.ones(q), np.zeros(q)
+    if own is not None:
+        centre = own.mean(axis=0)
+        scales = best.X.std(axis=0) / np.where(own.std(axis=0) > 0, own.std(axis=0), 1)
+        scales = np.where(scales > 0, scales, 1)
+    linear = best.name == "pca"
+    return Start(best.name, best.X, errors, linear, interrupted, own is not None, scales, centre)
+
+
+def _methods(init: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    if init == "auto":
+        return known
+    if init in known:
+        return (init,)
+    raise ValueError(
+        f"`init` must be 'auto', one of {known}, an (n_samples, n_components) array "
+        f"or an estimator with fit_transform; got {init!r}."
+    )
+
+
+def _own_start(init: Any, Y: FloatArray, q: int, source: IntArray) -> FloatArray:
+    """Return the user's start for the distinct rows, (n, q)."""
+    if hasattr(init, "fit_transform"):
+        X = np.asarray(init.fit_transform(fill_for_start(Y)), dtype=np.float64)
+        expected = (len(Y), q)
+    else:
+        X = np.asarray(init, dtype=np.float64)
+        n_rows = int(source.max()) + 1
+        if X.ndim == 2 and X.shape[1] == q and len(X) >= n_rows:
+            X = X[source]
+            expected = (len(source), q)
+        else:
+            expected = (n_rows, q)
+    if X.shape != expected:
+        raise ValueError(
+            f"`init` must give one latent point of {q} coordinate(s) for each row, shape "
+            f"{expected}; got shape {X.shape}."
+        )
+    if not np.isfinite(X).all():
+        raise ValueError("`init` must be finite; it holds NaN or infinity.")
+    if np.all(X.std(axis=0) == 0):
+        raise ValueError("`init` puts every row in the same place; the gradient is zero there.")
+    return X

@@ -1,0 +1,68 @@
+"""The fitted manifold: regression, density and domain over a set of latent points.
+
+f(x) = Σ_i ω_i y_i F(s_i) / Σ_i ω_i F(s_i)          (Klanke 2007, eq. 4.18)
+p(x) = Σ_i ω_i F(s_i) / Σ_i ω_i                     (4.19, with F(0) = 1)
+domain = {x : p(x) >= η},  η = min_i p(x_i)         (4.55, 4.56)
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from twofold.array_types import FloatArray
+from twofold.engine import KernelSums, PreparedReferences, Sums
+from twofold.ukr.rows import CarriedRows
+
+
+class Surface:
+    """A manifold given by latent points, the rows they carry and a kernel of unit bandwidth."""
+
+    def __init__(
+        self,
+        X: FloatArray,
+        rows: CarriedRows,
+        weights: FloatArray,
+        engine: KernelSums,
+        widths: FloatArray | None = None,
+    ) -> None:
+        self.X = np.ascontiguousarray(X, dtype=rows.Y.dtype)
+        self.rows, self.engine = rows, engine
+        self.total_weight = float(weights.sum())
+        self.prepared = PreparedReferences(engine, self.X, rows.V, widths)
+        self.threshold = 0.0
+
+    @cached_property
+    def kernel_width(self) -> float:
+        """The distance at which half of the kernel's weight is gone."""
+        return self.engine.kernel.half_width()
+
+    def regress(self, X: FloatArray) -> FloatArray:
+        """Return f(x) (m, D) at any latent places."""
+        f, _ = self.rows.regress(self.prepared.at(X).values)
+        return f + self.rows.mean
+
+    def density(self, X: FloatArray) -> FloatArray:
+        """Return p(x) (m,), relative to F(0) = 1."""
+        return self._density(self.prepared.at(X))
+
+    def _density(self, sums: Sums) -> FloatArray:
+        lowered = self.engine.kernel.value(sums.shift)
+        return np.where(sums.shift > 0, lowered, 1) * sums.values[:, -1] / self.total_weight
+
+    def look(self, X: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return f - mean (m, D), its Jacobian transposed (m, q, D) and the density (m,)."""
+        sums = self.prepared.at(X, slopes=True)
+        f, J = self.rows.jacobian(sums.values, sums.slopes)
+        return f, J, self._density(sums)
+
+    def default_threshold(self) -> float:
+        """Return the density η that bounds the domain, with every training point well inside."""
+        return 0.5 * float(self.density(self.X).min())
+
+    @cached_property
+    def reconstructions_t(self) -> FloatArray:
+        """f(x_i) - mean of the training points, transposed (D, n)."""
+        f, _ = self.rows.regress(self.prepared.at(self.X).values)
+        return np.ascontiguousarray(f.T)

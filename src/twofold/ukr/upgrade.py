@@ -1,0 +1,161 @@
+"""Any embedding becomes a two-way model.
+
+The picture is kept exactly as it is drawn: each row's latent point is its place in it. What is
+found, by leave-one-out error, is only the bandwidth of the kernel regression that leads back:
+
+- one for each dimension, or
+- local: ``h_i = h r_i^a`` with ``r_i`` the distance to the k-th neighbour in the picture, relative
+  to its median, so that dense regions get narrow kernels (Breiman, Meisel & Purcell 1977); ``h``
+  and ``a`` (0 to 1) are found.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.spatial import cKDTree
+from sklearn.utils.validation import _num_samples, check_array
+
+from twofold.array_types import FloatArray
+from twofold.engine import PreparedReferences
+from twofold.table_checks import check_missing
+from twofold.ukr.estimator import UKR
+from twofold.ukr.scale import Scaled, common_scale, scale_each_dimension, subset_of
+from twofold.ukr.training import Problem
+
+LOCAL_NEIGHBORS = 10
+# Where the search for (log h, a) begins: at (0, 0), where all widths are equal, so that local
+# widths never do worse, and again from where widths follow the density closely.
+SIMPLEXES = (((0.0, 0.0), (0.5, 0.0), (0.0, 0.4)), ((0.0, 0.7), (-0.5, 0.7), (0.0, 1.0)))
+
+
+def upgrade(
+    embedding: Any,
+    Y: Any,
+    *,
+    bandwidth: str = "per_dimension",
+    refine: bool = False,
+    **parameters: Any,
+) -> UKR:
+    """Turn an embedding of Y into a fitted model that goes both ways.
+
+    Parameters
+    ----------
+    embedding : array-like of shape (n_samples, n_components)
+        Where each row of Y is drawn: t-SNE, UMAP, PaCMAP, a map made by hand.
+    Y : array-like of shape (n_samples, n_features)
+        The data; NaN marks missing entries.
+    bandwidth : {"per_dimension", "local"}, default="per_dimension"
+        What the leave-one-out error decides: one bandwidth a dimension, or one a point.
+    refine : bool, default=False
+        Also move the latent points, starting from the picture.
+    **parameters
+        Further parameters of :class:`twofold.UKR`, e.g. ``kernel``.
+
+    Returns
+    -------
+    UKR
+        Fitted; without ``refine`` its ``embedding_`` is the picture, to the last bit.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.manifold import TSNE
+    >>> from twofold import upgrade
+    >>> Y = load_iris().data
+    >>> picture = TSNE(random_state=0).fit_transform(Y)
+    >>> model = upgrade(picture, Y)
+    >>> model.inverse_transform(picture[:1]).shape
+    (1, 4)
+    """
+    if bandwidth not in ("per_dimension", "local"):
+        raise ValueError(f"`bandwidth` must be 'per_dimension' or 'local'; got {bandwidth!r}.")
+    X = check_array(embedding, dtype=np.float64, input_name="embedding", ensure_min_samples=3)
+    n_rows = _num_samples(Y)
+    if n_rows != len(X):
+        raise ValueError(
+            f"The embedding has {len(X)} rows and Y has {n_rows}; each row of Y needs its place."
+        )
+    if refine:
+        if bandwidth == "local":
+            raise ValueError("refine=True moves points under one bandwidth; use 'per_dimension'.")
+        return UKR(X.shape[1], init=X, **parameters).fit(Y)
+    model = UKR(X.shape[1], init=X, max_iter=0, **parameters)
+    data = model._validate(Y, reset=True)
+    check_missing(data, getattr(model, "feature_names_in_", None))
+    _adopt(model, data, X, bandwidth)
+    return model
+
+
+def _adopt(model: UKR, Y: FloatArray, X: FloatArray, bandwidth: str) -> None:
+    """Make a fitted model of rows and their places; equal rows may lie in different places."""
+    model._check_parameters(np.arange(len(Y)))
+    model.data_, model.weights_ = Y, np.ones(len(Y))
+    model.member_ = np.arange(len(Y))
+    model.latent_ = X.astype(Y.dtype)
+    problem = model._problem(Y, model.weights_)
+    scaled = fit_bandwidths(problem, X)
+    model.latent_scale_ = scaled.X.std(axis=0) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)
+    model.latent_scale_ = np.where(model.latent_scale_ > 0, model.latent_scale_, 1)
+    error = scaled.error
+    if bandwidth == "local":
+        model.widths_, error = fit_local_widths(problem, model.latent_ * model.latent_scale_)
+    model.objective_, model.history_ = error, np.array([error])
+    model.n_iter_, model.stop_reason_ = 0, "max_iter"
+    model.start_, model.starts_ = "own", {"own": scaled.error}
+    model._wake()
+    model._bound_domain()
+    model.embedding_ = model.latent_.copy()
+
+
+def fit_bandwidths(problem: Problem, X: FloatArray) -> Scaled:
+    """Scale latent points so that a unit bandwidth has the lowest leave-one-out error."""
+    error = problem.reconstruction(leave_one_out=True)
+    return scale_each_dimension(common_scale("own", X, error), error)
+
+
+def fit_local_widths(problem: Problem, X: FloatArray) -> tuple[FloatArray, float]:
+    """Return a width for each latent point (n,) and the leave-one-out error with them."""
+    spread = _neighbor_spread(X)
+    error = problem.reconstruction(leave_one_out=True)
+    rows = subset_of(len(X))
+
+    def widths(log_width: float, power: float) -> FloatArray:
+        return np.exp(log_width) * spread ** np.clip(power, 0, 1)
+
+    def loss(parameters: FloatArray) -> float:
+        prepared = PreparedReferences(
+            problem.engine, X, problem.rows.V, widths(parameters[0], parameters[1])
+        )
+        return error.value_of_sums(prepared.at(X[rows], own=rows).values, rows)
+
+    best = min(
+        (
+            minimize(
+                loss,
+                simplex[0],
+                method="Nelder-Mead",
+                bounds=[(-3, 3), (0, 1)],
+                options={
+                    "initial_simplex": simplex,
+                    "maxfev": 40,
+                    "xatol": 0.02,
+                    "fatol": 1e-4 * problem.variance(),
+                },
+            )
+            for simplex in SIMPLEXES
+        ),
+        key=lambda found: float(found.fun),
+    )
+    return widths(best.x[0], best.x[1]).astype(X.dtype), float(best.fun)
+
+
+def _neighbor_spread(X: FloatArray) -> FloatArray:
+    """Return the distance to a near neighbour of each latent point, relative to the median."""
+    k = min(LOCAL_NEIGHBORS, len(X) - 1)
+    distance = cKDTree(X).query(X, k=k + 1)[0][:, -1]
+    typical = np.median(distance[distance > 0]) if (distance > 0).any() else 1.0
+    # Points drawn on top of each other still need a width.
+    return np.asarray(np.clip(distance / typical, 0.05, 20.0))

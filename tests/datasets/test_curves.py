@@ -1,0 +1,116 @@
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from twofold.datasets.curves import HalfCircle, Spiral, make_half_circle, make_spiral
+
+
+def test_spiral_points_by_hand():
+    # s(1/8) = 0.325 (sin pi/2, cos pi/2); s(1/4) = 0.45 (sin pi, cos pi); s(1) = 1.2 (0, 1).
+    points = Spiral().point(np.array([[0.0], [1 / 8], [1 / 4], [1.0]]))
+    expected = [[0.0, 0.2], [0.325, 0.0], [0.0, -0.45], [0.0, 1.2]]
+    np.testing.assert_allclose(points, expected, atol=1e-15)
+
+
+def test_spiral_distance_matches_brute_force():
+    rng = np.random.default_rng(0)
+    Y = rng.uniform(-1.6, 1.6, size=(200, 2))
+    fine = Spiral().point(np.linspace(0.0, 1.0, 40_001)[:, None])
+    brute = cdist(Y, fine).min(axis=1)
+    distance = Spiral().distance(Y)
+    assert (distance <= brute + 1e-12).all()
+    # Half a step of the fine grid is 2e-4 long; at a distance d it costs 2e-8 / d at most.
+    np.testing.assert_allclose(distance, brute, atol=2e-4)
+    far = brute > 0.05
+    np.testing.assert_allclose(distance[far], brute[far], atol=1e-6)
+
+
+def test_spiral_distance_beyond_its_ends():
+    # The outer end (0, 1.2) runs on to the right with a slope of 1 in 4.8 pi; step along it.
+    tangent = np.array([4.8 * np.pi, 1.0]) / np.hypot(4.8 * np.pi, 1.0)
+    beyond = np.array([[0.0, 1.2]]) + 0.3 * tangent
+    np.testing.assert_allclose(Spiral().nearest(beyond), [[1.0]])
+    np.testing.assert_allclose(Spiral().distance(beyond), [0.3])
+
+
+def test_spiral_inner_side_is_positive():
+    t = np.linspace(0.05, 0.95, 50)[:, None]
+    shrunk, grown = 0.97 * Spiral().point(t), 1.03 * Spiral().point(t)
+    assert (Spiral().signed_distance(shrunk) > 0).all()
+    assert (Spiral().signed_distance(grown) < 0).all()
+
+
+def test_stratified_sampling_puts_one_row_in_each_piece():
+    t = make_spiral(300, random_state=0).latent[:, 0]
+    u = ((t + 0.2) ** 2 - 0.04) / 1.4
+    np.testing.assert_array_equal(np.sort(np.floor(300 * u)), np.arange(300))
+    assert abs(np.corrcoef(t, np.arange(300))[0, 1]) < 0.2  # the rows are shuffled
+
+
+def test_iid_sampling_leaves_pieces_empty():
+    t = make_spiral(300, sampling="iid", random_state=0).latent[:, 0]
+    u = ((t + 0.2) ** 2 - 0.04) / 1.4
+    # A share 1 / e of the pieces is expected empty, with a standard deviation of 1.8 %.
+    empty = 1 - len(np.unique(np.floor(300 * u))) / 300
+    assert empty == pytest.approx(np.exp(-1), abs=0.08)
+
+
+def test_sampling_is_even_along_the_curve():
+    t = np.sort(make_spiral(2000, random_state=0).latent[:, 0])
+    speed = np.hypot(1.0, 4 * np.pi * (t + 0.2))
+    steps = (speed * np.gradient(t))[5:-5].reshape(-1, 10).mean(axis=1)
+    # The neglected radial speed makes the first steps 8 % long.
+    assert steps.max() / np.median(steps) < 1.35
+    assert steps.min() / np.median(steps) > 0.75
+
+
+def test_unknown_sampling_is_refused():
+    with pytest.raises(ValueError, match=r"stratified.*iid.*got 'even'"):
+        make_spiral(10, sampling="even")
+
+
+def test_half_circle_by_hand():
+    circle = HalfCircle()
+    points = circle.point(np.array([[0.0], [np.pi / 2], [np.pi]]))
+    np.testing.assert_allclose(points, [[10, 0], [0, 10], [-10, 0]], atol=1e-14)
+    # Norms 5 and 15; the second row lies below the half, and the whole circle counts.
+    Y = np.array([[3.0, 4.0], [-9.0, -12.0]])
+    np.testing.assert_array_equal(circle.distance(Y), [5.0, 5.0])
+    np.testing.assert_array_equal(circle.signed_distance(Y), [5.0, -5.0])
+
+
+def test_half_circle_covers_the_upper_half():
+    angle = make_half_circle(2000, random_state=0).latent[:, 0]
+    assert 0 <= angle.min() < 0.02
+    assert np.pi - 0.02 < angle.max() <= np.pi
+    assert angle.mean() == pytest.approx(np.pi / 2, abs=0.08)
+
+
+@pytest.mark.parametrize(
+    ("noise", "noise_kind", "reported"),
+    [(0.25, "gaussian", 0.201), (0.25, "laplacian", 0.184), (1.0, "laplacian", 0.734)],
+)
+def test_raw_data_distance_is_that_of_the_thesis(noise, noise_kind, reported):
+    # Klanke (2007), section 5.1.4; the Laplacian scale printed there would give 0.259 and 1.037.
+    sample = make_half_circle(20_000, noise=noise, noise_kind=noise_kind, random_state=0)
+    assert sample.distance(sample.Y).mean() == pytest.approx(reported, rel=0.02)
+
+
+def test_outliers_are_scaled_rows():
+    plain = make_half_circle(100, random_state=3)
+    spoilt = make_half_circle(100, n_outliers=10, random_state=3)
+    np.testing.assert_array_equal(plain.clean, spoilt.clean)
+    shift = spoilt.Y - plain.Y  # (factor - 1) clean in ten rows, nothing in the others
+    moved = np.abs(shift).max(axis=1) > 1e-9
+    assert moved.sum() == 10
+    factor = 1 + (shift[moved] * plain.clean[moved]).sum(axis=1) / 100
+    assert ((factor >= 0.5) & (factor <= 1.5)).all()
+    np.testing.assert_allclose(shift[moved], (factor - 1)[:, None] * plain.clean[moved], atol=1e-12)
+    assert factor.min() < 0.8
+    assert factor.max() > 1.2
+
+
+@pytest.mark.parametrize("n_outliers", [-1, 11])
+def test_impossible_number_of_outliers_is_refused(n_outliers):
+    with pytest.raises(ValueError, match=r"`n_outliers` must be in \[0, n = 10\]"):
+        make_half_circle(10, n_outliers=n_outliers)

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+from kernel_cases import POWER
+from oracles.kernel_sums import squared_distances
+
+from twofold.engine import KernelSums, Plan, plan
+from twofold.engine.plan import share_within_reach
+from twofold.kernels import GAUSSIAN, QUARTIC, Kernel
+
+LOCAL = np.random.default_rng(0).uniform(0, 100, size=(2_000, 2))
+
+
+def ones(numbers, A, shift):
+    return A[:, 0], None
+
+
+@pytest.mark.parametrize("kernel", [GAUSSIAN, QUARTIC])
+def test_local_kernels_use_cells(kernel):
+    choice = plan(LOCAL, kernel, 1e-7)
+    assert choice.backend == "cpu_cells"
+    assert "within reach" in choice.reason
+
+
+def test_kernels_that_reach_everything_use_the_matrix():
+    choice = plan(LOCAL / 100, GAUSSIAN, 1e-7)
+    assert choice.backend == "cpu_dense"
+    assert "within reach" in choice.reason
+
+
+def test_heavy_tails_reach_everything():
+    cauchy = Kernel("cauchy", lambda s: 1 / (1 + s), lambda s: -1 / (1 + s) ** 2)
+    assert plan(LOCAL, cauchy, 1e-7).backend == "cpu_dense"
+    assert plan(LOCAL, POWER, 1e-7).backend == "cpu_dense"
+
+
+def test_unknown_back_ends_are_refused():
+    with pytest.raises(ValueError, match="'cpu_sells'"):
+        KernelSums(GAUSSIAN, backend="cpu_sells")
+
+
+def test_many_dimensions_use_the_matrix():
+    choice = plan(np.random.default_rng(1).normal(size=(500, 4)), QUARTIC, 1e-7)
+    assert choice == Plan("cpu_dense", "q = 4 is above 3: cells no longer separate points")
+
+
+def test_few_points_use_the_matrix():
+    assert plan(LOCAL[:199], QUARTIC, 1e-7) == Plan("cpu_dense", "n = 199 is small")
+    assert plan(LOCAL[:200], QUARTIC, 1e-7).backend == "cpu_cells"
+
+
+@pytest.mark.parametrize("q", [1, 2, 3])
+@pytest.mark.parametrize("extent", [20.0, 50.0])
+def test_the_estimated_share_is_near_the_true_one(q, extent):
+    X = np.random.default_rng(2).uniform(0, extent, size=(1_500, q))
+    true = (squared_distances(X, X) < GAUSSIAN.reach(1e-4)).mean()
+    estimate = share_within_reach(X, GAUSSIAN, 1e-4)
+    assert true / 2 < estimate < 2 * true
+
+
+def test_the_choice_is_stored_and_said(caplog):
+    engine = KernelSums(QUARTIC)
+    assert engine.last_plan is None
+    with caplog.at_level(logging.DEBUG, logger="twofold"):
+        engine.evaluate(LOCAL, np.ones((2_000, 1)), ones)
+    assert engine.last_plan.backend == "cpu_cells"
+    assert f"cpu_cells: {engine.last_plan.reason}" in caplog.text
+
+
+@pytest.mark.parametrize("backend", ["cpu_dense", "cpu_cells"])
+def test_the_choice_can_be_made_by_hand(backend):
+    engine = KernelSums(QUARTIC, backend=backend)
+    engine.evaluate(LOCAL[:50], np.ones((50, 1)), ones)
+    assert engine.last_plan == Plan(backend, "asked for")

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import threading
+
+import joblib
+import numpy as np
+import pytest
+
+from twofold.engine import threads
+from twofold.engine.compiled import compiled
+from twofold.engine.threads import count_threads, run_tasks
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+def test_results_come_in_the_order_of_the_tasks(n_threads):
+    assert run_tasks(lambda task: task**2, range(20), n_threads) == [i * i for i in range(20)]
+
+
+def test_no_tasks_no_results():
+    assert run_tasks(abs, [], 2) == []
+
+
+def test_tasks_run_side_by_side():
+    meeting = threading.Barrier(2, timeout=20)  # passes only if two tasks wait at the same time
+    run_tasks(lambda _: meeting.wait(), range(2), 2)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_errors_of_a_task_reach_the_caller(n_threads):
+    with pytest.raises(ZeroDivisionError):
+        run_tasks(lambda task: 1 // task, [1, 0, 2], n_threads)
+
+
+def blas_threads(_):
+    # The libraries that were there when the first tasks ran: numpy's among them.
+    pools = threads._controller().info()
+    return max(pool["num_threads"] for pool in pools if pool["user_api"] == "blas")
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_blas_is_single_threaded_inside_and_free_again_outside(n_threads):
+    before = blas_threads(None)
+    assert run_tasks(blas_threads, range(3), n_threads) == [1, 1, 1]
+    assert blas_threads(None) == before
+
+
+def test_number_of_threads():
+    available = joblib.cpu_count()
+    assert count_threads(None) == available
+    assert count_threads(-1) == available
+    assert count_threads(-available - 5) == 1
+    assert count_threads(3) == 3
+    with pytest.raises(ValueError, match=r"n_jobs.*got 0"):
+        count_threads(0)
+
+
+@compiled
+def _smallest_of(values):
+    smallest = np.inf
+    for value in values:
+        smallest = min(smallest, value)
+    return smallest
+
+
+def test_compiled_code_knows_infinity():
+    assert _smallest_of(np.array([np.inf, 3.0, np.inf])) == 3.0
+    assert _smallest_of(np.full(9, np.inf)) == np.inf

@@ -1,0 +1,329 @@
+"""What every two-way model must do; families are listed in `families.py`."""
+
+from __future__ import annotations
+
+import pickle
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from families import FAMILIES, Family
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import twofold
+from twofold.datasets import make_random_manifold
+
+pytestmark = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+
+DATA = make_random_manifold(160, 2, 6, noise=0.02, random_state=0)
+TRAIN, NEW = DATA.Y[:120], DATA.Y[120:]
+
+
+@cache
+def fitted(name: str):
+    family = next(family for family in FAMILIES if family.name == name)
+    return family.make().fit(TRAIN)
+
+
+def variance(Y: np.ndarray) -> float:
+    return float(((Y - TRAIN.mean(axis=0)) ** 2).sum(axis=1).mean())
+
+
+def with_holes(Y: np.ndarray, share: float, seed: int = 0) -> np.ndarray:
+    holes = np.random.default_rng(seed).random(Y.shape) < share
+    holes[np.arange(len(Y)), np.arange(len(Y)) % Y.shape[1]] = False
+    return np.where(holes, np.nan, Y)
+
+
+def test_learns_the_manifold(family: Family):
+    model = fitted(family.name)
+    assert -model.score(NEW) < 0.35 * variance(NEW)
+
+
+def test_fitted_attributes(family: Family):
+    model = fitted(family.name)
+    q = model.n_components
+    assert model.embedding_.shape == (len(TRAIN), q)
+    assert np.isfinite(model.embedding_).all()
+    assert model.n_features_in_ == TRAIN.shape[1]
+    assert np.isfinite(model.objective_)
+    assert isinstance(model.stop_reason_, str)
+    assert model.n_iter_ >= 0
+    assert len(model.history_) >= 1
+
+
+def test_shapes_and_dtypes(family: Family):
+    model = fitted(family.name)
+    q = model.n_components
+    X = model.transform(NEW)
+    assert X.shape == (len(NEW), q)
+    assert model.inverse_transform(X).shape == NEW.shape
+    assert model.jacobian(X).shape == (len(NEW), NEW.shape[1], q)
+    assert model.magnification(X).shape == (len(NEW),)
+    assert model.density(X).shape == (len(NEW),)
+    assert model.in_domain(X).dtype == bool
+    assert model.score_samples(NEW).shape == (len(NEW),)
+
+
+def test_training_rows_keep_their_place(family: Family):
+    model = fitted(family.name)
+    np.testing.assert_array_equal(model.transform(TRAIN), model.embedding_)
+
+
+def test_rows_alone_equal_rows_together(family: Family):
+    model = fitted(family.name)
+    together = model.transform(NEW)
+    alone = np.concatenate([model.transform(row[None]) for row in NEW])
+    np.testing.assert_array_equal(alone, together)
+    images = np.concatenate([model.inverse_transform(x[None]) for x in together])
+    np.testing.assert_array_equal(images, model.inverse_transform(together))
+
+
+def test_reconstruct_is_the_round_trip(family: Family):
+    model = fitted(family.name)
+    np.testing.assert_array_equal(
+        model.reconstruct(NEW), model.inverse_transform(model.transform(NEW))
+    )
+    errors = ((model.reconstruct(NEW) - NEW) ** 2).sum(axis=1)
+    np.testing.assert_allclose(model.score_samples(NEW), -errors)
+    assert model.score(NEW) == pytest.approx(-errors.mean())
+
+
+def test_projection_is_not_worse_than_the_nearest_training_reconstruction(family: Family):
+    model = fitted(family.name)
+    images = model.inverse_transform(model.embedding_)
+    nearest = ((NEW[:, None] - images[None]) ** 2).sum(axis=2).min(axis=1)
+    assert (-model.score_samples(NEW) <= nearest * (1 + 1e-9)).all()
+
+
+def test_projections_lie_in_the_domain(family: Family):
+    model = fitted(family.name)
+    assert model.in_domain(model.transform(NEW)).all()
+    assert model.in_domain(model.embedding_).all()
+    far = model.embedding_.max(axis=0) + 100 * np.ptp(model.embedding_, axis=0)
+    assert not model.in_domain(far[None])[0]
+    assert np.isfinite(model.inverse_transform(far[None])).all()
+
+
+def test_complete_fills_only_what_is_missing(family: Family):
+    model = fitted(family.name)
+    partial = with_holes(NEW, 0.25)
+    filled = model.complete(partial)
+    known = ~np.isnan(partial)
+    np.testing.assert_array_equal(filled[known], NEW[known])
+    error = ((filled - NEW)[~known] ** 2).mean()
+    by_mean = ((TRAIN.mean(axis=0) - NEW)[~known] ** 2).mean()
+    assert error < 0.7 * by_mean
+    np.testing.assert_array_equal(model.complete(NEW), NEW)
+
+
+def test_fits_with_missing_entries(family: Family):
+    model = family.make().fit(with_holes(TRAIN, 0.15))
+    assert np.isfinite(model.embedding_).all()
+    assert -model.score(NEW) < 0.45 * variance(NEW)
+
+
+def test_missing_rows_and_columns_are_named(family: Family):
+    Y = TRAIN.copy()
+    Y[7] = np.nan
+    with pytest.raises(ValueError, match=r"1 row\(s\) have no observed entry \(first: row 7\)"):
+        family.make().fit(Y)
+    with pytest.raises(ValueError, match="row 0"):
+        fitted(family.name).transform(np.full((1, 6), np.nan))
+    Y = pd.DataFrame(TRAIN, columns=list("abcdef"))
+    Y["c"] = np.nan
+    with pytest.raises(
+        ValueError, match=r"column\(s\) have no observed entry \(first: column 'c'\)"
+    ):
+        family.make().fit(Y)
+
+
+def test_jacobian_is_the_derivative(family: Family):
+    model = fitted(family.name)
+    X = model.embedding_[::10]
+    J = model.jacobian(X)
+    step = 1e-4 * np.ptp(model.embedding_)
+    for m in range(X.shape[1]):
+        shift = step * np.eye(X.shape[1])[m]
+        slope = (model.inverse_transform(X + shift) - model.inverse_transform(X - shift)) / (
+            2 * step
+        )
+        np.testing.assert_allclose(J[:, :, m], slope, atol=1e-3 * np.abs(J).max())
+    metric = np.einsum("mdq,mdr->mqr", J, J)
+    np.testing.assert_allclose(model.magnification(X) ** 2, np.linalg.det(metric), rtol=1e-8)
+
+
+@pytest.mark.parametrize("spread", ["density", "uniform"])
+def test_samples_lie_near_the_data(family: Family, spread: str):
+    model = fitted(family.name)
+    if spread == "uniform" and model.n_components > 3:
+        pytest.skip("evenly drawn points hardly ever meet a domain of so many dimensions")
+    new = model.sample(50, random_state=0, spread=spread)
+    assert new.shape == (50, 6)
+    np.testing.assert_array_equal(new, model.sample(50, random_state=0, spread=spread))
+    distance = ((new[:, None] - TRAIN[None]) ** 2).sum(axis=2).min(axis=1)
+    assert np.median(distance) < 0.2 * variance(TRAIN)
+    with pytest.raises(ValueError, match="at least 1"):
+        model.sample(0)
+    with pytest.raises(ValueError, match="'even'"):
+        model.sample(3, spread="even")
+
+
+def test_duplicates_are_weights(family: Family):
+    twice = np.concatenate([TRAIN, TRAIN[:40]])
+    weights = np.ones(len(TRAIN))
+    weights[:40] = 2
+    a = family.make().fit(twice)
+    b = family.make().fit(TRAIN, sample_weight=weights)
+    np.testing.assert_array_equal(a.embedding_[: len(TRAIN)], b.embedding_)
+    np.testing.assert_array_equal(a.embedding_[len(TRAIN) :], b.embedding_[:40])
+    assert a.objective_ == b.objective_
+
+
+def test_row_order_does_not_matter(family: Family):
+    order = np.random.default_rng(1).permutation(len(TRAIN))
+    shuffled = family.make().fit(TRAIN[order])
+    np.testing.assert_array_equal(shuffled.embedding_, fitted(family.name).embedding_[order])
+
+
+def test_rows_of_weight_zero_take_no_part(family: Family):
+    weights = np.ones(len(DATA.Y))
+    weights[120:] = 0
+    model = family.make().fit(DATA.Y, sample_weight=weights)
+    np.testing.assert_array_equal(model.embedding_[:120], fitted(family.name).embedding_)
+    np.testing.assert_array_equal(model.embedding_[120:], fitted(family.name).transform(NEW))
+    with pytest.raises(ValueError, match="at least one non-zero"):
+        family.make().fit(TRAIN, sample_weight=np.zeros(len(TRAIN)))
+
+
+def test_same_seed_same_result_on_any_number_of_threads(family: Family):
+    results = []
+    for n_jobs in (1, 2):
+        model = family.make().set_params(n_jobs=n_jobs).fit(TRAIN)
+        results.append((model.embedding_, model.transform(NEW), model.reconstruct(NEW)))
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_float32_stays_float32(family: Family):
+    model = family.make().fit(TRAIN.astype(np.float32))
+    assert model.embedding_.dtype == np.float32
+    X = model.transform(NEW.astype(np.float32))
+    assert X.dtype == np.float32
+    assert model.inverse_transform(X).dtype == np.float32
+    assert -model.score(NEW.astype(np.float32)) < 0.4 * variance(NEW)
+
+
+def test_saved_and_opened_again(family: Family, tmp_path):
+    model = fitted(family.name)
+    path = tmp_path / "model.twofold"
+    model.save(path)
+    again = twofold.load(path)
+    assert type(again) is type(model)
+    assert again.get_params(deep=False) == model.get_params(deep=False)
+    np.testing.assert_array_equal(again.transform(NEW), model.transform(NEW))
+    np.testing.assert_array_equal(again.embedding_, model.embedding_)
+    np.testing.assert_array_equal(
+        again.complete(with_holes(NEW, 0.2)), model.complete(with_holes(NEW, 0.2))
+    )
+    assert again.domain_threshold_ == model.domain_threshold_
+    assert again.objective_ == model.objective_
+
+
+def test_pickle_and_clone(family: Family):
+    model = fitted(family.name)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.transform(NEW), model.transform(NEW))
+    fresh = clone(model)
+    with pytest.raises(NotFittedError):
+        fresh.transform(NEW)
+    with pytest.raises(NotFittedError):
+        fresh.save("nowhere")
+
+
+def test_tables_in_tables_out(family: Family):
+    names = [f"pixel {k}" for k in range(6)]
+    frame = pd.DataFrame(TRAIN, columns=names)
+    model = family.make().fit(frame)
+    assert list(model.feature_names_in_) == names
+    q = model.n_components
+    stem = type(model).__name__.lower()
+    assert list(model.get_feature_names_out()) == [f"{stem}{m}" for m in range(q)]
+    out = clone(model).set_output(transform="pandas").fit_transform(frame)
+    assert isinstance(out, pd.DataFrame)
+    assert list(out.columns) == [f"{stem}{m}" for m in range(q)]
+    np.testing.assert_array_equal(out.to_numpy(), model.embedding_)
+    polar = pl.DataFrame(TRAIN, schema=names)
+    np.testing.assert_array_equal(model.transform(polar), model.embedding_)
+    with pytest.raises(ValueError, match="feature names"):
+        model.transform(frame.rename(columns={"pixel 0": "other"}))
+
+
+def test_works_in_pipelines_and_grid_search(family: Family):
+    pipeline = make_pipeline(StandardScaler(), family.make())
+    X = pipeline.fit_transform(TRAIN)
+    back = pipeline.inverse_transform(X)
+    assert ((back - TRAIN) ** 2).sum() < 0.4 * ((TRAIN - TRAIN.mean(axis=0)) ** 2).sum()
+    search = GridSearchCV(family.make(), {"max_iter": [0, 5]}, cv=2).fit(TRAIN)
+    assert search.best_params_["max_iter"] in (0, 5)
+    assert search.best_score_ < 0
+
+
+def test_input_is_not_changed(family: Family):
+    Y = TRAIN.copy()
+    Y.setflags(write=False)
+    model = family.make().fit(Y)
+    model.transform(Y)
+    np.testing.assert_array_equal(Y, TRAIN)
+
+
+BAD_INPUT = {
+    "strings": (np.array([["a", "b", "c"]] * 9), "could not convert"),
+    "infinity": (np.where(np.eye(9, 6) > 0, np.inf, 1.0), "infinity"),
+    "one row": (TRAIN[:1], "minimum of 2 is required|1 sample"),
+    "flat": (TRAIN[0], "2D array"),
+    "constant": (np.ones((30, 6)), "distinct|constant"),
+    "copies": (np.repeat(TRAIN[:2], 20, axis=0), r"2 distinct row\(s\) among 40 samples"),
+    "few rows": (TRAIN[:2], "distinct rows"),
+    "three axes": (np.ones((4, 3, 2)), "dim 3"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_INPUT)
+def test_bad_input_is_explained(family: Family, case: str):
+    Y, message = BAD_INPUT[case]
+    with pytest.raises(ValueError, match=message):
+        family.make().fit(Y)
+
+
+def test_too_many_components_are_explained(family: Family):
+    with pytest.raises(ValueError, match=r"7 is more than the 6 feature\(s\)"):
+        family.make().set_params(n_components=7).fit(TRAIN)
+
+
+def test_wrong_latent_shape_is_explained(family: Family):
+    with pytest.raises(ValueError, match="Expected latent points with"):
+        fitted(family.name).inverse_transform(NEW)
+    with pytest.raises(ValueError, match="NaN"):
+        fitted(family.name).inverse_transform(
+            np.full((1, fitted(family.name).n_components), np.nan)
+        )
+
+
+def test_partial_fit_takes_new_rows_in(family: Family):
+    model = family.make().fit(TRAIN)
+    if not hasattr(model, "partial_fit"):
+        pytest.skip("this family cannot")
+    before = model.score(NEW[30:])
+    model.partial_fit(NEW[:30])
+    assert model.embedding_.shape[0] == len(TRAIN) + 30
+    np.testing.assert_array_equal(model.transform(NEW[:30]), model.embedding_[len(TRAIN) :])
+    assert model.score(NEW[30:]) > 2 * before
+    fresh = family.make().partial_fit(TRAIN)
+    np.testing.assert_array_equal(fresh.embedding_, fitted(family.name).embedding_)

@@ -1,0 +1,44 @@
+"""Every Python block of the docs runs, in order, page by page."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if "```python" in page.read_text()]
+BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
+MODULES = [
+    "twofold.kernels",
+    "twofold.regularization",
+    "twofold.loading",
+    "twofold.optimize.loop",
+    "twofold.ukr.estimator",
+    "twofold.ukr.nadaraya_watson",
+    "twofold.ukr.upgrade",
+]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_page_runs(page: Path, capsys):
+    namespace: dict[str, object] = {}
+    for block in BLOCK.findall(page.read_text()):
+        exec(compile(block, str(page), "exec"), namespace)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstring_examples_run(name: str):
+    results = doctest.testmod(importlib.import_module(name))
+    assert results.attempted > 0
+    assert results.failed == 0
+
+
+def test_links_lead_somewhere():
+    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), ROOT / "CONTRIBUTING.md"]:
+        for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text()):
+            if not target.startswith("http"):
+                assert (page.parent / target).exists(), f"{page.name}: {target}"

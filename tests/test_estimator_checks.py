@@ -1,0 +1,21 @@
+"""scikit-learn's own checks, whole: no check is expected to fail."""
+
+from __future__ import annotations
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from twofold import UKR
+from twofold.regularization import Extension
+
+ESTIMATORS = [
+    UKR(),
+    UKR(1, kernel="quartic", max_iter=10),
+    UKR(regularization=Extension(radius=3.0), init="pca", max_iter=10),
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learn_check(estimator, check):
+    check(estimator)

@@ -1,0 +1,47 @@
+"""Files that were saved once open for ever and answer as they did."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+import twofold
+
+FILES = sorted((Path(__file__).parent / "files").glob("*.twofold"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_old_file_still_answers(path: Path):
+    model = twofold.load(path)
+    expected = json.loads(path.with_suffix(".json").read_text())
+    frame = load_iris(as_frame=True).data
+    X = model.transform(frame[1:6:2])
+    scale = model.embedding_.std()
+    np.testing.assert_allclose(X, expected["transform"], atol=1e-3 * scale)
+    Y = model.inverse_transform(np.array(expected["transform"]))
+    np.testing.assert_allclose(Y, expected["inverse_transform"], rtol=1e-6)
+    assert list(model.feature_names_in_) == list(frame.columns)
+
+
+def test_there_is_a_file():
+    assert FILES
+
+
+def test_damaged_and_foreign_files_are_refused(tmp_path):
+    whole = FILES[0].read_bytes()
+    broken = tmp_path / "broken.twofold"
+    for content in (
+        b"",
+        whole[: len(whole) // 2],
+        b"a,b\n1,2\n",
+        whole[:-1] + bytes([whole[-1] ^ 1]),
+    ):
+        broken.write_bytes(content)
+        with pytest.raises(ValueError, match=r"broken\.twofold"):
+            twofold.load(broken)
+    with pytest.raises(FileNotFoundError):
+        twofold.load(tmp_path / "nothing.twofold")

@@ -1,0 +1,365 @@
+"""Start embeddings: each against a reference, then the rules that bind them together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.linalg import subspace_angles
+from scipy.spatial.distance import pdist
+from scipy.stats import spearmanr
+from sklearn.datasets import load_digits, make_blobs, make_swiss_roll
+from sklearn.manifold import (
+    Isomap,
+    locally_linear_embedding,
+    spectral_embedding,
+    trustworthiness,
+)
+from sklearn.model_selection import train_test_split
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from twofold.ukr import candidates
+from twofold.ukr.candidates import ALL, make_candidates
+from twofold.ukr.neighbor_starts import (
+    bridge_components,
+    find_neighbors,
+    smallest_connecting_size,
+    tsne_start,
+)
+from twofold.ukr.spectral_starts import N_LANDMARKS, isomap, laplacian_eigenmaps, lle
+
+
+def curved_sheet(n, D=6, seed=0):
+    """Return a smooth two-dimensional sheet in D dimensions, with little noise."""
+    rng = np.random.default_rng(seed)
+    U = rng.uniform(-1, 1, size=(n, 2))
+    waves = np.cos(U @ rng.normal(size=(2, 20)) + rng.uniform(0, 6, size=20))
+    return waves @ rng.normal(size=(20, D)) + 0.02 * rng.normal(size=(n, D))
+
+
+def spiral(seed, n=300):
+    """Return positions along a noisy spiral, evenly covered, and its points in the plane."""
+    rng = np.random.default_rng(seed)
+    t = -0.2 + np.sqrt(0.04 + 1.4 * (np.arange(n) + rng.uniform(size=n)) / n)
+    curve = (t + 0.2)[:, None] * np.column_stack([np.sin(4 * np.pi * t), np.cos(4 * np.pi * t)])
+    return t, curve + rng.uniform(-0.1, 0.1, size=(n, 2))
+
+
+def by_name(found):
+    return {candidate.name: candidate.X for candidate in found}
+
+
+def one(found, method):
+    """Return the embedding of the method's smallest neighbourhood."""
+    return next(c.X for c in found if c.name.split("-")[0] == method)
+
+
+def leave_one_out(X, Y):
+    """Return the lowest leave-one-out error over common scales, as a share of the variance."""
+    Y = Y - Y.mean(axis=0)
+    sq_dists = ((X**2).sum(1)[:, None] + (X**2).sum(1) - 2 * X @ X.T).astype(np.float32)
+    np.fill_diagonal(sq_dists, np.inf)
+    sq_dists -= sq_dists.min(axis=1, keepdims=True)
+    errors = []
+    for scale in np.geomspace(10, 60, 6):
+        K = np.exp(-0.5 * scale**2 * sq_dists)
+        R = (K / K.sum(axis=1, keepdims=True)) @ Y - Y
+        errors.append((R**2).sum() / (Y**2).sum())
+    return min(errors)
+
+
+# Neighbours
+
+
+def test_smallest_connecting_size_by_hand():
+    Y = np.array([0.0, 1.0, 2.0, 10.0, 11.0, 12.0])[:, None]
+    # Two neighbours stay within each group of three; the third is across the gap.
+    assert smallest_connecting_size(find_neighbors(Y, 4)) == 3
+    assert smallest_connecting_size(find_neighbors(Y, 2)) is None
+
+
+def test_bridges_are_the_shortest_gaps():
+    Y = np.array([0.0, 1.0, 10.0, 11.0, 100.0, 101.0])[:, None]
+    graph = find_neighbors(Y, 1).symmetric_graph(1)
+    joined = bridge_components(graph, Y)
+    added = (joined - graph).tocoo()
+    edges = {(int(i), int(j)): d for i, j, d in zip(*added.coords, added.data, strict=True) if d}
+    assert edges == {(1, 2): 9.0, (2, 1): 9.0, (3, 4): 89.0, (4, 3): 89.0}
+
+
+def test_rows_that_rounding_makes_equal_keep_their_edges():
+    Y = np.repeat(np.random.default_rng(0).normal(size=(30, 20)), 2, axis=0)
+    Y[::2] += 1e-13
+    graph = find_neighbors(Y, 3).symmetric_graph(3)
+    assert graph.nnz >= 3 * len(Y)
+    assert graph.data.min() > 0
+
+
+# Each method against its reference
+
+
+def test_isomap_equals_the_reference_with_all_rows_as_landmarks():
+    Y = curved_sheet(N_LANDMARKS // 2)
+    X = isomap(find_neighbors(Y, 8).symmetric_graph(8), 2, random_state=0)
+    expected = Isomap(n_neighbors=8, eigen_solver="dense").fit_transform(Y)
+    np.testing.assert_allclose(pdist(X), pdist(expected), atol=1e-8)
+
+
+def test_isomap_with_landmarks_is_close_to_the_whole():
+    Y = curved_sheet(2 * N_LANDMARKS)
+    X = isomap(find_neighbors(Y, 8).symmetric_graph(8), 2, random_state=0)
+    expected = Isomap(n_neighbors=8).fit_transform(Y)
+    assert np.corrcoef(pdist(X), pdist(expected))[0, 1] > 0.999
+
+
+def test_lle_spans_the_reference():
+    Y = curved_sheet(200)
+    X = lle(Y, find_neighbors(Y, 10).indices, 3, random_state=0)
+    expected, _ = locally_linear_embedding(
+        Y, n_neighbors=10, n_components=3, eigen_solver="dense", reg=1e-3
+    )
+    assert subspace_angles(X, expected).max() < 1e-3
+    np.testing.assert_allclose(X.mean(axis=0), 0, atol=1e-10)
+
+
+def test_lle_leaves_the_constant_vector_out_when_q_is_almost_n():
+    Y = np.random.default_rng(0).normal(size=(8, 6))
+    X = lle(Y, find_neighbors(Y, 7).indices, 5, random_state=0)
+    np.testing.assert_allclose(X.sum(axis=0), 0, atol=1e-8)
+
+
+def test_laplacian_eigenmaps_span_the_reference():
+    graph = find_neighbors(curved_sheet(200), 8).symmetric_graph(8)
+    X = laplacian_eigenmaps(graph, 3, random_state=0)
+    pattern = graph.copy()
+    pattern.data[:] = 1
+    expected = spectral_embedding(pattern, n_components=3, random_state=0)
+    assert subspace_angles(X, expected).max() < 1e-2
+
+
+@pytest.mark.parametrize("q", [1, 2, 3])
+def test_tsne_keeps_neighbors(q):
+    Y = curved_sheet(300)
+    start = np.random.default_rng(0).normal(size=(300, q))
+    with threadpool_limits(1):
+        X = tsne_start(find_neighbors(Y, 31), start, random_state=0)
+    # A random start in one dimension cannot sort the sheet out; it still keeps most neighbours.
+    bound = {1: 0.85, 2: 0.97, 3: 0.97}[q]
+    assert trustworthiness(Y, X) > bound > trustworthiness(Y, start)
+
+
+# The whole set
+
+
+def test_default_set_follows_the_smallest_connecting_size():
+    Y = curved_sheet(300)
+    smallest = smallest_connecting_size(find_neighbors(Y, 15))
+    assert 3 <= smallest <= 15
+    sizes = [smallest, round(1.7 * smallest), 3 * smallest]
+    expected = [
+        "pca",
+        *(f"lle-{size}" for size in sizes[1:]),
+        *(f"isomap-{size}" for size in sizes),
+        f"laplacian-{smallest}",
+        "tsne",
+    ]
+    assert [candidate.name for candidate in make_candidates(Y, 2)] == expected
+
+
+def test_embeddings_are_centred_and_scaled():
+    for name, X in by_name(make_candidates(curved_sheet(300), 2)).items():
+        assert X.dtype == np.float64
+        np.testing.assert_allclose(X.mean(axis=0), 0, atol=1e-12, err_msg=name)
+        deviations = X.std(axis=0)
+        if name.startswith(("lle", "laplacian")):
+            np.testing.assert_allclose(deviations, 1, err_msg=name)
+        else:
+            assert deviations.max() == pytest.approx(1), name
+
+
+def test_pca_keeps_the_aspect_ratio():
+    Y = np.random.default_rng(0).normal(size=(200, 3)) * [5, 2, 0.1]
+    (candidate,) = make_candidates(Y, 2, methods=["pca"])
+    values = np.linalg.svd(Y - Y.mean(axis=0), compute_uv=False)
+    np.testing.assert_allclose(candidate.X.std(axis=0), values[:2] / values[0])
+
+
+def test_result_does_not_depend_on_the_number_of_threads(monkeypatch):
+    Y = curved_sheet(500, D=20)
+    for most in (1_000, 200):  # all rows embedded, most rows placed
+        monkeypatch.setattr(candidates, "MAX_REPRESENTATIVES", most)
+        first, second = (by_name(make_candidates(Y, 2, n_jobs=n_jobs)) for n_jobs in (1, 2))
+        assert list(first) == list(second)
+        for name, X in first.items():
+            assert X.tobytes() == second[name].tobytes(), name
+
+
+def test_thread_limits_are_given_back():
+    limits = [library["num_threads"] for library in threadpool_info()]
+    make_candidates(curved_sheet(100), 2, n_jobs=2)
+    assert [library["num_threads"] for library in threadpool_info()] == limits
+
+
+def test_seed_matters():
+    Y = curved_sheet(600)
+    first, second = (
+        one(make_candidates(Y, 2, methods=["isomap"], random_state=seed), "isomap")
+        for seed in (0, 1)
+    )
+    assert not np.array_equal(first, second)
+
+
+def test_offset_and_unit_of_the_data_do_not_matter():
+    Y = curved_sheet(200)
+    expected = by_name(make_candidates(Y, 2))
+    # A power of two is exact in floating point, so even t-SNE follows the same path.
+    for factor in (2.0**-400, 2.0**400):
+        scaled = by_name(make_candidates(factor * Y, 2))
+        assert list(scaled) == list(expected)
+        for name, X in expected.items():
+            np.testing.assert_array_equal(scaled[name], X, err_msg=name)
+    moved = by_name(make_candidates(Y + 1e4, 2, methods=["isomap"]))
+    for name, X in moved.items():
+        np.testing.assert_allclose(pdist(X), pdist(expected[name]), atol=1e-6, err_msg=name)
+
+
+def test_input_is_left_alone():
+    Y = curved_sheet(100)
+    Y.flags.writeable = False
+    before = Y.copy()
+    make_candidates(Y, 2)
+    np.testing.assert_array_equal(Y, before)
+
+
+# Quality
+
+
+def test_isomap_unrolls_the_swiss_roll():
+    Y, t = make_swiss_roll(1_500, random_state=0)
+    arc = 0.5 * (t * np.sqrt(1 + t**2) + np.arcsinh(t))
+    truth = np.column_stack([arc, Y[:, 1]])
+    found = by_name(make_candidates(Y, 2, methods=["isomap"]))
+    sample = np.random.default_rng(0).choice(len(Y), 400, replace=False)
+    for name, X in found.items():
+        assert np.corrcoef(pdist(X[sample]), pdist(truth[sample]))[0, 1] > 0.995, name
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_tsne_does_not_tear_the_spiral(seed):
+    t, Y = spiral(seed)
+    found = by_name(make_candidates(Y, 1, methods=["pca", "tsne"]))
+    assert abs(spearmanr(found["tsne"][:, 0], t).statistic) > 0.99
+    assert abs(spearmanr(found["pca"][:, 0], t).statistic) < 0.9
+
+
+def test_digits_start_reaches_the_leave_one_out_error():
+    Y, _ = train_test_split(load_digits().data, test_size=0.1, random_state=0)
+    X = one(make_candidates(Y, 2, methods=["tsne"]), "tsne")
+    assert leave_one_out(X, Y) < 0.205  # measured: 0.199
+
+
+# Hard cases: warnings are errors here
+
+
+@pytest.mark.parametrize("n", [3, 4, 7, 8, 9, 12, 20])
+@pytest.mark.parametrize("q", [1, 2, 6])
+def test_few_rows(n, q):
+    Y = np.random.default_rng(n).normal(size=(n, 6))
+    found = make_candidates(Y, q)
+    assert found[0].name == "pca"
+    for candidate in found:
+        assert candidate.X.shape == (n, q)
+        assert np.isfinite(candidate.X).all()
+
+
+def test_many_dimensions_leave_tsne_out():
+    Y = np.random.default_rng(0).normal(size=(120, 20))
+    methods = {candidate.name.split("-")[0] for candidate in make_candidates(Y, 15)}
+    assert methods == {"pca", "lle", "isomap", "laplacian"}
+
+
+def test_far_clusters_are_bridged_and_lle_is_left_out():
+    Y, _ = make_blobs(240, 5, centers=4, cluster_std=1e-3, random_state=0)
+    found = by_name(make_candidates(Y, 2))
+    assert list(found) == ["pca", "isomap-8", "isomap-14", "isomap-24", "laplacian-8", "tsne"]
+    assert all(np.isfinite(X).all() for X in found.values())
+
+
+def test_flat_data_drop_what_cannot_fill_its_dimensions():
+    line = np.outer(np.arange(60.0), np.ones(4))
+    names = list(by_name(make_candidates(line, 2, methods=["pca", "isomap"])))
+    assert names == ["pca"]
+    assert [c.name for c in make_candidates(line, 2, methods=["isomap"])] == ["pca"]
+
+
+@pytest.mark.parametrize(
+    "Y",
+    [
+        np.stack(np.meshgrid(np.arange(12.0), np.arange(12.0)), -1).reshape(-1, 2),
+        np.vstack([curved_sheet(100), np.full((1, 6), 1e6)]),
+        np.repeat(curved_sheet(40), 4, axis=0)
+        + 1e-9 * np.random.default_rng(0).normal(size=(160, 6)),
+        curved_sheet(80).astype(np.float32),
+    ],
+    ids=["grid with ties", "outlier", "almost duplicates", "float32"],
+)
+def test_awkward_data(Y):
+    found = make_candidates(Y, 2)
+    assert {c.name.split("-")[0] for c in found} >= {"pca", "isomap", "laplacian", "tsne"}
+    for candidate in found:
+        assert np.isfinite(candidate.X).all(), candidate.name
+        assert candidate.X.dtype == np.float64
+
+
+def test_wide_rows_are_reduced():
+    sheet = curved_sheet(200, D=4)
+    rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(500, 4)))[0]
+    narrow, wide = (by_name(make_candidates(Y, 2)) for Y in (sheet, sheet @ rotation.T))
+    assert list(narrow) == list(wide)
+    for name in narrow:
+        if name != "tsne":
+            np.testing.assert_allclose(
+                pdist(wide[name]), pdist(narrow[name]), rtol=1e-3, atol=1e-3, err_msg=name
+            )
+
+
+# Many rows
+
+
+def test_many_rows_are_placed_beside_their_representatives(monkeypatch):
+    Y = curved_sheet(800)
+    monkeypatch.setattr(candidates, "MAX_REPRESENTATIVES", 250)
+    for name, X in by_name(make_candidates(Y, 2, methods=["isomap", "tsne"])).items():
+        assert X.shape == (800, 2)
+        assert trustworthiness(Y, X) > 0.95, name
+
+
+def test_placing_by_hand():
+    X = np.array([[0.0], [1.0], [100.0]])
+    nearest = np.array([[0, 1, 2], [1, 0, 2], [0, 1, 2]])
+    distances = np.array([[1.0, 1.0, 1.0], [0.0, 1.0, 1.0], [1.0, 2.0, 1e9]])
+    placed = candidates._place(X, distances, nearest, reach=1.0)
+    # First row: the weights 1, 1 / (1 + 1), 1 / (1 + 100^2) mean that the far place hardly counts.
+    weights = np.array([1, 1 / 2, 1 / 10_001])
+    assert placed[0, 0] == pytest.approx((weights @ [0, 1, 100]) / weights.sum())
+    # Second row: on top of a representative. Third: weights 1 and 1/4 * 1/2.
+    assert placed[1, 0] == 1.0
+    assert placed[2, 0] == pytest.approx((1 / 8) / (9 / 8))
+
+
+# Errors
+
+
+def test_errors_name_what_came():
+    Y = curved_sheet(20)
+    with pytest.raises(ValueError, match=r"`methods` must be taken from pca, .*; got umap"):
+        make_candidates(Y, 2, methods=["pca", "umap"])
+    with pytest.raises(ValueError, match="at least 3 distinct rows; got 2"):
+        make_candidates(Y[:2], 2)
+    with pytest.raises(ValueError, match=r"number of features = 6\]; got 7"):
+        make_candidates(Y, 7)
+
+
+def test_every_method_can_be_asked_for_alone():
+    Y = curved_sheet(60)
+    for method in ALL:
+        assert {c.name.split("-")[0] for c in make_candidates(Y, 2, methods=[method])} == {method}

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from kernel_cases import name_of
+from scipy.optimize import minimize
+from ukr.problems import make_surface, sheet
+
+from twofold.kernels import GAUSSIAN, QUARTIC, TRIWEIGHT
+from twofold.ukr.projection import _smallest, _solve, project
+
+kernels = pytest.mark.parametrize("kernel", [GAUSSIAN, QUARTIC, TRIWEIGHT], ids=name_of)
+
+
+def bent_sheet(kernel=GAUSSIAN, **options):
+    return make_surface(kernel, *sheet(), **options)
+
+
+def on_the_sheet(surface, m=40):
+    X = np.random.default_rng(0).uniform(-3, 3, size=(m, 2))
+    return X, surface.regress(X)
+
+
+@kernels
+def test_points_on_the_manifold_are_found(kernel):
+    surface = bent_sheet(kernel)
+    X, Y = on_the_sheet(surface)
+    found = project(surface, Y, None)
+    assert found.converged.all()
+    assert found.error.max() < 1e-9
+    np.testing.assert_allclose(found.X, X, atol=1e-3)
+    np.testing.assert_allclose(surface.regress(found.X), Y, atol=1e-4)
+
+
+def test_points_on_a_curve_are_found():
+    t = np.linspace(0, 12, 60)[:, None]
+    surface = make_surface(GAUSSIAN, t, np.column_stack([np.cos(t / 4), np.sin(t / 4), t / 12]))
+    X = np.random.default_rng(1).uniform(0.5, 11.5, size=(30, 1))
+    found = project(surface, surface.regress(X), None)
+    np.testing.assert_allclose(found.X, X, atol=1e-3)
+
+
+@kernels
+def test_the_error_is_that_of_the_place_found(kernel):
+    surface = bent_sheet(kernel)
+    Y = on_the_sheet(surface)[1] + 0.2 * np.random.default_rng(2).normal(size=(40, 3))
+    found = project(surface, Y, None)
+    expected = ((surface.regress(found.X) - Y) ** 2).sum(axis=1)
+    np.testing.assert_allclose(found.error, expected, rtol=1e-9)
+
+
+def test_no_start_leads_to_a_lower_error():
+    surface = bent_sheet()
+    Y = on_the_sheet(surface, 6)[1] + 0.2 * np.random.default_rng(3).normal(size=(6, 3))
+    found = project(surface, Y, None)
+    for j, y in enumerate(Y):
+
+        def distance(x, y=y):
+            outside = 1e3 * (surface.density(x[None])[0] < surface.threshold)
+            return ((surface.regress(x[None])[0] - y) ** 2).sum() + outside
+
+        best = min(
+            minimize(distance, start, method="Nelder-Mead", options={"xatol": 1e-5}).fun
+            for start in surface.X[::29]
+        )
+        assert found.error[j] <= best * (1 + 1e-4)
+
+
+@kernels
+@pytest.mark.parametrize("distance", [1.0, 10.0, 1e6])
+def test_nothing_leaves_the_domain(kernel, distance):
+    surface = bent_sheet(kernel)
+    Y = distance * np.random.default_rng(4).normal(size=(60, 3))
+    found = project(surface, Y, None)
+    assert np.isfinite(found.X).all()
+    assert (surface.density(found.X) >= surface.threshold).all()
+
+
+def test_the_bound_of_the_domain_is_felt():
+    surface, y = bent_sheet(), np.array([[1.5, 0.0, 1.0]])  # beyond the edge of the sheet
+    held = project(surface, y, None)
+    bound, surface.threshold = surface.threshold, 0.0
+    free = project(surface, y, None)
+    assert surface.density(free.X)[0] < bound <= surface.density(held.X)[0]
+    assert held.error[0] > free.error[0]
+
+
+def test_missing_entries_are_ignored():
+    surface = bent_sheet()
+    X, Y = on_the_sheet(surface)
+    observed = np.ones(Y.shape, dtype=bool)
+    observed[:, 2] = False  # two coordinates are enough to find the place on the sheet
+    found = project(surface, np.where(observed, Y, np.nan), observed)
+    np.testing.assert_allclose(found.X, X, atol=2e-3)
+    other = project(surface, np.where(observed, Y, 1e9), observed)
+    np.testing.assert_array_equal(found.X, other.X)
+    residual = ((surface.regress(found.X) - Y) ** 2)[:, :2].sum(axis=1)
+    np.testing.assert_allclose(found.error, residual, atol=1e-12)
+
+
+def test_full_masks_are_no_masks():
+    surface = bent_sheet()
+    Y = on_the_sheet(surface)[1] + 0.1
+    found = project(surface, Y, np.ones(Y.shape, dtype=bool))
+    np.testing.assert_array_equal(found.X, project(surface, Y, None).X)
+
+
+@kernels
+@pytest.mark.parametrize("D", [1, 2, 3, 5, 17])
+@pytest.mark.parametrize("q", [1, 2, 3])
+def test_a_row_gives_the_same_bits_alone_or_among_others(kernel, D, q):
+    rng = np.random.default_rng([D, q])
+    X = rng.normal(size=(70, q))
+    surface = make_surface(kernel, X, rng.normal(size=(70, D)))
+    Y = rng.normal(size=(9, D))
+    observed = rng.random(Y.shape) < 0.8
+    observed[:, 0] = True
+    together = project(surface, Y, observed)
+    for rows in ([0], [3, 4], [8]):
+        alone = project(surface, Y[rows], observed[rows])
+        np.testing.assert_array_equal(alone.X, together.X[rows])
+        np.testing.assert_array_equal(alone.error, together.error[rows])
+
+
+def test_single_precision():
+    X, Y = sheet()
+    exact = make_surface(GAUSSIAN, X, Y)
+    rough = make_surface(GAUSSIAN, X, Y.astype(np.float32), tolerance=1e-7)
+    places, targets = on_the_sheet(exact)
+    found = project(rough, targets.astype(np.float32), None)
+    assert found.X.dtype == found.error.dtype == np.float32
+    np.testing.assert_allclose(found.X, places, atol=5e-2)
+
+
+def test_more_starts_than_points():
+    surface = make_surface(GAUSSIAN, np.array([[0.0], [1.0]]), np.array([[0.0], [1.0]]))
+    found = project(surface, np.array([[0.5]]), None)
+    np.testing.assert_allclose(found.X, [[0.5]], atol=1e-4)
+
+
+def test_no_rows_at_all():
+    found = project(bent_sheet(), np.empty((0, 3)), None)
+    assert found.X.shape == (0, 2)
+
+
+class TestSmallest:
+    @pytest.mark.parametrize("k", [1, 2, 7, 30])
+    def test_the_smallest_come_first(self, k):
+        values = np.random.default_rng(0).normal(size=200)
+        np.testing.assert_array_equal(_smallest(values, k), np.argsort(values)[:k])
+
+    def test_ties_go_by_place(self):
+        values = np.array([3.0, 1.0, 2.0, 1.0, 1.0, 2.0])
+        np.testing.assert_array_equal(_smallest(values, 4), [1, 3, 4, 2])
+
+    def test_infinities_come_last(self):
+        values = np.array([np.inf, 5.0, np.inf, 4.0])
+        np.testing.assert_array_equal(_smallest(values, 3), [3, 1, 0])
+
+
+class TestSolve:
+    @pytest.mark.parametrize("q", [1, 2, 3, 6])
+    def test_positive_definite_systems(self, q):
+        rng = np.random.default_rng(q)
+        L = rng.normal(size=(20, q, q + 2))
+        H, b = L @ L.transpose(0, 2, 1), rng.normal(size=(20, q))
+        before = H.copy()
+        expected = np.linalg.solve(H, b[:, :, None])[:, :, 0]
+        np.testing.assert_allclose(_solve(H, b), expected, rtol=1e-7, atol=1e-9)
+        np.testing.assert_array_equal(H, before)
+
+    def test_singular_systems_give_no_step(self):
+        H = np.stack([np.zeros((2, 2)), np.diag([1.0, -1.0]), np.eye(2)])
+        np.testing.assert_array_equal(_solve(H, np.ones((3, 2))), [[0, 0], [0, 0], [1, 1]])

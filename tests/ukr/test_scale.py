@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ukr.problems import make_objective
+
+from twofold.kernels import GAUSSIAN, QUARTIC
+from twofold.ukr.scale import (
+    MOST_ROWS,
+    common_scale,
+    scale_each_dimension,
+    subset_of,
+    typical_spacing,
+)
+
+
+def noisy_sheet():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(150, 2))
+    Y = np.column_stack([X, X[:, 0] ** 2 - 0.5 * X[:, 1] ** 2])
+    return X, Y + 0.05 * rng.normal(size=Y.shape)
+
+
+def test_the_subset_is_everything_or_an_even_choice():
+    np.testing.assert_array_equal(subset_of(7), np.arange(7))
+    rows = subset_of(50_000)
+    assert len(rows) == MOST_ROWS
+    assert rows[0] == 0
+    assert rows[-1] == 49_999
+    assert np.diff(rows).max() <= 2 * np.diff(rows).min()
+
+
+def test_typical_spacing_by_hand():
+    X = np.array([[0.0], [1.0], [3.0], [6.0], [10.0]])  # nearest: 1, 1, 2, 3, 4
+    assert typical_spacing(X) == 2
+
+
+def test_points_on_top_of_each_other_do_not_count_as_spacing():
+    X = np.repeat(np.array([[0.0], [2.0], [4.0]]), 2, axis=0)
+    assert typical_spacing(X) == 2
+    assert typical_spacing(np.zeros((5, 2))) > 0
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("kernel", [GAUSSIAN, QUARTIC])
+def test_the_common_factor_is_near_the_best(kernel, unit):
+    X, Y = noisy_sheet()
+    objective = make_objective(kernel, Y, tolerance=1e-7)
+    start = common_scale("grid", unit * X + 7 * unit, objective)
+    best = min(objective.value_and_grad(X * factor)[0] for factor in np.geomspace(0.3, 100, 60))
+    assert start.name == "grid"
+    assert start.error == pytest.approx(objective.value_and_grad(start.X)[0])
+    assert start.error < 1.15 * best  # the grid's step is a factor of 1.5
+    np.testing.assert_allclose(start.X.mean(axis=0), 0, atol=1e-9 * np.abs(start.X).max())
+    centred = X - X.mean(axis=0)
+    factor = start.X.std() / centred.std()
+    np.testing.assert_allclose(start.X, factor * centred, atol=1e-6 * factor)
+
+
+def test_a_factor_for_each_dimension_undoes_a_stretch():
+    X, Y = noisy_sheet()
+    objective = make_objective(GAUSSIAN, Y, tolerance=1e-7)
+    even = scale_each_dimension(common_scale("even", X, objective), objective)
+    common = common_scale("stretched", X * np.array([3.0, 1.0]), objective)
+    each = scale_each_dimension(common, objective)
+    assert each.error < common.error
+    assert each.error == pytest.approx(objective.value_and_grad(each.X)[0], rel=1e-9)
+    assert each.error < 1.02 * even.error
+    np.testing.assert_allclose(each.X.std(axis=0), even.X.std(axis=0), rtol=0.15)
+
+
+def test_a_dimension_that_says_nothing_is_made_small():
+    X, Y = noisy_sheet()
+    noise = np.random.default_rng(1).normal(size=(len(X), 1))
+    objective = make_objective(GAUSSIAN, Y, tolerance=1e-7)
+    common = common_scale("with noise", np.column_stack([X, X.std() * noise]), objective)
+    each = scale_each_dimension(common, objective)
+    assert each.error < 0.8 * common.error
+    assert each.X.std(axis=0)[2] < 0.4 * each.X.std(axis=0)[:2].min()
+
+
+def test_the_units_of_the_data_do_not_matter():
+    X, Y = noisy_sheet()
+    scales = []
+    for unit in (1e-4, 1.0, 1e4):
+        objective = make_objective(GAUSSIAN, unit * Y, tolerance=1e-7)
+        start = common_scale("stretched", X * np.array([3.0, 1.0]), objective)
+        scales.append(scale_each_dimension(start, objective).X.std(axis=0))
+    np.testing.assert_allclose(scales[0], scales[1], rtol=1e-6)
+    np.testing.assert_allclose(scales[2], scales[1], rtol=1e-6)
+
+
+def test_scales_never_make_it_worse():
+    X, Y = noisy_sheet()
+    objective = make_objective(GAUSSIAN, Y, tolerance=1e-7)
+    once = scale_each_dimension(common_scale("start", X, objective), objective)
+    for _ in range(4):
+        again = scale_each_dimension(once, objective)
+        assert again.error <= once.error
+        once = again

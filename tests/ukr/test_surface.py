@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from finite_differences import relative_error
+from kernel_cases import ALL_KERNELS, FINITE, SMOOTH, name_of
+from oracles import kernel_sums as oracle
+from ukr.problems import make_surface, make_table
+
+from twofold.kernels import GAUSSIAN, QUARTIC
+
+situations = pytest.mark.parametrize(
+    ("weighted", "missing"), [(False, False), (True, False), (True, True)]
+)
+
+
+def places(X, m=30):
+    rng = np.random.default_rng(9)
+    return X[rng.integers(0, len(X), size=m)] + 0.2 * X.std() * rng.normal(size=(m, X.shape[1]))
+
+
+@situations
+@pytest.mark.parametrize("kernel", ALL_KERNELS, ids=name_of)
+@pytest.mark.parametrize("q", [1, 2, 4])
+def test_regression_and_density_equal_the_oracle(kernel, q, weighted, missing):
+    X, Y, weights, observed = make_table(kernel, q, weighted=weighted, missing=missing)
+    surface = make_surface(kernel, X, Y, weights, observed)
+    Q = places(X)
+    f, _ = oracle.regress(kernel, Q, X, Y, None, weights, observed)
+    assert relative_error(surface.regress(Q), f) < 1e-9
+    assert relative_error(surface.density(Q), oracle.density(kernel, Q, X, weights)) < 1e-9
+
+
+@situations
+@pytest.mark.parametrize("kernel", SMOOTH, ids=name_of)
+def test_the_jacobian_equals_the_oracle_and_central_differences(kernel, weighted, missing):
+    X, Y, weights, observed = make_table(kernel, weighted=weighted, missing=missing)
+    surface = make_surface(kernel, X, Y, weights, observed)
+    Q = places(X)
+    f, J, density = surface.look(Q)
+    np.testing.assert_allclose(f + surface.rows.mean, surface.regress(Q), rtol=1e-12)
+    np.testing.assert_allclose(density, surface.density(Q), rtol=1e-12)
+    expected = oracle.jacobian(kernel, Q, X, Y, weights, observed).transpose(0, 2, 1)
+    assert relative_error(J, expected) < 1e-9
+    step = 1e-5 * kernel.half_width()
+    for m in range(2):
+        move = step * np.eye(2)[m]
+        change = (surface.regress(Q + move) - surface.regress(Q - move)) / (2 * step)
+        assert relative_error(J[:, m], change) < 1e-6
+
+
+def test_widths_belong_to_the_points():
+    X, Y, weights, _ = make_table(weighted=True)
+    widths = np.random.default_rng(1).uniform(0.5, 2, size=len(X))
+    surface = make_surface(GAUSSIAN, X, Y, weights, widths=widths)
+    Q = places(X)
+    K = weights * GAUSSIAN.value(oracle.squared_distances(Q, X) / widths**2)
+    np.testing.assert_allclose(surface.regress(Q), K @ Y / K.sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(surface.density(Q), K.sum(axis=1) / weights.sum())
+
+
+def test_the_surface_stays_within_the_data():
+    X, Y, _, _ = make_table()
+    f = make_surface(GAUSSIAN, X, Y).regress(5 * places(X, 200))
+    assert (f >= Y.min(axis=0) - 1e-12).all()
+    assert (f <= Y.max(axis=0) + 1e-12).all()
+
+
+def test_far_away_the_gaussian_surface_is_the_nearest_row():
+    X, Y, _, _ = make_table()
+    Q = 1e5 * np.array([[1.0, 0.3], [-0.2, -1.0]])
+    nearest = oracle.squared_distances(Q, X).argmin(axis=1)
+    surface = make_surface(GAUSSIAN, X, Y)
+    np.testing.assert_allclose(surface.regress(Q), Y[nearest], rtol=1e-9)
+    np.testing.assert_array_equal(surface.density(Q), 0)
+    assert all(np.isfinite(part).all() for part in surface.look(Q))
+
+
+@pytest.mark.parametrize("kernel", FINITE, ids=name_of)
+def test_out_of_reach_the_mean_stands_in(kernel):
+    X, Y, weights, _ = make_table(kernel, weighted=True)
+    surface = make_surface(kernel, X, Y, weights)
+    f, J, density = surface.look(np.full((1, 2), 1e3))
+    np.testing.assert_allclose(f + surface.rows.mean, [np.average(Y, axis=0, weights=weights)])
+    assert not J.any()
+    assert not density.any()
+
+
+@pytest.mark.parametrize("kernel", ALL_KERNELS, ids=name_of)
+def test_training_points_are_well_inside_the_domain(kernel):
+    X, Y, weights, _ = make_table(kernel, weighted=True)
+    surface = make_surface(kernel, X, Y, weights)
+    lowest = oracle.density(kernel, X, X, weights).min()
+    assert surface.default_threshold() == pytest.approx(lowest / 2, rel=1e-9)
+
+
+def test_reconstructions_of_the_training_points():
+    X, Y, weights, observed = make_table(weighted=True, missing=True)
+    surface = make_surface(GAUSSIAN, X, Y, weights, observed)
+    expected = surface.regress(X) - surface.rows.mean
+    np.testing.assert_allclose(surface.reconstructions_t, expected.T, atol=1e-14)
+
+
+def test_kernel_widths():
+    X, Y, _, _ = make_table()
+    half = make_surface(GAUSSIAN, X, Y).kernel_width
+    assert GAUSSIAN.value(np.array([half**2]))[0] == pytest.approx(0.5)
+    half = make_surface(QUARTIC, X, Y).kernel_width
+    assert QUARTIC.value(np.array([half**2]))[0] == pytest.approx(0.5, abs=0.02)
