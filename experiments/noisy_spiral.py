@@ -1,9 +1,10 @@
 """Noisy spiral with LLE starts (Klanke 2007, section 4.6.1).
 
 300 points on a spiral of two windings, Gaussian noise of 0.05 per coordinate, q = 1, Gaussian
-kernel, leave-one-out, starts from LLE over several neighbourhood sizes and PCA, Rprop. Reported
-are the leave-one-out error and the mean squared projection error of 3,000 test points from the
-same source; the noise floor of a perfect curve is 0.0025.
+kernel, leave-one-out, the best of LLE starts with 5 to 13 neighbours, Rprop. Reported are the
+leave-one-out error and the mean squared projection error of 3,000 test points from the same
+source; the noise floor of a perfect curve is 0.0025. A data set counts as unrolled when the rank
+correlation with the true coordinate is above 0.99.
 
     python -m experiments.noisy_spiral [seeds]
 """
@@ -13,8 +14,9 @@ from __future__ import annotations
 import sys
 
 import numpy as np
+from sklearn.manifold import LocallyLinearEmbedding
 
-from experiments.table import show, spread
+from experiments.table import middle, show
 from twofold import UKR
 from twofold.datasets import make_spiral
 
@@ -35,15 +37,23 @@ def run(seeds: int, optimizer: str) -> dict[int, tuple[list[float], list[float],
     for seed in range(seeds):
         train = make_spiral(300, noise=0.05, random_state=seed)
         test = make_spiral(3000, noise=0.05, random_state=10_000 + seed)
+        start = best_lle(train.Y)
         for steps in STEPS:
-            model = UKR(
-                1, init="lle", optimizer=optimizer, max_iter=steps, tol=0, random_state=seed
-            ).fit(train.Y)
+            model = UKR(1, init=start, optimizer=optimizer, max_iter=steps, tol=0).fit(train.Y)
             cv, projection, ranks = results[steps]
             cv.append(model.objective_)
             projection.append(-model.score(test.Y))
             ranks.append(rank_correlation(model.embedding_[:, 0], train.latent[:, 0]))
     return results
+
+
+def best_lle(Y: np.ndarray) -> np.ndarray:
+    """Return the LLE embedding with the lowest leave-one-out error once scaled."""
+    starts = [
+        LocallyLinearEmbedding(n_neighbors=K, n_components=1, random_state=0) for K in range(5, 14)
+    ]
+    models = [UKR(1, init=start, max_iter=0).fit(Y) for start in starts]
+    return min(models, key=lambda model: model.objective_).embedding_
 
 
 def rank_correlation(x: np.ndarray, t: np.ndarray) -> float:
@@ -61,10 +71,10 @@ def main(seeds: int) -> None:
                 (
                     str(steps),
                     f"{REPORTED[steps][0]:.5f}",
-                    spread(cv),
+                    middle(cv),
                     f"{REPORTED[steps][1]:.5f}",
-                    spread(projection),
-                    f"{np.median(ranks):.3f}",
+                    middle(projection),
+                    f"{np.mean(np.array(ranks) > 0.99):.0%}",
                 )
             )
         show(
@@ -75,7 +85,7 @@ def main(seeds: int) -> None:
                 "CV measured",
                 "projection reported",
                 "measured",
-                "rank corr.",
+                "unrolled",
             ),
             rows,
         )

@@ -12,6 +12,12 @@ def spread(values: list[float], digits: int = 3) -> str:
     return f"{np.mean(values):.{digits}g} ± {np.std(values):.{digits - 1}g}"
 
 
+def middle(values: list[float], digits: int = 3) -> str:
+    """Write values as median with the smallest and the largest."""
+    low, centre, high = np.quantile(values, [0, 0.5, 1])
+    return f"{centre:.{digits}g} ({low:.{digits}g} to {high:.{digits}g})"
+
+
 def show(title: str, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
     """Print a table."""
     table = Table(title=title, title_justify="left")
