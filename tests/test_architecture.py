@@ -14,7 +14,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "twofold"
 # Imports point from later layers to earlier ones (ARCHITECTURE.md), never back.
 LAYERS = [
     {"array_types", "kernels", "losses", "regularization", "table_checks"},
-    {"engine", "optimize", "tables", "datasets"},
+    {"engine", "optimize", "tables", "datasets", "latent_sampling"},
     {"distinct_rows"},
     {"contract"},
     {"ukr"},

@@ -63,9 +63,9 @@ def test_options_are_positive(family, name, value):
 @pytest.mark.parametrize("family", [Extension, Density])
 def test_schedules_make_sense(family):
     family(penalty=0.1, start=0.1)
-    with pytest.raises(ValueError, match="`start` must not be below"):
+    with pytest.raises(ValueError, match="not below `penalty`"):
         family(penalty=0.1, start=0.05)
-    with pytest.raises(ValueError, match="`decay` must lie between 0 and 1; got 1"):
+    with pytest.raises(ValueError, match="`decay` must be a number between 0 and 1; got 1"):
         family(penalty=0.1, start=1.0, decay=1)
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from twofold.table_checks import check_missing, describe_rows
+from twofold.table_checks import check_missing, describe_values
 
 NAN = np.nan
 
@@ -32,4 +32,4 @@ def test_columns_matter_only_where_something_is_learned():
 
 
 def test_rows_are_described_by_their_first_values():
-    assert describe_rows(np.arange(20.0).reshape(2, 10), limit=3) == "[0. 1. 2.]"
+    assert describe_values(np.arange(20.0).reshape(2, 10), limit=3) == "[0. 1. 2.]"

@@ -24,6 +24,9 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -37,10 +40,9 @@ from sklearn.utils.validation import (
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.distinct_rows import RowIndex, merge_duplicates
-from twofold.table_checks import check_missing, describe_rows
+from twofold.latent_sampling import draw_latent_points
+from twofold.table_checks import check_missing, check_numeric, check_size
 from twofold.tables import ModelFile, write_model_file
-
-SAMPLING_ROUNDS = 1_000
 
 
 class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
@@ -55,6 +57,9 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         ``source`` (n,) is where each row stands in the table the user passed. Sets the family's
         own fitted attributes; public ones that end in an underscore are what a saved file holds.
         """
+
+    def _check_parameters(self) -> None:
+        """Raise if a constructor parameter has a value that no data could make right."""
 
     @abstractmethod
     def _restore(self) -> None:
@@ -105,12 +110,19 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         self
         """
+        self._check_parameters()
+        with self._all_or_nothing():
+            self._forget()
+            self._fit_table(X, sample_weight)
+        return self
+
+    def _fit_table(self, X: Any, sample_weight: Any) -> None:
         Y = self._validate(X, reset=True)
         weights = _check_sample_weight(sample_weight, Y, dtype=np.float64, ensure_non_negative=True)
         counted = weights > 0
         check_missing(Y[counted], getattr(self, "feature_names_in_", None))
         distinct = merge_duplicates(Y[counted], weights[counted])
-        self._check_size(distinct.Y, len(Y))
+        check_size(distinct.Y, self.n_components, len(Y))
         self.data_, self.weights_ = distinct.Y, distinct.weights
         self.member_ = np.full(len(Y), -1)
         self.member_[counted] = distinct.member
@@ -119,7 +131,22 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._wake()
         self._bound_domain()
         self._embed(Y)
-        return self
+
+    def _forget(self) -> None:
+        """Drop what an earlier fit left."""
+        for name in [name for name in vars(self) if name.endswith("_") or name in _DERIVED]:
+            if not name.startswith("__"):
+                delattr(self, name)
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Leave the model as it was if anything inside fails."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__ = before
+            raise
 
     def _embed(self, Y: FloatArray) -> None:
         """Set ``embedding_``: the latent point of each row the user passed."""
@@ -293,11 +320,20 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        if n_samples < 1:
-            raise ValueError(f"`n_samples` must be at least 1; got {n_samples}.")
+        if not isinstance(n_samples, Integral) or n_samples < 1:
+            raise ValueError(f"`n_samples` must be an integer of at least 1; got {n_samples!r}.")
         if spread not in ("density", "uniform"):
             raise ValueError(f"`spread` must be 'density' or 'uniform'; got {spread!r}.")
-        return self._regress(self._draw(n_samples, check_random_state(random_state), spread))
+        rng = check_random_state(random_state)
+        X = draw_latent_points(
+            self.latent_,
+            self.weights_,
+            n_samples,
+            rng,
+            None if spread == "uniform" else self._latent_unit(),
+            lambda X: self._density(X) >= self.domain_threshold_,
+        )
+        return self._regress(X)
 
     def jacobian(self, X: Any) -> FloatArray:
         """Return how each feature moves as each latent coordinate moves.
@@ -345,6 +381,7 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         arrays = {name: value for name, value in fitted.items() if isinstance(value, np.ndarray)}
         rest = {name: value for name, value in fitted.items() if name not in arrays}
         parameters = self.get_params(deep=False)
+        parameters.update({name: () for name in _RUN_ONLY if name in parameters})
         write_model_file(path, ModelFile(type(self).__name__, parameters, rest, arrays))
 
     @classmethod
@@ -383,6 +420,9 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return tags
 
     def _validate(self, X: Any, *, reset: bool) -> FloatArray:
+        check_numeric(X)
+        if isinstance(X, np.ma.MaskedArray):
+            X = np.ma.filled(X.astype(np.float64), np.nan)
         Y = validate_data(
             self,
             X,
@@ -406,25 +446,6 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             )
         return X
 
-    def _check_size(self, Y: FloatArray, n_rows: int) -> None:
-        q, (n, D) = self.n_components, Y.shape
-        if q > D:
-            raise ValueError(
-                f"`n_components` = {q} is more than the {D} feature(s) of the data; "
-                f"choose at most {D}."
-            )
-        if n < max(3, q + 2):
-            copies = f" ({n} distinct row(s) among {n_rows} samples)" if n < n_rows else ""
-            raise ValueError(
-                f"A {q}-dimensional manifold needs at least {max(3, q + 2)} distinct rows; "
-                f"got n_samples = {n}{copies}. Pass more rows or lower `n_components`."
-            )
-        if np.all(np.nanmax(Y, axis=0) == np.nanmin(Y, axis=0)):
-            raise ValueError(
-                "Every column of the data is constant, so there is nothing to embed. "
-                f"First row: {describe_rows(Y[:1])}."
-            )
-
     def _place(self, Y: FloatArray) -> FloatArray:
         """Return latent points of any rows: their own for training rows, projections else."""
         known = self._index.find(Y)
@@ -436,32 +457,11 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             X[new] = self._project(Y[new], None if observed.all() else observed)
         return X
 
-    def _draw(self, n: int, rng: np.random.RandomState, spread: str) -> FloatArray:
-        low, high = self.latent_.min(axis=0), self.latent_.max(axis=0)
-        share = self.weights_ / self.weights_.sum()
-        kept: list[FloatArray] = []
-        count = 0
-        for _ in range(SAMPLING_ROUNDS):
-            size = 2 * (n - count) + 16
-            if spread == "uniform":
-                X: FloatArray = rng.uniform(low, high, (size, len(low)))
-            else:
-                X = self.latent_[rng.choice(len(share), size, p=share)]
-                X = X + rng.normal(size=X.shape) * self._latent_unit()
-            X = X.astype(self.data_.dtype)
-            X = X[self._density(X) >= self.domain_threshold_]
-            kept.append(X)
-            count += len(X)
-            if count >= n:
-                return np.concatenate(kept)[:n]
-        raise RuntimeError(
-            f"Only {count} of {n} latent points drawn with spread={spread!r} fell into the domain; "
-            "use spread='density'."
-        )
-
     def _latent_unit(self) -> FloatArray:
         """Return the bandwidth of the latent density along each coordinate (q,)."""
         return np.ones(self._n_features_out)
 
 
 _DERIVED = ("_index", "_surface")
+# Parameters that watch a fit and mean nothing to a fitted model: a file does not keep them.
+_RUN_ONLY = ("callbacks",)

@@ -142,21 +142,42 @@ def get_kernel(kernel: str | Kernel, *, training: bool = False) -> Kernel:
     ValueError
         For an unknown name, or for a kernel with a kink where gradients are needed.
     """
+    usable = [name for name, known in KERNELS.items() if known.smoothness >= training]
+    expected = f"`kernel` must be one of {sorted(usable)} or a twofold.kernels.Kernel"
     if isinstance(kernel, str):
         if kernel not in KERNELS:
-            raise ValueError(
-                f"`kernel` must be one of {sorted(KERNELS)} or a twofold.kernels.Kernel; "
-                f"got {kernel!r}."
-            )
-        kernel = KERNELS[kernel]
+            raise ValueError(f"{expected}; got {kernel!r}.")
+        return get_kernel(KERNELS[kernel], training=training)
     if not isinstance(kernel, Kernel):
-        raise TypeError(
-            f"`kernel` must be one of {sorted(KERNELS)} or a twofold.kernels.Kernel; "
-            f"got {type(kernel).__name__}."
-        )
+        raise TypeError(f"{expected}; got {type(kernel).__name__}.")
+    if KERNELS.get(kernel.name) is not kernel:
+        _check_kernel(kernel)
     if training and kernel.smoothness < 1:
         raise ValueError(
             f"The {kernel.name} kernel has a kink at the edge of its support, so latent points "
             "cannot be trained with it. Use 'quartic' (or 'triweight', 'gaussian')."
         )
     return kernel
+
+
+def _check_kernel(kernel: Kernel) -> None:
+    """Try a kernel of the user's at a few places; say what is wrong with it."""
+    s = np.linspace(0.05, 0.9, 7) * min(kernel.support, 2.0)
+    step = 1e-6
+    try:
+        start = float(kernel.value(np.zeros(1))[0])
+        found = np.asarray(kernel.derivative(s), dtype=float)
+        slope = (kernel.value(s + step) - kernel.value(s - step)) / (2 * step)
+    except (TypeError, ValueError, IndexError) as error:
+        raise ValueError(
+            f"`value` and `derivative` of the kernel {kernel.name!r} must take an array and return "
+            f"an array of its shape, elementwise; trying them raised: {error}"
+        ) from error
+    if not abs(start - 1) < 1e-6:
+        raise ValueError(f"The kernel {kernel.name!r} must have F(0) = 1; got {start}.")
+    if found.shape != s.shape or not np.allclose(found, slope, atol=1e-4, rtol=1e-3):
+        raise ValueError(
+            f"`derivative` of the kernel {kernel.name!r} is not the derivative of its `value` by "
+            f"the squared distance s: at s = {s[2]:.3g} it is {found.ravel()[2]:.4g}, "
+            f"expected {slope[2]:.4g}."
+        )

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Literal
 
 Homotopy = Literal["auto", "none", "density", "box"]
@@ -121,7 +122,7 @@ def _check_one_given(owner: object, **options: float | None) -> None:
             f"got {given or 'none'}."
         )
     for name, value in given.items():
-        if not (math.isfinite(value) and value > 0):
+        if not _is_finite_number(value, 0) or value == 0:
             raise ValueError(f"`{name}` must be a positive number; got {value!r}.")
 
 
@@ -130,7 +131,15 @@ def _check_schedule(
 ) -> None:
     if penalty is None and (start is not None or target is not None):
         raise ValueError("`start` and `target` belong to `penalty`; give that, or leave them out.")
-    if penalty is not None and start is not None and not start >= penalty:
-        raise ValueError(f"`start` must not be below `penalty` = {penalty}; got {start}.")
-    if not 0 < decay < 1:
-        raise ValueError(f"`decay` must lie between 0 and 1; got {decay}.")
+    if penalty is not None and start is not None and not _is_finite_number(start, penalty):
+        raise ValueError(
+            f"`start` must be a finite number not below `penalty` = {penalty}; got {start!r}."
+        )
+    if not isinstance(decay, Real) or not 0 < decay < 1:
+        raise ValueError(f"`decay` must be a number between 0 and 1; got {decay!r}.")
+    if target is not None and not _is_finite_number(target, 0):
+        raise ValueError(f"`target` must be a number of at least 0; got {target!r}.")
+
+
+def _is_finite_number(value: object, least: float) -> bool:
+    return isinstance(value, Real) and math.isfinite(value) and float(value) >= least

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import numpy as np
 
 from twofold.array_types import FloatArray
@@ -27,6 +30,51 @@ def check_missing(Y: FloatArray, names: FloatArray | None = None, *, columns: bo
         )
 
 
-def describe_rows(Y: FloatArray, limit: int = 6) -> str:
-    """Return the first few values, for messages."""
-    return np.array2string(Y.ravel()[:limit], precision=4, threshold=limit)
+def check_numeric(X: Any) -> None:
+    """Raise if a data frame has columns of text, dates or the like, and name them."""
+    dtypes = getattr(X, "dtypes", None)
+    columns = getattr(X, "columns", None)
+    if dtypes is None or columns is None:
+        return
+    odd = [
+        f"'{name}' ({dtype})"
+        for name, dtype in zip(columns, dtypes, strict=True)
+        if not _NUMERIC.match(str(dtype).lower())
+    ]
+    if odd:
+        more = f" and {len(odd) - 5} more" if len(odd) > 5 else ""
+        raise ValueError(
+            f"Every column must hold numbers; could not convert {', '.join(odd[:5])}{more}. "
+            "Leave these columns out or encode them."
+        )
+
+
+# What pandas and polars call columns that convert to floats; "object" may hold numbers, too.
+_NUMERIC = re.compile(r"^(u?int|float|bool|double|decimal|object|null|sparse)")
+
+
+def check_size(Y: FloatArray, q: int, n_rows: int) -> None:
+    """Raise unless distinct rows Y (n, D), of n_rows given, allow a q-dimensional manifold."""
+    n, D = Y.shape
+    least = max(3, q + 2)
+    if q > D:
+        raise ValueError(
+            f"`n_components` = {q} is more than the {D} feature(s) of the data; choose at most {D}."
+        )
+    if n < least:
+        copies = f" ({n} distinct row(s) among {n_rows} samples)" if n < n_rows else ""
+        raise ValueError(
+            f"A {q}-dimensional manifold needs at least {least} distinct rows; "
+            f"got n_samples = {n}{copies}. Pass more rows or lower `n_components`."
+        )
+    if np.all(np.nanmax(Y, axis=0) == np.nanmin(Y, axis=0)):
+        raise ValueError(
+            "No column of the data has two different observed values, so there is nothing to "
+            f"embed. First values: {describe_values(Y)}."
+        )
+
+
+def describe_values(Y: FloatArray, limit: int = 6) -> str:
+    """Return the first few observed values, for messages."""
+    values = Y[~np.isnan(Y)].ravel()
+    return np.array2string(values[:limit], precision=4, threshold=limit)

@@ -5,7 +5,7 @@ import pytest
 from oracles.kernel_sums import squared_distances
 
 from twofold.engine.cell_grid import build_grid, cell_span
-from twofold.engine.cells import count_candidates
+from twofold.engine.cells import _count_candidates
 
 
 def points_in_cells(grid, x, radius):
@@ -42,7 +42,7 @@ def test_a_ball_is_covered_by_the_cells_it_touches(q, dtype, radius):
     grid = build_grid(X, radius)
     queries = np.concatenate([X[:20], 3 * rng.normal(size=(20, q))]).astype(dtype)
     s = squared_distances(queries.astype(float), X.astype(float))
-    counts = count_candidates(queries, *grid[2:], radius**2)
+    counts = _count_candidates(queries, *grid[2:], radius)
     for j, x in enumerate(queries):
         found = points_in_cells(grid, x, radius)
         assert len(found) == len(set(found)) == counts[j]
@@ -53,7 +53,7 @@ def test_a_ball_is_covered_by_the_cells_it_touches(q, dtype, radius):
 def test_cells_do_leave_points_out():
     X = np.random.default_rng(2).uniform(size=(2_000, 2))
     grid = build_grid(X, 0.05)
-    assert count_candidates(X, *grid[2:], 0.05**2).mean() < 50  # of 2000; the ball holds 16
+    assert _count_candidates(X, *grid[2:], 0.05).mean() < 50  # of 2000; the ball holds 16
 
 
 def test_stray_points_make_cells_wider_not_more():

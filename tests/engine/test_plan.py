@@ -8,6 +8,7 @@ from kernel_cases import POWER
 from oracles.kernel_sums import squared_distances
 
 from twofold.engine import KernelSums, Plan, plan
+from twofold.engine.cells import grid_for
 from twofold.engine.plan import share_within_reach
 from twofold.kernels import GAUSSIAN, QUARTIC, Kernel
 
@@ -57,7 +58,7 @@ def test_few_points_use_the_matrix():
 def test_the_estimated_share_is_near_the_true_one(q, extent):
     X = np.random.default_rng(2).uniform(0, extent, size=(1_500, q))
     true = (squared_distances(X, X) < GAUSSIAN.reach(1e-4)).mean()
-    estimate = share_within_reach(X, GAUSSIAN, 1e-4)
+    estimate = share_within_reach(grid_for(X, GAUSSIAN, 1e-4), GAUSSIAN, 1e-4)
     assert true / 2 < estimate < 2 * true
 
 

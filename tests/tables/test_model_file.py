@@ -201,7 +201,7 @@ def test_other_values_are_refused_by_name(path, value):
     for place, param in places.items():
         with pytest.raises(TypeError) as caught:
             round_trip(path, params={"kernel": param})
-        for part in (place, type(value).__qualname__, "named option", "pickle"):
+        for part in (place, type(value).__qualname__, "set_params", "pickle"):
             assert part in str(caught.value)
     assert not list(path.parent.iterdir())
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy.linalg import subspace_angles
@@ -191,6 +195,23 @@ def test_result_does_not_depend_on_the_number_of_threads(monkeypatch):
         assert list(first) == list(second)
         for name, X in first.items():
             assert X.tobytes() == second[name].tobytes(), name
+
+
+def test_result_does_not_depend_on_the_threads_of_the_libraries(tmp_path):
+    # Wide enough for BLAS and OpenMP to split the work, were they allowed to.
+    Y = curved_sheet(600, D=40)
+    np.save(tmp_path / "Y.npy", Y)
+    code = (
+        "import sys, numpy as np; from twofold.ukr.candidates import make_candidates; "
+        "Y = np.load(sys.argv[1] + '/Y.npy'); found = make_candidates(Y, 2, n_jobs=1); "
+        "np.savez(sys.argv[1] + '/X.npz', **{c.name: c.X for c in found})"
+    )
+    variables = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    environment = {**os.environ, **dict.fromkeys(variables, "4")}
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], env=environment, check=True)
+    with threadpool_limits(1), np.load(tmp_path / "X.npz") as other:
+        for name, X in by_name(make_candidates(Y, 2, n_jobs=2)).items():
+            assert X.tobytes() == other[name].tobytes(), name
 
 
 def test_thread_limits_are_given_back():

@@ -140,7 +140,7 @@ def test_refining_lowers_the_error():
 
 def test_single_precision():
     X, Y = drawn_sheet()
-    model = upgrade(X, Y.astype(np.float32), **OPTIONS)
+    model = upgrade(X.astype(np.float32), Y.astype(np.float32), **OPTIONS)
     assert model.embedding_.dtype == np.float32
     np.testing.assert_array_equal(model.embedding_, X.astype(np.float32))
     assert model.inverse_transform(X[:3]).dtype == np.float32

@@ -22,9 +22,10 @@ from twofold.engine.cell_grid import CellGrid, build_grid, cell_span
 from twofold.engine.compiled import compiled
 from twofold.kernels import Kernel
 
-# A row whose nearest reference weighs more than this loses at most a factor exp(1/2) of tolerance
-# by not being shifted; only rows farther off take the second look.
-NEAR = math.exp(-0.5)
+# Rows whose nearest reference weighs at least this are not shifted, and the first look around a
+# row goes far enough for them; only rows farther off take a second look. Leave-one-out leaves
+# points about a bandwidth apart, so the common row must not be a special case.
+NEAR = math.exp(-2.0)
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,23 @@ class Pairs:
     shift: FloatArray
 
 
+def first_look(kernel: Kernel, tolerance: float) -> float:
+    """Return the squared distance within which a row's references are first looked for."""
+    reach = kernel.reach(tolerance)
+    return reach + kernel.reach(NEAR) if kernel.is_exponential else reach
+
+
 def grid_for(references: FloatArray, kernel: Kernel, tolerance: float) -> CellGrid:
     """Return the grid that lists the neighbours of any place within the kernel's reach."""
-    return build_grid(references, math.sqrt(kernel.reach(tolerance)))
+    return build_grid(references, math.sqrt(first_look(kernel, tolerance)))
+
+
+def candidates_of(
+    grid: CellGrid, queries: FloatArray, kernel: Kernel, tolerance: float
+) -> IntArray:
+    """Return how many references the first look around each query goes through."""
+    look = math.sqrt(first_look(kernel, tolerance))
+    return _count_candidates(queries, *grid[2:], look)
 
 
 def list_pairs(
@@ -62,7 +77,7 @@ def list_pairs(
     reach = kernel.reach(tolerance)
     near = kernel.reach(NEAR) if kernel.is_exponential else math.inf
     m, n, dtype = len(queries), grid.points.shape[1], queries.dtype
-    capacity = int(count_candidates(queries, *grid[2:], reach).sum()) + n
+    capacity = int(candidates_of(grid, queries, kernel, tolerance).sum()) + n
     first, shift = np.zeros(m + 1, dtype=np.int64), np.zeros(m, dtype=dtype)
     while True:
         index, s = np.empty(capacity, dtype=np.int32), np.empty(capacity, dtype=dtype)
@@ -89,19 +104,18 @@ def list_pairs(
 
 
 @compiled
-def count_candidates(
+def _count_candidates(
     queries: FloatArray,
     starts: IntArray,
     shape: IntArray,
     origin: FloatArray,
     width: float,
-    reach: float,
+    radius: float,
 ) -> IntArray:
-    """Return how many references lie in the cells that each query's ball touches."""
     m = queries.shape[0]
     counts = np.zeros(m, dtype=np.int64)
     for j in range(m):
-        a0, b0, a1, b1, a2, b2 = cell_span(queries[j], math.sqrt(reach), shape, origin, width)
+        a0, b0, a1, b1, a2, b2 = cell_span(queries[j], radius, shape, origin, width)
         for c0 in range(a0, b0 + 1):
             for c1 in range(a1, b1 + 1):
                 row = (c0 * shape[1] + c1) * shape[2]
@@ -130,7 +144,7 @@ def _collect(
     count = 0
     row = np.empty(n, dtype=s.dtype)
     for j in range(queries.shape[0]):
-        limit = reach
+        limit = reach if near == np.inf else reach + near
         while True:
             end = _collect_row(
                 queries[j],
@@ -154,7 +168,7 @@ def _collect(
             nearest = np.inf
             for p in range(count, end):
                 nearest = min(nearest, s[p])
-            if nearest <= near or limit >= nearest + reach or end - count == n - (own[j] >= 0):
+            if limit >= nearest + reach or end - count == n - (own[j] >= 0):
                 if near < nearest < np.inf:
                     shift[j] = nearest
                     for p in range(count, end):

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from twofold.array_types import FloatArray
-from twofold.engine.cell_grid import GRIDDED, build_grid
-from twofold.engine.cells import count_candidates
+from twofold.engine.cell_grid import GRIDDED, CellGrid
+from twofold.engine.cells import candidates_of, grid_for
 from twofold.kernels import Kernel
 
 logger = logging.getLogger(__name__)
@@ -32,33 +32,35 @@ class Plan:
     reason: str
 
 
-def plan(references: FloatArray, kernel: Kernel, tolerance: float) -> Plan:
-    """Choose between ``cpu_dense`` and ``cpu_cells`` for sums over all pairs of ``references``."""
+def plan(
+    references: FloatArray, kernel: Kernel, tolerance: float, grid: CellGrid | None = None
+) -> Plan:
+    """Choose between ``cpu_dense`` and ``cpu_cells`` for sums over all pairs of ``references``.
+
+    ``grid`` is the references' grid, where it is already there.
+    """
     n, q = references.shape
     if q > GRIDDED:
         choice = Plan("cpu_dense", f"q = {q} is above {GRIDDED}: cells no longer separate points")
     elif n < SMALL_PROBLEM:
         choice = Plan("cpu_dense", f"n = {n} is small")
     else:
-        share = share_within_reach(references, kernel, tolerance)
+        grid = grid_for(references, kernel, tolerance) if grid is None else grid
+        share = share_within_reach(grid, kernel, tolerance)
         backend = "cpu_cells" if share * PAIR_COST_RATIO < 1 else "cpu_dense"
         choice = Plan(backend, f"{share:.1%} of all pairs are within reach")
     logger.debug("back end %s: %s", choice.backend, choice.reason)
     return choice
 
 
-def share_within_reach(references: FloatArray, kernel: Kernel, tolerance: float) -> float:
+def share_within_reach(grid: CellGrid, kernel: Kernel, tolerance: float) -> float:
     """Estimate which share of the pairs lies within the kernel's reach, from a few rows."""
-    n, q = references.shape
-    reach = kernel.reach(tolerance)
-    if not math.isfinite(reach):
+    q, n = grid.points.shape
+    if not math.isfinite(kernel.reach(tolerance)):
         return 1.0
-    grid = build_grid(references, math.sqrt(reach))
     rows = np.linspace(0, n - 1, min(n, SAMPLED_QUERIES)).astype(np.int64)
     queries = np.ascontiguousarray(grid.points[:, rows].T)
-    candidates = count_candidates(
-        queries, grid.starts, grid.shape, grid.origin, grid.width, reach
-    ).mean()
+    candidates = candidates_of(grid, queries, kernel, tolerance).mean()
     if candidates > 0.9 * n:
         return 1.0
     # Share of the points in the cells around a place that lie in the ball around it.

@@ -20,12 +20,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from numbers import Real
 
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.engine import cells, dense
-from twofold.engine.cell_grid import CellGrid
+from twofold.engine.cell_grid import GRIDDED, CellGrid
 from twofold.engine.plan import Plan, plan
 from twofold.engine.threads import count_threads, run_tasks
 from twofold.kernels import Kernel
@@ -41,6 +42,12 @@ PAIRS_PER_CHUNK = 2**18
 QUERIES_PER_CHUNK = 256
 
 BACKENDS = ("auto", "cpu_dense", "cpu_cells")
+
+
+def check_tolerance(tolerance: float) -> None:
+    """Raise unless the tolerance is a small positive number."""
+    if not isinstance(tolerance, Real) or not 0 < tolerance < 0.1:
+        raise ValueError(f"`tolerance` must be a number between 0 and 0.1; got {tolerance!r}.")
 
 
 @dataclass(frozen=True)
@@ -104,20 +111,24 @@ class KernelSums:
         sum of the two. ``own[j]`` is the reference that query j must not see (leave-one-out).
         """
         refs = queries if references is None else references
-        self.last_plan = self._plan(refs)
+        grid = None
+        if self.backend != "cpu_dense" and refs.shape[1] <= GRIDDED:
+            grid = cells.grid_for(refs, self.kernel, self.tolerance)
+        self.last_plan = self._plan(refs, grid)
         losses = np.empty(len(queries), dtype=queries.dtype)
         hidden = np.full(len(queries), -1) if own is None else own
         run: _DenseRun | _CellsRun
         if self.last_plan.backend == "cpu_dense":
             run = _DenseRun(self, queries, refs, V, respond, hidden, losses)
         else:
-            run = _CellsRun(self, queries, refs, V, respond, hidden, losses, references is None)
+            grid = grid or cells.grid_for(refs, self.kernel, self.tolerance)
+            run = _CellsRun(self, grid, queries, V, respond, hidden, losses, references is None)
         pushes = run_tasks(run.strip, run.strips(), self.n_threads)
         return losses, run.grad_queries, run.collect(pushes)
 
-    def _plan(self, references: FloatArray) -> Plan:
+    def _plan(self, references: FloatArray, grid: CellGrid | None) -> Plan:
         if self.backend == "auto":
-            return plan(references, self.kernel, self.tolerance)
+            return plan(references, self.kernel, self.tolerance, grid)
         return Plan(self.backend, "asked for")
 
 
@@ -258,8 +269,8 @@ class _CellsRun:
     def __init__(
         self,
         engine: KernelSums,
+        grid: CellGrid,
         queries: FloatArray,
-        references: FloatArray,
         V: FloatArray,
         respond: Respond,
         own: IntArray,
@@ -267,7 +278,7 @@ class _CellsRun:
         itself: bool,
     ) -> None:
         self.kernel, self.tolerance, self.respond = engine.kernel, engine.tolerance, respond
-        self.grid: CellGrid = cells.grid_for(references, engine.kernel, engine.tolerance)
+        self.grid = grid
         order = self.grid.order
         self.V = np.ascontiguousarray(V[order])
         place = np.empty(len(V) + 1, dtype=np.int64)
@@ -281,8 +292,7 @@ class _CellsRun:
 
     def strips(self) -> list[list[slice]]:
         """Cut the rows into chunks of a bounded number of pairs, and those into strips."""
-        reach = self.kernel.reach(self.tolerance)
-        total = np.cumsum(cells.count_candidates(self.queries, *self.grid[2:], reach))
+        total = np.cumsum(cells.candidates_of(self.grid, self.queries, self.kernel, self.tolerance))
         cuts = np.searchsorted(total, np.arange(PAIRS_PER_CHUNK, total[-1], PAIRS_PER_CHUNK))
         bounds = np.unique(np.concatenate([[0], cuts + 1, [len(total)]]))
         return _strips([slice(int(a), int(b)) for a, b in pairwise(bounds)])

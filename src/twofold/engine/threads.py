@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from numbers import Integral
 from typing import TypeVar
 
 import joblib
@@ -25,11 +26,12 @@ def count_threads(n_jobs: int | None) -> int:
     available = int(joblib.cpu_count())
     if n_jobs is None:
         return available
-    if n_jobs == 0:
+    if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
         raise ValueError(
-            "`n_jobs` must be None, a positive number of threads or -1 for all; got 0."
+            "`n_jobs` must be None (every core), a number of threads, or negative to leave cores "
+            f"out (-1 every core, -2 all but one); got {n_jobs!r}."
         )
-    return n_jobs if n_jobs > 0 else max(1, available + 1 + n_jobs)
+    return int(n_jobs) if n_jobs > 0 else max(1, available + 1 + int(n_jobs))
 
 
 @cache

@@ -137,6 +137,8 @@ def write_model_file(path: str | os.PathLike[str], model: ModelFile) -> None:
     target = Path(path).resolve()  # a link stays a link: the file it points to is replaced
     if not target.parent.is_dir():
         raise FileNotFoundError(f"The folder '{target.parent}' does not exist; create it first.")
+    if target.is_dir():
+        raise IsADirectoryError(f"'{path}' is a folder; name a file in it.")
     text, tensors = _encode_model(model)
     temporary = target.parent / f".twofold-{secrets.token_hex(8)}.tmp"
     try:
@@ -301,7 +303,8 @@ def _cannot_keep(where: str, value: object) -> TypeError:
     return TypeError(
         f"The {where} is of type {kind}{dtype}, which a model file cannot keep: expected None, "
         "text, numbers, arrays of numbers or text, lists, tuples or text-keyed dicts of these, or "
-        "a small object of this library. Fit with a named option instead, or pickle the model."
+        "a small object of this library. If the fitted model does not need it, replace it with "
+        "`set_params` before saving; otherwise pickle the model."
     )
 
 

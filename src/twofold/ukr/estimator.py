@@ -12,7 +12,7 @@ import numbers
 import sys
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Self
@@ -25,7 +25,8 @@ from sklearn.utils.validation import _check_sample_weight
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.distinct_rows import merge_duplicates
-from twofold.engine import KernelSums
+from twofold.engine import KernelSums, check_tolerance
+from twofold.engine.threads import count_threads, single_threaded_blas
 from twofold.kernels import Kernel, get_kernel
 from twofold.losses import Squared
 from twofold.optimize import Callback, Event, ProgressBar, Solution, StopReason
@@ -39,7 +40,7 @@ from twofold.regularization import (
 from twofold.table_checks import check_missing
 from twofold.tables import register_value_type
 from twofold.ukr.projection import project
-from twofold.ukr.rows import CarriedRows
+from twofold.ukr.rows import CarriedRows, data_unit
 from twofold.ukr.starts import choose_start
 from twofold.ukr.surface import Surface
 from twofold.ukr.training import Problem, Training, train
@@ -179,12 +180,24 @@ class UKR(TwoWayModel):
         """
         if not hasattr(self, "latent_"):
             return self.fit(X, sample_weight=sample_weight)
+        self._check_parameters()
+        if hasattr(self, "widths_"):
+            raise ValueError(
+                "A model with local bandwidths cannot take new rows in: they belong to the "
+                "picture it was made from. Call `upgrade` with a picture of all rows."
+            )
+        with self._all_or_nothing():
+            self._grow(X, sample_weight)
+        return self
+
+    def _grow(self, X: Any, sample_weight: Any) -> None:
         Y = self._validate(X, reset=False)
         weights = _check_sample_weight(sample_weight, Y, dtype=np.float64, ensure_non_negative=True)
         check_missing(Y, columns=False)
         places = self._place(Y)
         known = self._index.find(Y)
         fresh = (known < 0) & (weights > 0)
+        self.weights_ = self.weights_.copy()
         np.add.at(self.weights_, known[known >= 0], weights[known >= 0])
         member = known.copy()
         if fresh.any():
@@ -201,13 +214,12 @@ class UKR(TwoWayModel):
         self.embedding_ = np.where(
             self.member_[:, None] >= 0, self.latent_[self.member_], placed
         ).astype(Y.dtype)
-        return self
 
     # ---- what the contract asks for -------------------------------------------------------------
 
     def _fit_distinct(self, Y: FloatArray, weights: FloatArray, source: IntArray) -> FloatArray:
-        self._check_parameters(source)
-        problem = self._problem(Y, weights)
+        self.kernel_ = self.kernel
+        problem = self._problem(*_turned(Y, weights))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         with ExitStack() as stack:
             bars = [stack.enter_context(bar) for bar in self._progress_bars()]
@@ -219,10 +231,14 @@ class UKR(TwoWayModel):
             solution = go(problem, start.X, training)
         if start.interrupted:
             solution = replace(solution, stop_reason=StopReason.INTERRUPTED)
-        self.start_, self.starts_ = start.name, start.errors
+        unit = problem.error_unit
+        self.start_ = start.name
+        self.starts_ = {name: float(error * unit) for name, error in start.errors.items()}
         self.latent_scale_: FloatArray = np.ones(self.n_components)
         self._report(solution, problem)
         X = solution.X
+        if isinstance(problem.regularization, Extension) and not start.is_own:
+            return X if problem.regularization.penalty is None else _principal_axes(X)
         if start.is_own:
             # The user's picture keeps its own units; the kernel's are behind a factor.
             self.latent_scale_ = start.scales
@@ -266,7 +282,8 @@ class UKR(TwoWayModel):
 
     def _jacobian(self, X: FloatArray) -> FloatArray:
         J = self._surface.look(X * self.latent_scale_)[1]
-        return np.ascontiguousarray(J.transpose(0, 2, 1) * self.latent_scale_)
+        scale = self.latent_scale_ * self._surface.rows.unit
+        return np.ascontiguousarray(J.transpose(0, 2, 1) * scale).astype(X.dtype)
 
     def _latent_unit(self) -> FloatArray:
         return 1 / self.latent_scale_
@@ -275,8 +292,8 @@ class UKR(TwoWayModel):
 
     def _problem(self, Y: FloatArray, weights: FloatArray) -> Problem:
         observed = ~np.isnan(Y)
-        rows = CarriedRows(Y, weights, None if observed.all() else observed)
-        engine = KernelSums(get_kernel(self.kernel, training=True), self.tolerance, self.n_jobs)
+        rows = CarriedRows(Y, weights, None if observed.all() else observed, data_unit(Y))
+        engine = KernelSums(get_kernel(self.kernel_, training=True), self.tolerance, self.n_jobs)
         return Problem(rows, weights, Squared(), get_regularization(self.regularization), engine)
 
     def _training(self, max_iter: int, bars: list[ProgressBar]) -> Training:
@@ -290,7 +307,8 @@ class UKR(TwoWayModel):
     def _report(self, solution: Solution, problem: Problem) -> None:
         plan = problem.engine.last_plan
         self.backend_ = f"{plan.backend}: {plan.reason}" if plan else ""
-        self.objective_, self.history_ = float(solution.value), solution.history
+        self.objective_ = float(solution.value * problem.error_unit)
+        self.history_ = solution.history * problem.error_unit
         self.n_iter_, self.stop_reason_ = solution.n_iter, str(solution.stop_reason)
         if solution.stop_reason is StopReason.INTERRUPTED:
             warnings.warn(
@@ -299,12 +317,20 @@ class UKR(TwoWayModel):
                 stacklevel=4,
             )
 
-    def _check_parameters(self, source: IntArray) -> None:
+    def _check_parameters(self) -> None:
         _check_number("n_components", self.n_components, numbers.Integral, 1)
         _check_number("max_iter", self.max_iter, numbers.Integral, 0)
         _check_number("tol", self.tol, numbers.Real, 0)
-        if not 0 < self.tolerance < 0.1:
-            raise ValueError(f"`tolerance` must lie between 0 and 0.1; got {self.tolerance!r}.")
+        check_tolerance(self.tolerance)
+        count_threads(self.n_jobs)
+        get_kernel(self.kernel, training=True)
+        get_regularization(self.regularization)
+        listeners = self.callbacks if isinstance(self.callbacks, Iterable) else [self.callbacks]
+        if not isinstance(self.callbacks, Iterable) or not all(map(callable, listeners)):
+            raise ValueError(
+                "`callbacks` must be a sequence of functions, e.g. [print]; "
+                f"got {self.callbacks!r}."
+            )
         if self.optimizer not in OPTIMIZERS:
             raise ValueError(f"`optimizer` must be one of {OPTIMIZERS}; got {self.optimizer!r}.")
         if self.verbose not in (True, False, "auto"):
@@ -328,6 +354,23 @@ def _check_number(name: str, value: Any, kind: Any, least: int) -> None:
     if not isinstance(value, kind) or isinstance(value, bool) or not value >= least:
         noun = "an integer" if kind is numbers.Integral else "a number"
         raise ValueError(f"`{name}` must be {noun} of at least {least}; got {value!r}.")
+
+
+def _turned(Y: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return rows in fewer coordinates if they have more columns than there are rows.
+
+    n rows span at most n - 1 directions; turned into those, all distances stay as they are and
+    squared-loss training does not notice.
+    """
+    n, D = Y.shape
+    if n >= D or np.isnan(Y).any():
+        return Y, weights
+    unit = data_unit(Y)
+    centred = (Y / unit - (Y / unit).mean(axis=0)).astype(np.float64)
+    with single_threaded_blas():
+        values, vectors = np.linalg.eigh(centred @ centred.T)
+    kept = values > 1e-12 * values[-1]
+    return (unit * vectors[:, kept] * np.sqrt(values[kept])).astype(Y.dtype), weights
 
 
 def _principal_axes(X: FloatArray) -> FloatArray:

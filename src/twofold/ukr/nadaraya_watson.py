@@ -15,11 +15,11 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from twofold.array_types import FloatArray
 from twofold.distinct_rows import merge_duplicates
-from twofold.engine import KernelSums
+from twofold.engine import KernelSums, check_tolerance
 from twofold.kernels import Kernel, get_kernel
 from twofold.losses import Squared
 from twofold.regularization import LeaveOneOut
-from twofold.ukr.rows import CarriedRows
+from twofold.ukr.rows import CarriedRows, data_unit
 from twofold.ukr.scale import common_scale, scale_each_dimension
 from twofold.ukr.surface import Surface
 from twofold.ukr.training import Problem
@@ -86,6 +86,7 @@ class NadarayaWatson(MultiOutputMixin, RegressorMixin, BaseEstimator):
         -------
         self
         """
+        check_tolerance(self.tolerance)
         X, y = validate_data(
             self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2
         )
@@ -95,7 +96,7 @@ class NadarayaWatson(MultiOutputMixin, RegressorMixin, BaseEstimator):
         scales = self._scales(problem)
         self.bandwidth_ = 1 / scales
         error = problem.reconstruction(leave_one_out=True)
-        self.loo_error_ = error.value_and_grad(self.inputs_ * scales)[0]
+        self.loo_error_ = error.value_and_grad(self.inputs_ * scales)[0] * problem.error_unit
         self._restore()
         return self
 
@@ -132,7 +133,7 @@ class NadarayaWatson(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _problem(self) -> Problem:
         targets = self.outputs_.reshape(len(self.outputs_), -1)
         engine = KernelSums(get_kernel(self.kernel), self.tolerance, self.n_jobs)
-        rows = CarriedRows(targets, self.weights_, None)
+        rows = CarriedRows(targets, self.weights_, None, data_unit(targets))
         return Problem(rows, self.weights_, Squared(), LeaveOneOut(), engine)
 
     def _scales(self, problem: Problem) -> FloatArray:

@@ -12,7 +12,7 @@ but each row's arithmetic is its own: a row gives the same result alone or among
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -49,14 +49,17 @@ class Projection:
 
 def project(surface: Surface, Y: FloatArray, observed: BoolArray | None) -> Projection:
     """Project rows Y (m, D), of which entries may be unobserved, onto a surface."""
-    Y = (Y - surface.rows.mean).astype(surface.rows.Y.dtype)
+    Y = surface.rows.scaled(Y).astype(surface.rows.Y.dtype)
     known = np.ones_like(Y) if observed is None else observed.astype(Y.dtype)
     Y = np.where(known > 0, Y, 0).astype(Y.dtype)
     starts = _starts(surface, Y, known)
     owner = np.repeat(np.arange(len(Y)), starts.shape[1])
-    descent = _Descent(surface, Y, known, owner, surface.X[starts.ravel()])
-    descent.run()
-    return descent.best_of(starts.shape)
+    # A row so far away that its distance overflows stays at its start; nothing else comes of it.
+    with np.errstate(over="ignore", invalid="ignore"):
+        descent = _Descent(surface, Y, known, owner, surface.X[starts.ravel()])
+        descent.run()
+        found = descent.best_of(starts.shape)
+        return replace(found, error=found.error * surface.rows.unit * surface.rows.unit)
 
 
 def _starts(surface: Surface, Y: FloatArray, known: FloatArray) -> IntArray:

@@ -25,24 +25,41 @@ class CarriedRows:
     Y : (n, D) data, any value where missing
     weights : (n,) positive
     observed : (n, D) True where Y is observed, or None if it is everywhere
+    unit : float
+        Rows are kept in this unit, so that their squares neither overflow nor vanish.
     """
 
-    def __init__(self, Y: FloatArray, weights: FloatArray, observed: BoolArray | None) -> None:
-        self.observed = observed
+    def __init__(
+        self,
+        Y: FloatArray,
+        weights: FloatArray,
+        observed: BoolArray | None,
+        unit: float = 1.0,
+    ) -> None:
+        self.observed, self.unit = observed, unit
         self.n_features = Y.shape[1]
         omega = weights.astype(Y.dtype)[:, None]
         if observed is None:
-            self.mean = (omega * Y).sum(axis=0) / omega.sum()
-            self.Y = Y - self.mean
+            self.mean = (omega * (Y / unit)).sum(axis=0) / omega.sum() * unit
+            self.Y = self.scaled(Y)
             self.V = np.concatenate([omega * self.Y, omega], axis=1)
         else:
             known = omega * observed
             total = known.sum(axis=0)
-            self.mean = np.where(observed, known * Y, 0).sum(axis=0) / np.where(total > 0, total, 1)
-            self.Y = np.where(observed, Y - self.mean, 0).astype(Y.dtype)
+            observed_sum = np.where(observed, known * (Y / unit), 0).sum(axis=0)
+            self.mean = observed_sum / np.where(total > 0, total, 1) * unit
+            self.Y = np.where(observed, self.scaled(Y), 0).astype(Y.dtype)
             self.V = np.concatenate([known * self.Y, known, omega], axis=1).astype(Y.dtype)
         self.mean = self.mean.astype(Y.dtype)
         self.total = self._denominator(self.V).sum(axis=0)
+
+    def scaled(self, Y: FloatArray) -> FloatArray:
+        """Return rows as the regression sees them: centred, in units."""
+        return (Y - self.mean) / np.asarray(self.unit, dtype=Y.dtype)
+
+    def unscaled(self, F: FloatArray) -> FloatArray:
+        """Return what the regression sees as data."""
+        return F * np.asarray(self.unit, dtype=F.dtype) + self.mean
 
     def regress(self, A: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return f - mean (m, D) and the denominators (m, 1) or (m, D), zero where undefined."""
@@ -74,3 +91,10 @@ class CarriedRows:
         if self.observed is None:
             return np.concatenate([E, back.sum(axis=1, keepdims=True)], axis=1)
         return np.concatenate([E, back, np.zeros_like(E[:, :1])], axis=1)
+
+
+def data_unit(Y: FloatArray) -> float:
+    """Return a power of two near the spread of the data: dividing by it loses no digit."""
+    centre = np.nanmean(Y.astype(np.float64), axis=0)
+    largest = float(np.nanmax(np.abs(Y - centre)))
+    return 2.0 ** round(np.log2(largest)) if largest > 0 else 1.0

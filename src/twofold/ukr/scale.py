@@ -21,7 +21,7 @@ from twofold.ukr.objective import Reconstruction
 
 # Kernel widths, in distances to the nearest neighbour, that the grid runs through.
 WIDEST, NARROWEST, GRID = 30.0, 0.35, 12
-MOST_ROWS = 1_000
+MOST_ROWS = 600
 MOST_STEPS = 8
 MOST_STRETCH = np.log(5.0)
 

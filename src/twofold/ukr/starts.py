@@ -62,15 +62,20 @@ def choose_start(
 
     ``tell`` hears what is being done: words, how many steps of how many.
     """
+    cut_short = False
     if isinstance(init, str):
         # Imported at first use: a model that is only opened needs no start embeddings.
-        from twofold.ukr.candidates import ALL, make_candidates
+        from twofold.ukr.candidates import ALL, StartsInterrupted, make_candidates
 
         methods = _methods(init, ALL)
         filled = fill_for_start(Y).astype(np.float64)
         tell("start embeddings", 0, 1)
-        found = make_candidates(filled, q, methods=methods, random_state=seed, n_jobs=n_jobs)
+        try:
+            found = make_candidates(filled, q, methods=methods, random_state=seed, n_jobs=n_jobs)
+        except StartsInterrupted as stop:
+            found, cut_short = stop.finished, True
         candidates = [(candidate.name, candidate.X) for candidate in found]
+        _check_method(init, candidates, Y.shape, q)
         own = None
     else:
         own = _own_start(init, Y, q, source)
@@ -79,7 +84,7 @@ def choose_start(
     best = min(scaled, key=lambda start: start.error)
     errors = {start.name: start.error for start in scaled}
     logger.info("start %s, leave-one-out error %.6g; tried %s", best.name, best.error, errors)
-    return _finish(best, errors, own, interrupted)
+    return _finish(best, errors, own, interrupted or cut_short)
 
 
 def _scale_all(
@@ -130,13 +135,33 @@ def _methods(init: str, known: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
+def _check_method(
+    init: str, candidates: list[tuple[str, FloatArray]], shape: tuple[int, ...], q: int
+) -> None:
+    """Raise if the one method that was asked for does not work on this data."""
+    if init != "auto" and not any(name.partition("-")[0] == init for name, _ in candidates):
+        raise ValueError(
+            f"init={init!r} gives no {q}-dimensional start for {shape[0]} distinct rows (t-SNE "
+            "goes up to 3 dimensions; the others need enough rows and, for LLE, data in one "
+            "piece). Use init='auto', 'pca' or a start of your own."
+        )
+
+
 def _own_start(init: Any, Y: FloatArray, q: int, source: IntArray) -> FloatArray:
     """Return the user's start for the distinct rows, (n, q)."""
+    if isinstance(init, type):
+        raise ValueError(f"`init` must be an estimator, not a class: pass {init.__name__}(...).")
     if hasattr(init, "fit_transform"):
         X = np.asarray(init.fit_transform(fill_for_start(Y)), dtype=np.float64)
         expected = (len(Y), q)
     else:
-        X = np.asarray(init, dtype=np.float64)
+        try:
+            X = np.asarray(init, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                "`init` must be 'auto', the name of a method, an array of numbers or an estimator "
+                f"with fit_transform; got {type(init).__name__}."
+            ) from error
         n_rows = int(source.max()) + 1
         if X.ndim == 2 and X.shape[1] == q and len(X) >= n_rows:
             X = X[source]

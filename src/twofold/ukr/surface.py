@@ -41,7 +41,7 @@ class Surface:
     def regress(self, X: FloatArray) -> FloatArray:
         """Return f(x) (m, D) at any latent places."""
         f, _ = self.rows.regress(self.prepared.at(X).values)
-        return f + self.rows.mean
+        return self.rows.unscaled(f)
 
     def density(self, X: FloatArray) -> FloatArray:
         """Return p(x) (m,), relative to F(0) = 1."""
@@ -52,7 +52,7 @@ class Surface:
         return np.where(sums.shift > 0, lowered, 1) * sums.values[:, -1] / self.total_weight
 
     def look(self, X: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return f - mean (m, D), its Jacobian transposed (m, q, D) and the density (m,)."""
+        """Return f as the rows are scaled (m, D), its derivative (m, q, D), the density (m,)."""
         sums = self.prepared.at(X, slopes=True)
         f, J = self.rows.jacobian(sums.values, sums.slopes)
         return f, J, self._density(sums)

@@ -60,10 +60,17 @@ class Problem:
 
     def restricted_to(self, numbers: IntArray) -> Problem:
         """Return the same problem on some of the rows."""
-        Y = self.rows.Y[numbers] + self.rows.mean
+        Y = self.rows.unscaled(self.rows.Y[numbers])
         observed = None if self.rows.observed is None else self.rows.observed[numbers]
         weights = self.weights[numbers]
-        return replace(self, rows=CarriedRows(Y, weights, observed), weights=weights)
+        return replace(
+            self, rows=CarriedRows(Y, weights, observed, self.rows.unit), weights=weights
+        )
+
+    @property
+    def error_unit(self) -> float:
+        """What an error of 1 inside means in squared units of the data, as far as a float goes."""
+        return float(2.0 ** np.clip(2 * np.log2(self.rows.unit), -1000, 1000))
 
     def variance(self) -> float:
         """Return the weighted mean squared distance of the rows from their mean."""
@@ -95,7 +102,8 @@ def train(problem: Problem, X: FloatArray, training: Training) -> Solution:
         X, stages = _density_stages(problem, regularization, X, training)
     target = getattr(regularization, "target", None)
     if target is not None:
-        stop_when = _reached(problem.reconstruction(leave_one_out=False), target)
+        wanted = target / problem.error_unit
+        stop_when = _reached(problem.reconstruction(leave_one_out=False), wanted)
     return continue_through(
         stages,
         X,
@@ -164,7 +172,7 @@ def _extension_stages(
     strengths = _falling(regularization.start, regularization.penalty, regularization.decay)
     return X, [
         Stage(
-            SumOf([error, ExtensionPenalty(strength, problem.weights)]),
+            SumOf([error, ExtensionPenalty(strength / problem.error_unit, problem.weights)]),
             label=f"extension λ = {strength:.3g}",
             max_iter=training.max_iter,
         )
@@ -181,7 +189,7 @@ def _density_stages(
     problem: Problem, regularization: Density, X: FloatArray, training: Training
 ) -> tuple[FloatArray, list[Stage]]:
     error = problem.reconstruction(leave_one_out=False)
-    floor = 0.0
+    floor, unit = 0.0, problem.error_unit
     if regularization.penalty is not None:
         strengths = _falling(regularization.start, regularization.penalty, regularization.decay)
     else:
@@ -189,10 +197,10 @@ def _density_stages(
         floor = regularization.threshold
         _check_threshold(floor, len(X))
         X = _shrink_until_dense(problem, X, floor)
-        strengths = [problem.variance() * part for part in (1e-2, 1e-3, 1e-4, 1e-5)]
+        strengths = [unit * problem.variance() * part for part in (1e-2, 1e-3, 1e-4, 1e-5)]
     return X, [
         Stage(
-            SumOf([error, DensityTerm(strength, problem.weights, problem.engine, floor)]),
+            SumOf([error, DensityTerm(strength / unit, problem.weights, problem.engine, floor)]),
             label=f"density λ = {strength:.3g}",
             max_iter=training.max_iter,
         )

@@ -51,7 +51,7 @@ def _place_all(problem: Problem, small: Problem, rows: IntArray, X: FloatArray) 
     """Project the rows that took no part onto the manifold of those that did, and rescale."""
     surface = Surface(X, small.rows, small.weights, small.engine)
     surface.threshold = surface.default_threshold()
-    Y = problem.rows.Y + problem.rows.mean
+    Y = problem.rows.unscaled(problem.rows.Y)
     placed = project(surface, Y, problem.rows.observed).X
     placed[rows] = X
     error = problem.reconstruction(leave_one_out=True)

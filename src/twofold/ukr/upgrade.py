@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 from scipy.spatial import cKDTree
-from sklearn.utils.validation import _num_samples, check_array
+from sklearn.utils.validation import _check_sample_weight, check_array
 
 from twofold.array_types import FloatArray
 from twofold.engine import PreparedReferences
-from twofold.table_checks import check_missing
+from twofold.table_checks import check_missing, check_size
 from twofold.ukr.estimator import UKR
 from twofold.ukr.scale import Scaled, common_scale, scale_each_dimension, subset_of
 from twofold.ukr.training import Problem
@@ -35,6 +35,7 @@ def upgrade(
     embedding: Any,
     Y: Any,
     *,
+    sample_weight: Any = None,
     bandwidth: str = "per_dimension",
     refine: bool = False,
     **parameters: Any,
@@ -47,6 +48,8 @@ def upgrade(
         Where each row of Y is drawn: t-SNE, UMAP, PaCMAP, a map made by hand.
     Y : array-like of shape (n_samples, n_features)
         The data; NaN marks missing entries.
+    sample_weight : array-like of shape (n_samples,), default=None
+        How much each row counts.
     bandwidth : {"per_dimension", "local"}, default="per_dimension"
         What the leave-one-out error decides: one bandwidth a dimension, or one a point.
     refine : bool, default=False
@@ -72,39 +75,64 @@ def upgrade(
     """
     if bandwidth not in ("per_dimension", "local"):
         raise ValueError(f"`bandwidth` must be 'per_dimension' or 'local'; got {bandwidth!r}.")
-    X = check_array(embedding, dtype=np.float64, input_name="embedding", ensure_min_samples=3)
-    n_rows = _num_samples(Y)
+    if refine and bandwidth == "local":
+        raise ValueError("refine=True moves points under one bandwidth; use 'per_dimension'.")
+    decided = {"init", "n_components"} if refine else {"init", "n_components", "max_iter"}
+    reserved = sorted(decided & set(parameters))
+    if reserved:
+        raise TypeError(f"{', '.join(reserved)}: the picture decides that; leave it out.")
+    X = _checked_picture(embedding, Y)
+    if refine:
+        return UKR(X.shape[1], init=X, **parameters).fit(Y, sample_weight=sample_weight)
+    model = UKR(X.shape[1], init=X, max_iter=0, **parameters)
+    model._check_parameters()
+    data = model._validate(Y, reset=True)
+    weights = _check_sample_weight(sample_weight, data, dtype=np.float64)
+    if not (weights > 0).all():
+        raise ValueError("Every row of a picture needs a positive `sample_weight`.")
+    check_missing(data, getattr(model, "feature_names_in_", None))
+    check_size(data, X.shape[1], len(data))
+    # In the wider of the two types, so that neither picture nor data loses a digit.
+    _adopt(model, data.astype(np.result_type(data, X)), weights, X, bandwidth)
+    return model
+
+
+def _checked_picture(embedding: Any, Y: Any) -> FloatArray:
+    X: FloatArray = check_array(
+        embedding, dtype=[np.float64, np.float32], input_name="embedding", ensure_min_samples=3
+    )
+    n_rows, n_features = (*np.shape(Y), 1)[:2]
     if n_rows != len(X):
         raise ValueError(
             f"The embedding has {len(X)} rows and Y has {n_rows}; each row of Y needs its place."
         )
-    if refine:
-        if bandwidth == "local":
-            raise ValueError("refine=True moves points under one bandwidth; use 'per_dimension'.")
-        return UKR(X.shape[1], init=X, **parameters).fit(Y)
-    model = UKR(X.shape[1], init=X, max_iter=0, **parameters)
-    data = model._validate(Y, reset=True)
-    check_missing(data, getattr(model, "feature_names_in_", None))
-    _adopt(model, data, X, bandwidth)
-    return model
+    if X.shape[1] > n_features:
+        raise ValueError(
+            f"The embedding has {X.shape[1]} columns and Y only {n_features}: the call is "
+            "upgrade(embedding, Y), the picture first."
+        )
+    if np.all(np.ptp(X, axis=0) == 0):
+        raise ValueError("The embedding puts every row in the same place.")
+    return X
 
 
-def _adopt(model: UKR, Y: FloatArray, X: FloatArray, bandwidth: str) -> None:
+def _adopt(model: UKR, Y: FloatArray, weights: FloatArray, X: FloatArray, bandwidth: str) -> None:
     """Make a fitted model of rows and their places; equal rows may lie in different places."""
-    model._check_parameters(np.arange(len(Y)))
-    model.data_, model.weights_ = Y, np.ones(len(Y))
+    model.kernel_ = model.kernel
+    model.data_, model.weights_ = Y, weights
     model.member_ = np.arange(len(Y))
     model.latent_ = X.astype(Y.dtype)
     problem = model._problem(Y, model.weights_)
     scaled = fit_bandwidths(problem, X)
     model.latent_scale_ = scaled.X.std(axis=0) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)
     model.latent_scale_ = np.where(model.latent_scale_ > 0, model.latent_scale_, 1)
-    error = scaled.error
+    error, unit = scaled.error, problem.error_unit
     if bandwidth == "local":
         model.widths_, error = fit_local_widths(problem, model.latent_ * model.latent_scale_)
-    model.objective_, model.history_ = error, np.array([error])
+    model.objective_, model.history_ = float(error * unit), np.array([error * unit])
     model.n_iter_, model.stop_reason_ = 0, "max_iter"
-    model.start_, model.starts_ = "own", {"own": scaled.error}
+    model.start_, model.starts_ = "own", {"own": float(scaled.error * unit)}
+    model.backend_ = ""
     model._wake()
     model._bound_domain()
     model.embedding_ = model.latent_.copy()

@@ -1,0 +1,45 @@
+"""Drawing latent points inside a domain, by rejection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from twofold.array_types import BoolArray, FloatArray
+
+MOST_ROUNDS = 1_000
+
+
+def draw_latent_points(
+    X: FloatArray,
+    weights: FloatArray,
+    n: int,
+    rng: np.random.RandomState,
+    bandwidth: FloatArray | None,
+    inside: Callable[[FloatArray], BoolArray],
+) -> FloatArray:
+    """Return n latent points (n, q) for which ``inside`` holds.
+
+    With a ``bandwidth`` (q,) they follow the kernel density of the points X (u, q), else they are
+    spread evenly over the box around X.
+    """
+    low, high, share = X.min(axis=0), X.max(axis=0), weights / weights.sum()
+    kept: list[FloatArray] = []
+    count = 0
+    for _ in range(MOST_ROUNDS):
+        size = 2 * (n - count) + 16
+        if bandwidth is None:
+            drawn: FloatArray = rng.uniform(low, high, (size, len(low)))
+        else:
+            centres = X[rng.choice(len(X), size, p=share)]
+            drawn = centres + rng.normal(size=centres.shape) * bandwidth
+        drawn = drawn.astype(X.dtype)
+        kept.append(drawn[inside(drawn)])
+        count += len(kept[-1])
+        if count >= n:
+            return np.concatenate(kept)[:n]
+    raise RuntimeError(
+        f"Only {count} of {n} points drawn evenly over the map fell into the domain, which is a "
+        "small part of its box; use spread='density'."
+    )
