@@ -160,7 +160,7 @@ def test_more_columns_than_rows():
     turn = np.linalg.qr(rng.normal(size=(300, 300)))[0]
     turned = UKR(**QUICK).fit(wide @ turn)
     assert turned.starts_["pca"] == pytest.approx(model.starts_["pca"], rel=1e-9)
-    assert turned.objective_ == pytest.approx(model.objective_, rel=0.05)
+    assert turned.objective_ == pytest.approx(model.objective_, rel=0.15)
     assert model.inverse_transform(model.embedding_).shape == (40, 300)
     residual = model.inverse_transform(model.embedding_) - wide
     assert (residual**2).sum() < 0.2 * ((wide - wide.mean(axis=0)) ** 2).sum()

@@ -88,7 +88,7 @@ def test_gradients_by_queries_and_by_references_are_told_apart(backend):
 @pytest.mark.parametrize("kernel", [GAUSSIAN, QUARTIC], ids=name_of)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
 def test_any_number_of_threads_gives_the_same_bits(backend, kernel, dtype, monkeypatch):
-    monkeypatch.setattr(sums, "PAIRS_PER_CHUNK", 2**11)
+    monkeypatch.setattr(sums, "MOST_PAIRS", 2**13)
     problem = make_regression(kernel, 2, "own", seed=4, n=1_000)
     once = problem.found(kernel, dtype=dtype, n_jobs=1, backend=backend)
     for n_jobs in (2, 3):
@@ -99,7 +99,7 @@ def test_any_number_of_threads_gives_the_same_bits(backend, kernel, dtype, monke
 
 @backends
 def test_many_blocks_equal_the_oracle(backend, monkeypatch):
-    monkeypatch.setattr(sums, "PAIRS_PER_CHUNK", 500)
+    monkeypatch.setattr(sums, "MOST_PAIRS", 2**13)
     problem = make_regression(GAUSSIAN, 2, "own weights", seed=5, n=700)
     found = problem.found(GAUSSIAN, tolerance=1e-14, n_jobs=2, backend=backend)
     assert_close(found, problem.expected(GAUSSIAN), 1e-9)

@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 from oracles.kernel_sums import squared_distances
 
-from twofold.engine.cell_grid import build_grid, cell_span
+from twofold.engine.cell_grid import build_grid, find_cell_span
 from twofold.engine.cells import _count_candidates
 
 
 def points_in_cells(grid, x, radius):
     """Return the rows that lie in the cells that a ball touches."""
-    a0, b0, a1, b1, a2, b2 = cell_span(x, radius, grid.shape, grid.origin, grid.width)
+    span = np.empty(6, dtype=np.int64)
+    find_cell_span(x, radius, grid.shape, grid.origin, grid.width, span)
+    a0, b0, a1, b1, a2, b2 = span
     found = []
     for c0 in range(a0, b0 + 1):
         for c1 in range(a1, b1 + 1):

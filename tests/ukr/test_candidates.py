@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from twofold.ukr import candidates
 from twofold.ukr.candidates import ALL, make_candidates
 from twofold.ukr.neighbor_starts import (
+    TSNE_NEIGHBORS,
     bridge_components,
     find_neighbors,
     smallest_connecting_size,
@@ -145,7 +146,7 @@ def test_tsne_keeps_neighbors(q):
     Y = curved_sheet(300)
     start = np.random.default_rng(0).normal(size=(300, q))
     with threadpool_limits(1):
-        X = tsne_start(find_neighbors(Y, 31), start, random_state=0)
+        X = tsne_start(find_neighbors(Y, TSNE_NEIGHBORS), start, random_state=0)
     # A random start in one dimension cannot sort the sheet out; it still keeps most neighbours.
     bound = {1: 0.85, 2: 0.97, 3: 0.97}[q]
     assert trustworthiness(Y, X) > bound > trustworthiness(Y, start)

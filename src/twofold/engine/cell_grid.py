@@ -98,25 +98,22 @@ def _sort_by_cell(cells: IntArray, n_cells: int) -> tuple[IntArray, IntArray]:
 
 
 @compiled
-def cell_span(
-    x: FloatArray, radius: float, shape: IntArray, origin: FloatArray, width: float
-) -> tuple[int, int, int, int, int, int]:
-    """Return the first and last cell along each gridded dimension that a ball touches."""
-    low_0, high_0 = _axis_span(x, radius, 0, shape, origin, width)
-    low_1, high_1 = _axis_span(x, radius, 1, shape, origin, width)
-    low_2, high_2 = _axis_span(x, radius, 2, shape, origin, width)
-    return low_0, high_0, low_1, high_1, low_2, high_2
-
-
-@compiled
-def _axis_span(
-    x: FloatArray, radius: float, axis: int, shape: IntArray, origin: FloatArray, width: float
-) -> tuple[int, int]:
-    last = shape[axis] - 1
-    m = x.shape[0] - 3 + axis
-    if last == 0 or m < 0:
-        return 0, last
-    # Clamped before the conversion: a place far outside has no cell number that fits an integer.
-    low = min(max((x[m] - radius - origin[axis]) / width, 0.0), float(last))
-    high = min(max((x[m] + radius - origin[axis]) / width, 0.0), float(last))
-    return int(low), int(high)
+def find_cell_span(
+    x: FloatArray,
+    radius: float,
+    shape: IntArray,
+    origin: FloatArray,
+    width: float,
+    span: IntArray,
+) -> None:
+    """Write the first and the last cell that a ball touches, axis by axis, into ``span`` (6,)."""
+    for axis in range(3):
+        last = shape[axis] - 1
+        m = x.shape[0] - 3 + axis
+        low, high = 0.0, float(last)
+        if last > 0 and m >= 0:
+            # Clamped as floats: a place far outside has no cell number that fits an integer.
+            low = min(max((x[m] - radius - origin[axis]) / width, 0.0), high)
+            high = min(max((x[m] + radius - origin[axis]) / width, 0.0), high)
+        span[2 * axis] = int(low)
+        span[2 * axis + 1] = int(high)

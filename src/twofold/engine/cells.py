@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.engine.cell_grid import CellGrid, build_grid, cell_span
+from twofold.engine.cell_grid import CellGrid, build_grid, find_cell_span
 from twofold.engine.compiled import compiled
 from twofold.kernels import Kernel
 
@@ -114,12 +114,13 @@ def _count_candidates(
 ) -> IntArray:
     m = queries.shape[0]
     counts = np.zeros(m, dtype=np.int64)
+    span = np.empty(6, dtype=np.int64)
     for j in range(m):
-        a0, b0, a1, b1, a2, b2 = cell_span(queries[j], radius, shape, origin, width)
-        for c0 in range(a0, b0 + 1):
-            for c1 in range(a1, b1 + 1):
+        find_cell_span(queries[j], radius, shape, origin, width, span)
+        for c0 in range(span[0], span[1] + 1):
+            for c1 in range(span[2], span[3] + 1):
                 row = (c0 * shape[1] + c1) * shape[2]
-                counts[j] += starts[row + b2 + 1] - starts[row + a2]
+                counts[j] += starts[row + span[5] + 1] - starts[row + span[4]]
     return counts
 
 
@@ -142,6 +143,7 @@ def _collect(
 ) -> int:
     n = points.shape[1]
     count = 0
+    span = np.empty(6, dtype=np.int64)
     row = np.empty(n, dtype=s.dtype)
     for j in range(queries.shape[0]):
         limit = reach if near == np.inf else reach + near
@@ -156,6 +158,7 @@ def _collect(
                 width,
                 shrink,
                 limit,
+                span,
                 row,
                 index,
                 s,
@@ -191,17 +194,18 @@ def _collect_row(
     width: float,
     shrink: FloatArray,
     limit: float,
+    span: IntArray,
     row: FloatArray,
     index: IntArray,
     s: FloatArray,
     count: int,
 ) -> int:
     """Append the references within ``limit`` of x; return the new count, or -1 for no room."""
-    a0, b0, a1, b1, a2, b2 = cell_span(x, math.sqrt(limit), shape, origin, width)
-    for c0 in range(a0, b0 + 1):
-        for c1 in range(a1, b1 + 1):
+    find_cell_span(x, math.sqrt(limit), shape, origin, width, span)
+    for c0 in range(span[0], span[1] + 1):
+        for c1 in range(span[2], span[3] + 1):
             line = (c0 * shape[1] + c1) * shape[2]
-            start, stop = starts[line + a2], starts[line + b2 + 1]
+            start, stop = starts[line + span[4]], starts[line + span[5] + 1]
             if start == stop:
                 continue
             if count + stop - start > index.size:

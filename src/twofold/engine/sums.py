@@ -38,7 +38,7 @@ Respond = Callable[[IntArray, FloatArray, FloatArray], tuple[FloatArray, FloatAr
 # Strips own the accumulators of what they push to other rows. Their number is fixed, so that the
 # order of additions is the same on any number of threads.
 N_STRIPS = 16
-PAIRS_PER_CHUNK = 2**18
+LEAST_PAIRS, MOST_PAIRS = 2**13, 2**18
 QUERIES_PER_CHUNK = 256
 
 BACKENDS = ("auto", "cpu_dense", "cpu_cells")
@@ -84,7 +84,7 @@ class KernelSums:
     def __init__(
         self,
         kernel: Kernel,
-        tolerance: float = 1e-7,
+        tolerance: float = 1e-6,
         n_jobs: int | None = None,
         backend: str = "auto",
     ) -> None:
@@ -293,7 +293,9 @@ class _CellsRun:
     def strips(self) -> list[list[slice]]:
         """Cut the rows into chunks of a bounded number of pairs, and those into strips."""
         total = np.cumsum(cells.candidates_of(self.grid, self.queries, self.kernel, self.tolerance))
-        cuts = np.searchsorted(total, np.arange(PAIRS_PER_CHUNK, total[-1], PAIRS_PER_CHUNK))
+        # Small problems are cut finer, so that there is something for every thread.
+        size = int(np.clip(total[-1] // N_STRIPS, LEAST_PAIRS, MOST_PAIRS))
+        cuts = np.searchsorted(total, np.arange(size, total[-1], size))
         bounds = np.unique(np.concatenate([[0], cuts + 1, [len(total)]]))
         return _strips([slice(int(a), int(b)) for a, b in pairwise(bounds)])
 

@@ -70,8 +70,9 @@ class UKR(TwoWayModel):
         ``LeaveOneOut()``, ``Extension(...)`` or ``Density(...)`` of
         :mod:`twofold.regularization`.
     init : str, array or estimator, default="auto"
-        Where latent points start. "auto" tries PCA, LLE, Isomap, Laplacian eigenmaps and t-SNE and
-        keeps what has the lowest leave-one-out error once scaled; one of "pca", "lle", "isomap",
+        Where latent points start. "auto" tries PCA, LLE, Isomap, Laplacian eigenmaps and, if
+        these leave much open, t-SNE, and keeps what has the lowest leave-one-out error once
+        scaled; one of "pca", "lle", "isomap",
         "laplacian", "tsne" uses only that; an (n_samples, n_components) array or any estimator
         with ``fit_transform`` is a start of your own.
     optimizer : str, default="auto"
@@ -81,7 +82,7 @@ class UKR(TwoWayModel):
         start is only scaled.
     tol : float, default=1e-4
         Stop when the objective falls by less than this fraction over some iterations.
-    tolerance : float, default=1e-7
+    tolerance : float, default=1e-6
         Kernel weights below this, relative to the largest of a row, are left out.
     n_jobs : int, default=None
         Threads; None means all cores. The result does not depend on it.
@@ -141,7 +142,7 @@ class UKR(TwoWayModel):
         optimizer: str = "auto",
         max_iter: int = 200,
         tol: float = 1e-4,
-        tolerance: float = 1e-7,
+        tolerance: float = 1e-6,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool | str = "auto",

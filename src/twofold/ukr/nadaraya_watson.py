@@ -38,7 +38,7 @@ class NadarayaWatson(MultiOutputMixin, RegressorMixin, BaseEstimator):
         :class:`twofold.kernels.Kernel`.
     bandwidth : float, array of shape (n_features,), "loo" or "loo_common", default="loo"
         Given, or found by leave-one-out error: one a feature, or one for all.
-    tolerance : float, default=1e-7
+    tolerance : float, default=1e-6
         Kernel weights below this, relative to the largest of a row, are left out.
     n_jobs : int, default=None
         Threads; None means all cores. The result does not depend on it.
@@ -65,7 +65,7 @@ class NadarayaWatson(MultiOutputMixin, RegressorMixin, BaseEstimator):
         kernel: str | Kernel = "gaussian",
         *,
         bandwidth: Any = "loo",
-        tolerance: float = 1e-7,
+        tolerance: float = 1e-6,
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel

@@ -25,7 +25,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 
-PERPLEXITY = 10.0
+PERPLEXITY = 30.0
 TSNE_NEIGHBORS = int(3 * PERPLEXITY) + 1
 # scikit-learn's Barnes-Hut tree has no more than three dimensions.
 MAX_TSNE_DIMENSIONS = 3

@@ -23,9 +23,9 @@ from twofold.ukr.surface import Surface
 
 N_STARTS = 6
 N_NEAREST = 48
-MAX_STEPS = 40
+MAX_STEPS = 25
 STEP_TOLERANCE = 1e-5
-DECREASE_TOLERANCE = 1e-6
+DECREASE_TOLERANCE = 1e-5
 # How much worse than the best of its row a start may be to go on: narrower from step to step.
 SLACK, SLACK_DECAY, LEAST_SLACK = 0.6, 0.6, 0.02
 ROWS_PER_TASK = 256

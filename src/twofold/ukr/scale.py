@@ -20,8 +20,8 @@ from twofold.array_types import FloatArray, IntArray
 from twofold.ukr.objective import Reconstruction
 
 # Kernel widths, in distances to the nearest neighbour, that the grid runs through.
-WIDEST, NARROWEST, GRID = 30.0, 0.35, 12
-MOST_ROWS = 600
+WIDEST, NARROWEST, GRID = 30.0, 0.35, 10
+MOST_ROWS = 500
 MOST_STEPS = 8
 MOST_STRETCH = np.log(5.0)
 

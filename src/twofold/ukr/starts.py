@@ -22,6 +22,12 @@ logger = logging.getLogger(__name__)
 
 # So many of the best candidates get a factor a dimension; the others would not win by it.
 N_FINALISTS = 2
+# With so little of the variance left open by a spectral start, t-SNE, the slowest one, was never
+# seen to end in a lower error after training.
+WELL_UNFOLDED = 0.03
+
+# Hears what is being done: words, and how many steps of how many.
+Tell = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -56,59 +62,84 @@ def choose_start(
     source: IntArray,
     seed: int,
     n_jobs: int | None,
-    tell: Callable[[str, int, int], None],
+    tell: Tell,
 ) -> Start:
     """Return the start that ``init`` asks for, scaled; see :class:`twofold.UKR` for ``init``.
 
     ``tell`` hears what is being done: words, how many steps of how many.
     """
-    cut_short = False
+    search = _Search(problem, q, seed, n_jobs, tell)
+    own = None
     if isinstance(init, str):
-        # Imported at first use: a model that is only opened needs no start embeddings.
-        from twofold.ukr.candidates import ALL, StartsInterrupted, make_candidates
-
-        methods = _methods(init, ALL)
-        filled = fill_for_start(Y).astype(np.float64)
-        tell("start embeddings", 0, 1)
-        try:
-            found = make_candidates(filled, q, methods=methods, random_state=seed, n_jobs=n_jobs)
-        except StartsInterrupted as stop:
-            found, cut_short = stop.finished, True
-        candidates = [(candidate.name, candidate.X) for candidate in found]
-        _check_method(init, candidates, Y.shape, q)
-        own = None
+        _search_by_name(search, fill_for_start(Y).astype(np.float64), init)
     else:
         own = _own_start(init, Y, q, source)
-        candidates = [("own", own)]
-    scaled, interrupted = _scale_all(problem, candidates, tell)
-    best = min(scaled, key=lambda start: start.error)
-    errors = {start.name: start.error for start in scaled}
+        search.scale([("own", own)])
+    best = search.finish()
+    errors = {start.name: start.error for start in search.scaled}
     logger.info("start %s, leave-one-out error %.6g; tried %s", best.name, best.error, errors)
-    return _finish(best, errors, own, interrupted or cut_short)
+    return _finish(best, errors, own, search.interrupted)
 
 
-def _scale_all(
-    problem: Problem,
-    candidates: list[tuple[str, FloatArray]],
-    tell: Callable[[str, int, int], None],
-) -> tuple[list[Scaled], bool]:
-    """Scale every candidate, the best ones by dimension; say if that was cut short."""
-    error = problem.reconstruction(leave_one_out=True)
-    total = len(candidates) + N_FINALISTS
-    scaled: list[Scaled] = []
-    try:
-        for name, X in candidates:
-            tell(f"scaling start {name}", len(scaled), total)
-            scaled.append(common_scale(name, X, error))
-        scaled.sort(key=lambda start: start.error)
-        for place, start in enumerate(scaled[:N_FINALISTS]):
-            tell(f"scaling start {start.name}", len(candidates) + place, total)
-            scaled[place] = scale_each_dimension(start, error)
-    except KeyboardInterrupt:
-        if not scaled:
-            raise
-        return scaled, True
-    return scaled, False
+def _search_by_name(search: _Search, Y: FloatArray, init: str) -> None:
+    """Try the candidates that a name stands for; t-SNE only if the quicker ones leave much open."""
+    # Imported at first use: a model that is only opened needs no start embeddings.
+    from twofold.ukr.candidates import ALL
+
+    if init != "auto":
+        search.try_methods(Y, _checked_method(init, ALL))
+        _check_found(init, search.scaled, Y.shape, search.q)
+        return
+    search.try_methods(Y, tuple(method for method in ALL if method != "tsne"))
+    lowest = min(start.error for start in search.scaled)
+    if not search.interrupted and lowest > WELL_UNFOLDED * search.problem.variance():
+        search.try_methods(Y, ("tsne",))
+
+
+class _Search:
+    """Candidates tried so far, scaled; an interrupt ends the search and keeps them."""
+
+    def __init__(self, problem: Problem, q: int, seed: int, n_jobs: int | None, tell: Tell) -> None:
+        self.problem, self.q, self.seed, self.n_jobs, self.tell = problem, q, seed, n_jobs, tell
+        self.error = problem.reconstruction(leave_one_out=True)
+        self.scaled: list[Scaled] = []
+        self.interrupted = False
+
+    def try_methods(self, Y: FloatArray, methods: tuple[str, ...]) -> None:
+        """Compute and scale the candidates of some methods."""
+        from twofold.ukr.candidates import StartsInterrupted, make_candidates
+
+        self.tell("start embeddings", 0, 1)
+        try:
+            found = make_candidates(
+                Y, self.q, methods=methods, random_state=self.seed, n_jobs=self.n_jobs
+            )
+        except StartsInterrupted as stop:
+            found, self.interrupted = stop.finished, True
+        asked = [start for start in found if start.name.partition("-")[0] in methods]
+        self.scale([(start.name, start.X) for start in asked or ([] if self.scaled else found)])
+
+    def scale(self, candidates: list[tuple[str, FloatArray]]) -> None:
+        """Give each candidate its best common factor."""
+        try:
+            for place, (name, X) in enumerate(candidates):
+                self.tell(f"scaling start {name}", place, len(candidates))
+                self.scaled.append(common_scale(name, X, self.error))
+        except KeyboardInterrupt:
+            if not self.scaled:
+                raise
+            self.interrupted = True
+
+    def finish(self) -> Scaled:
+        """Give the best ones a factor for each dimension, and return the best of all."""
+        self.scaled.sort(key=lambda start: start.error)
+        try:
+            for place, start in enumerate(self.scaled[: 0 if self.interrupted else N_FINALISTS]):
+                self.tell(f"scaling start {start.name}", place, N_FINALISTS)
+                self.scaled[place] = scale_each_dimension(start, self.error)
+        except KeyboardInterrupt:
+            self.interrupted = True
+        return min(self.scaled, key=lambda start: start.error)
 
 
 def _finish(
@@ -124,9 +155,7 @@ def _finish(
     return Start(best.name, best.X, errors, linear, interrupted, own is not None, scales, centre)
 
 
-def _methods(init: str, known: tuple[str, ...]) -> tuple[str, ...]:
-    if init == "auto":
-        return known
+def _checked_method(init: str, known: tuple[str, ...]) -> tuple[str, ...]:
     if init in known:
         return (init,)
     raise ValueError(
@@ -135,11 +164,9 @@ def _methods(init: str, known: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
-def _check_method(
-    init: str, candidates: list[tuple[str, FloatArray]], shape: tuple[int, ...], q: int
-) -> None:
+def _check_found(init: str, scaled: list[Scaled], shape: tuple[int, ...], q: int) -> None:
     """Raise if the one method that was asked for does not work on this data."""
-    if init != "auto" and not any(name.partition("-")[0] == init for name, _ in candidates):
+    if not any(start.name.partition("-")[0] == init for start in scaled):
         raise ValueError(
             f"init={init!r} gives no {q}-dimensional start for {shape[0]} distinct rows (t-SNE "
             "goes up to 3 dimensions; the others need enough rows and, for LLE, data in one "
