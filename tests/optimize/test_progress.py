@@ -22,13 +22,14 @@ class Clock:
         return self.now
 
 
-def console(is_terminal):
+def console(is_terminal, kind="xterm"):
     return Console(
         file=io.StringIO(),
         force_terminal=is_terminal,
         width=100,
         color_system=None,
         legacy_windows=False,
+        _environ={"TERM": kind},
     )
 
 
@@ -178,3 +179,12 @@ def test_a_continuation_shows_its_stages_on_one_bar(clock):
 def test_rich_is_not_imported_before_it_is_needed():
     code = "import sys, twofold.optimize as o; o.ProgressBar(); sys.exit('rich' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_terminal_that_cannot_redraw_gets_lines(clock):
+    screen = console(True, kind="dumb")
+    with ProgressBar(console=screen, clock=clock) as bar:
+        play(bar, clock, 1.0, 12)
+    lines = screen.file.getvalue().splitlines()
+    assert len(lines) == 1
+    assert "iteration 10/100" in lines[0]

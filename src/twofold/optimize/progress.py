@@ -89,7 +89,7 @@ class ProgressBar:
         if now - self._started < SECONDS_BEFORE_BAR:
             return
         console = self._opened_console()
-        if console.is_terminal:
+        if console.is_terminal and not console.is_dumb_terminal:
             self._draw(console, event, now)
         elif now - self._last_drawing >= SECONDS_BETWEEN_LINES:
             self._last_drawing = now
