@@ -264,7 +264,7 @@ def test_foreign_files_are_recognised(path, words, content):
 
 class Malicious(str):
     def __reduce__(self):
-        return (Path.touch, (Path(self),))
+        return (Path.touch, (Path("".join(self)),))  # a plain str, which Path may keep
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
