@@ -38,7 +38,7 @@ Respond = Callable[[IntArray, FloatArray, FloatArray], tuple[FloatArray, FloatAr
 # Strips own the accumulators of what they push to other rows. Their number is fixed, so that the
 # order of additions is the same on any number of threads.
 N_STRIPS = 16
-LEAST_PAIRS, MOST_PAIRS = 2**13, 2**18
+LEAST_PAIRS, MOST_PAIRS = 2**16, 2**18
 QUERIES_PER_CHUNK = 256
 
 BACKENDS = ("auto", "cpu_dense", "cpu_cells")

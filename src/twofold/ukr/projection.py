@@ -21,7 +21,7 @@ from twofold.engine.compiled import compiled
 from twofold.engine.threads import run_tasks
 from twofold.ukr.surface import Surface
 
-N_STARTS = 6
+N_STARTS = 7
 N_NEAREST = 48
 MAX_STEPS = 25
 STEP_TOLERANCE = 1e-5
