@@ -189,10 +189,7 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         ndarray of shape (n_samples, n_components)
         """
-        check_is_fitted(self)
-        Y = self._validate(X, reset=False)
-        check_missing(Y, columns=False)
-        return self._place(Y)
+        return self._place(self._rows_to_place(X))
 
     def inverse_transform(self, X: Any) -> FloatArray:
         """Return the data that belongs to latent points: the regression f.
@@ -219,10 +216,7 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         ndarray of shape (n_samples, n_features)
         """
-        check_is_fitted(self)
-        Y = self._validate(X, reset=False)
-        check_missing(Y, columns=False)
-        return self._regress(self._place(Y))
+        return self._regress(self._place(self._rows_to_place(X)))
 
     def complete(self, X: Any) -> FloatArray:
         """Fill the missing entries of rows from the manifold; observed entries stay as they are.
@@ -236,9 +230,7 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         ndarray of shape (n_samples, n_features)
         """
-        check_is_fitted(self)
-        Y = self._validate(X, reset=False)
-        check_missing(Y, columns=False)
+        Y = self._rows_to_place(X)
         filled = Y.copy()
         partial = np.isnan(Y).any(axis=1)
         if partial.any():
@@ -418,6 +410,13 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+    def _rows_to_place(self, X: Any) -> FloatArray:
+        """Return rows that a fitted model can project."""
+        check_is_fitted(self)
+        Y = self._validate(X, reset=False)
+        check_missing(Y, columns=False)
+        return Y
 
     def _validate(self, X: Any, *, reset: bool) -> FloatArray:
         check_numeric(X)

@@ -50,8 +50,6 @@ OPTIMIZERS = ("auto", "lbfgs", "rprop", "rprop-", "irprop-", "irprop+")
 for value_type in (LeaveOneOut, Extension, Density):
     register_value_type(value_type)
 
-# The domain ends where the density is half of the lowest at a training point; see `surface`.
-DOMAIN_SHARE = 0.5
 # A tenth of a fit is enough to settle rows that arrive where the others already lie.
 PARTIAL_SHARE = 10
 
@@ -263,13 +261,13 @@ class UKR(TwoWayModel):
         self._surface.threshold = getattr(self, "domain_threshold_", 0.0)
 
     def _bound_domain(self) -> None:
-        lowest = float(self._surface.density(self._surface.X).min())
         regularization = get_regularization(self.regularization)
         if isinstance(regularization, Density) and regularization.threshold is not None:
             # The constraint is the domain; a point on its border may lie a rounding error below.
+            lowest = self._surface.lowest_density()
             self.domain_threshold_ = min(lowest, regularization.threshold)
         else:
-            self.domain_threshold_ = DOMAIN_SHARE * lowest
+            self.domain_threshold_ = self._surface.default_threshold()
         self._surface.threshold = self.domain_threshold_
 
     def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
