@@ -7,15 +7,28 @@ from dataclasses import dataclass
 
 from twofold import UKR
 from twofold.contract import TwoWayModel
-from twofold.regularization import Density, Extension
+from twofold.losses import EpsilonInsensitive, Huber
+from twofold.regularization import Density, Extension, LeaveKOut
 
 
 @dataclass(frozen=True)
 class Family:
-    """A way to make a model, quick enough to be fitted many times."""
+    """A way to make a model, quick enough to be fitted many times.
+
+    Attributes
+    ----------
+    name : str
+    make : function that returns an unfitted model
+    scores_in_data_space : whether scores are squared distances of rows, not of their features
+    smooth : whether the way back is differentiable
+    can_grow : whether ``partial_fit`` takes new rows in; otherwise it says why not
+    """
 
     name: str
     make: Callable[[], TwoWayModel]
+    scores_in_data_space: bool = True
+    smooth: bool = True
+    can_grow: bool = True
 
 
 FAMILIES = [
@@ -30,5 +43,30 @@ FAMILIES = [
     Family(
         "UKR-density",
         lambda: UKR(regularization=Density(threshold=0.05), init="isomap", max_iter=15),
+    ),
+    Family("UKR-degree-1", lambda: UKR(degree=1, init="pca", random_state=0, max_iter=15)),
+    Family("UKR-degree-2", lambda: UKR(degree=2, init="pca", random_state=0, max_iter=15)),
+    Family("UKR-huber", lambda: UKR(loss=Huber(), init="isomap", random_state=0, max_iter=15)),
+    Family(
+        "UKR-leave-4-out",
+        lambda: UKR(regularization=LeaveKOut(4), init="isomap", random_state=0, max_iter=15),
+    ),
+    Family(
+        "UKR-smoothest",
+        lambda: UKR(
+            loss=EpsilonInsensitive(0.05), regularization="smoothest", init="isomap", max_iter=10
+        ),
+    ),
+    Family(
+        "UKR-landmarks",
+        lambda: UKR(landmarks=25, init="isomap", random_state=0, max_iter=15),
+        can_grow=False,
+    ),
+    Family(
+        "UKR-l1",
+        lambda: UKR(data_kernel="l1", init="isomap", random_state=0, max_iter=15),
+        scores_in_data_space=False,
+        smooth=False,
+        can_grow=False,
     ),
 ]

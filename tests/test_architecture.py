@@ -13,11 +13,12 @@ SOURCE = Path(__file__).parent.parent / "src" / "twofold"
 
 # Imports point from later layers to earlier ones (ARCHITECTURE.md), never back.
 LAYERS = [
-    {"array_types", "kernels", "losses", "regularization", "table_checks"},
+    {"array_types", "kernels", "landmarks", "losses", "regularization", "table_checks"},
     {"engine", "optimize", "tables", "datasets", "latent_sampling"},
-    {"distinct_rows"},
-    {"contract"},
+    {"distinct_rows", "features", "k_harmonic_means"},
+    {"contract", "landmark_choice"},
     {"ukr"},
+    {"classification"},
     {"loading"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

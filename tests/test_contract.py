@@ -15,9 +15,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 
 import twofold
 from twofold.datasets import make_random_manifold
+
+# Few iterations leave rows outside of their tubes, which a fit says.
+pytestmark = pytest.mark.filterwarnings("ignore:Some rows are still up to")
 
 pytestmark = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 
@@ -35,6 +39,15 @@ def variance(Y: np.ndarray) -> float:
     return float(((Y - TRAIN.mean(axis=0)) ** 2).sum(axis=1).mean())
 
 
+def error_of(model, Y: np.ndarray) -> float:
+    """Return the mean squared error of reconstructions, whatever the model scores by."""
+    return float(((model.reconstruct(Y) - Y) ** 2).sum(axis=1).mean())
+
+
+def takes_missing(model) -> bool:
+    return bool(get_tags(model).input_tags.allow_nan)
+
+
 def with_holes(Y: np.ndarray, share: float, seed: int = 0) -> np.ndarray:
     holes = np.random.default_rng(seed).random(Y.shape) < share
     holes[np.arange(len(Y)), np.arange(len(Y)) % Y.shape[1]] = False
@@ -43,7 +56,7 @@ def with_holes(Y: np.ndarray, share: float, seed: int = 0) -> np.ndarray:
 
 def test_learns_the_manifold(family: Family):
     model = fitted(family.name)
-    assert -model.score(NEW) < 0.35 * variance(NEW)
+    assert error_of(model, NEW) < 0.35 * variance(NEW)
 
 
 def test_fitted_attributes(family: Family):
@@ -90,12 +103,15 @@ def test_reconstruct_is_the_round_trip(family: Family):
     np.testing.assert_array_equal(
         model.reconstruct(NEW), model.inverse_transform(model.transform(NEW))
     )
-    errors = ((model.reconstruct(NEW) - NEW) ** 2).sum(axis=1)
-    np.testing.assert_allclose(model.score_samples(NEW), -errors)
-    assert model.score(NEW) == pytest.approx(-errors.mean())
+    assert model.score(NEW) == pytest.approx(model.score_samples(NEW).mean())
+    if family.scores_in_data_space:
+        errors = ((model.reconstruct(NEW) - NEW) ** 2).sum(axis=1)
+        np.testing.assert_allclose(model.score_samples(NEW), -errors)
 
 
 def test_projection_is_not_worse_than_the_nearest_training_reconstruction(family: Family):
+    if not family.scores_in_data_space:
+        pytest.skip("this family projects in another space")
     model = fitted(family.name)
     images = model.inverse_transform(model.embedding_)
     nearest = ((NEW[:, None] - images[None]) ** 2).sum(axis=2).min(axis=1)
@@ -113,20 +129,29 @@ def test_projections_lie_in_the_domain(family: Family):
 
 def test_complete_fills_only_what_is_missing(family: Family):
     model = fitted(family.name)
+    np.testing.assert_array_equal(model.complete(NEW), NEW)
     partial = with_holes(NEW, 0.25)
+    if not takes_missing(model):
+        with pytest.raises(ValueError, match="complete rows"):
+            model.complete(partial)
+        return
     filled = model.complete(partial)
     known = ~np.isnan(partial)
     np.testing.assert_array_equal(filled[known], NEW[known])
     error = ((filled - NEW)[~known] ** 2).mean()
     by_mean = ((TRAIN.mean(axis=0) - NEW)[~known] ** 2).mean()
     assert error < 0.7 * by_mean
-    np.testing.assert_array_equal(model.complete(NEW), NEW)
 
 
 def test_fits_with_missing_entries(family: Family):
-    model = family.make().fit(with_holes(TRAIN, 0.15))
+    model = family.make()
+    if not takes_missing(model):
+        with pytest.raises(ValueError, match=r"of 120 have missing entries \(NaN\)"):
+            model.fit(with_holes(TRAIN, 0.15))
+        return
+    model.fit(with_holes(TRAIN, 0.15))
     assert np.isfinite(model.embedding_).all()
-    assert -model.score(NEW) < 0.45 * variance(NEW)
+    assert error_of(model, NEW) < 0.45 * variance(NEW)
 
 
 def test_missing_rows_and_columns_are_named(family: Family):
@@ -145,6 +170,8 @@ def test_missing_rows_and_columns_are_named(family: Family):
 
 
 def test_jacobian_is_the_derivative(family: Family):
+    if not family.smooth:
+        pytest.skip("the way back of this family has steps")
     model = fitted(family.name)
     X = model.embedding_[::10]
     J = model.jacobian(X)
@@ -217,7 +244,7 @@ def test_float32_stays_float32(family: Family):
     X = model.transform(NEW.astype(np.float32))
     assert X.dtype == np.float32
     assert model.inverse_transform(X).dtype == np.float32
-    assert -model.score(NEW.astype(np.float32)) < 0.4 * variance(NEW)
+    assert error_of(model, NEW.astype(np.float32)) < 0.4 * variance(NEW)
 
 
 def test_saved_and_opened_again(family: Family, tmp_path):
@@ -229,9 +256,10 @@ def test_saved_and_opened_again(family: Family, tmp_path):
     assert again.get_params(deep=False) == model.get_params(deep=False)
     np.testing.assert_array_equal(again.transform(NEW), model.transform(NEW))
     np.testing.assert_array_equal(again.embedding_, model.embedding_)
-    np.testing.assert_array_equal(
-        again.complete(with_holes(NEW, 0.2)), model.complete(with_holes(NEW, 0.2))
-    )
+    np.testing.assert_array_equal(again.score_samples(NEW), model.score_samples(NEW))
+    if takes_missing(model):
+        partial = with_holes(NEW, 0.2)
+        np.testing.assert_array_equal(again.complete(partial), model.complete(partial))
     assert again.domain_threshold_ == model.domain_threshold_
     assert again.objective_ == model.objective_
 
@@ -320,6 +348,11 @@ def test_partial_fit_takes_new_rows_in(family: Family):
     model = family.make().fit(TRAIN)
     if not hasattr(model, "partial_fit"):
         pytest.skip("this family cannot")
+    if not family.can_grow:
+        with pytest.raises(ValueError, match="cannot take new rows in"):
+            model.partial_fit(NEW[:30])
+        np.testing.assert_array_equal(model.transform(NEW), fitted(family.name).transform(NEW))
+        return
     before = model.score(NEW[30:])
     model.partial_fit(NEW[:30])
     assert model.embedding_.shape[0] == len(TRAIN) + 30

@@ -12,6 +12,10 @@ ESTIMATORS = [
     UKR(),
     UKR(1, kernel="quartic", max_iter=10),
     UKR(regularization=Extension(radius=3.0), init="pca", max_iter=10),
+    UKR(degree=2, init="pca", max_iter=10),
+    UKR(loss="huber", init="pca", max_iter=10),
+    UKR(landmarks="auto", init="pca", max_iter=10),
+    UKR(data_kernel="rbf", init="pca", max_iter=10),
 ]
 
 

@@ -20,7 +20,7 @@ def test_objects_pass_through(regularization):
 
 @pytest.mark.parametrize("regularization", ["lko", None, 0.1, LeaveOneOut])
 def test_anything_else_is_refused(regularization):
-    with pytest.raises(ValueError, match=r"'loo' or a LeaveOneOut, Extension or Density.*got"):
+    with pytest.raises(ValueError, match=r"'loo', 'smoothest', or a LeaveOneOut.*got"):
         get_regularization(regularization)
 
 

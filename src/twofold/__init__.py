@@ -9,7 +9,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from twofold import datasets, kernels, losses, optimize, regularization
+    from twofold import (
+        datasets,
+        features,
+        kernels,
+        landmarks,
+        losses,
+        optimize,
+        regularization,
+    )
+    from twofold.classification import ManifoldClassifier
+    from twofold.k_harmonic_means import KHarmonicMeans
     from twofold.loading import load
     from twofold.ukr import UKR, NadarayaWatson, upgrade
 
@@ -18,16 +28,30 @@ __version__ = "0.1.0"
 _HOMES = {
     "UKR": "twofold.ukr",
     "NadarayaWatson": "twofold.ukr",
+    "ManifoldClassifier": "twofold.classification",
+    "KHarmonicMeans": "twofold.k_harmonic_means",
     "upgrade": "twofold.ukr",
     "load": "twofold.loading",
 }
-_MODULES = ("datasets", "kernels", "losses", "optimize", "regularization")
+_MODULES = (
+    "datasets",
+    "features",
+    "kernels",
+    "landmarks",
+    "losses",
+    "optimize",
+    "regularization",
+)
 
 __all__ = [
     "UKR",
+    "KHarmonicMeans",
+    "ManifoldClassifier",
     "NadarayaWatson",
     "datasets",
+    "features",
     "kernels",
+    "landmarks",
     "load",
     "losses",
     "optimize",

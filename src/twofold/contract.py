@@ -91,6 +91,10 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             columns.append((self._regress(X + shift) - self._regress(X - shift)) / (2 * step))
         return np.stack(columns, axis=2)
 
+    def _squared_errors(self, Y: FloatArray) -> FloatArray:
+        """Return the squared reconstruction error (m,) of rows, over observed entries."""
+        return np.nansum((self._regress(self._place(Y)) - Y) ** 2, axis=1)
+
     # ---- fitting ------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
@@ -249,8 +253,7 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         ndarray of shape (n_samples,)
         """
-        residual = self.reconstruct(X) - self._validate(X, reset=False)
-        return -np.nansum(residual**2, axis=1)
+        return -self._squared_errors(self._rows_to_place(X))
 
     def score(self, X: Any, y: None = None) -> float:
         """Return the mean of :meth:`score_samples`; higher is better.
@@ -461,6 +464,6 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return np.ones(self._n_features_out)
 
 
-_DERIVED = ("_index", "_surface")
+_DERIVED = ("_index", "_surface", "_space")
 # Parameters that watch a fit and mean nothing to a fitted model: a file does not keep them.
 _RUN_ONLY = ("callbacks",)

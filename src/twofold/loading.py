@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from twofold.classification import ManifoldClassifier
 from twofold.contract import TwoWayModel
 from twofold.tables import expect_class, read_model_file
 from twofold.ukr import UKR
@@ -11,7 +12,7 @@ from twofold.ukr import UKR
 FAMILIES: dict[str, type[TwoWayModel]] = {"UKR": UKR}
 
 
-def load(path: str | os.PathLike[str]) -> TwoWayModel:
+def load(path: str | os.PathLike[str]) -> TwoWayModel | ManifoldClassifier:
     """Open a model that was saved with ``model.save(path)``; no code in the file is run.
 
     Parameters
@@ -38,5 +39,7 @@ def load(path: str | os.PathLike[str]) -> TwoWayModel:
     (150, 2)
     """
     stored = read_model_file(path)
-    expect_class(stored, FAMILIES)
+    expect_class(stored, [*FAMILIES, "ManifoldClassifier"])
+    if stored.class_name == "ManifoldClassifier":
+        return ManifoldClassifier.from_file(stored, FAMILIES)
     return FAMILIES[stored.class_name].from_file(stored)

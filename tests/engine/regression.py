@@ -34,7 +34,7 @@ class Regression:
             self.carried().astype(dtype),
             self.respond,
             references=references,
-            own=self.own,
+            hidden=self.own,
         )
 
     def carried(self):

@@ -61,9 +61,9 @@ def test_gradient_equals_central_differences(backend, kernel, situation):
     V = problem.carried()
 
     def error(X):
-        return engine.evaluate(X, V, problem.respond, own=problem.own)[0].sum()
+        return engine.evaluate(X, V, problem.respond, hidden=problem.own)[0].sum()
 
-    _, by_query, by_reference = engine.evaluate(problem.X, V, problem.respond, own=problem.own)
+    _, by_query, by_reference = engine.evaluate(problem.X, V, problem.respond, hidden=problem.own)
     expected = numerical_gradient(error, problem.X)
     assert relative_error(by_query + by_reference, expected) < 1e-6
 
@@ -75,7 +75,7 @@ def test_gradients_by_queries_and_by_references_are_told_apart(backend):
     V = problem.carried()
 
     def error(Q, X):
-        return engine.evaluate(Q, V, problem.respond, references=X, own=problem.own)[0].sum()
+        return engine.evaluate(Q, V, problem.respond, references=X, hidden=problem.own)[0].sum()
 
     _, by_query, by_reference = problem.found(GAUSSIAN, tolerance=1e-15, backend=backend)
     expected = numerical_gradient(lambda Q: error(Q, problem.X), problem.Q)
@@ -114,7 +114,7 @@ def test_no_gradient_is_made_where_none_is_asked_for(backend):
         return problem.respond(numbers, A, shift)[0], None
 
     losses, by_query, by_reference = engine.evaluate(
-        problem.X, problem.carried(), respond, own=problem.own
+        problem.X, problem.carried(), respond, hidden=problem.own
     )
     np.testing.assert_allclose(losses, problem.expected(GAUSSIAN)[0], rtol=1e-5)
     assert not by_query.any()
@@ -128,7 +128,7 @@ def test_inputs_are_left_alone(backend):
     before = problem.X.copy(), V.copy()
     problem.X.flags.writeable = V.flags.writeable = False
     KernelSums(GAUSSIAN, n_jobs=1, backend=backend).evaluate(
-        problem.X, V, problem.respond, own=problem.own
+        problem.X, V, problem.respond, hidden=problem.own
     )
     np.testing.assert_array_equal(problem.X, before[0])
     np.testing.assert_array_equal(V, before[1])

@@ -9,9 +9,9 @@ from twofold.kernels import GAUSSIAN
 from twofold.losses import Squared
 from twofold.regularization import LeaveOneOut
 from twofold.ukr.objective import Reconstruction
+from twofold.ukr.problem import Problem
 from twofold.ukr.rows import CarriedRows
 from twofold.ukr.surface import Surface
-from twofold.ukr.training import Problem
 
 
 def make_table(kernel=GAUSSIAN, q=2, n=40, D=3, *, weighted=False, missing=False, seed=0):
@@ -38,7 +38,13 @@ def make_objective(
     weights = np.ones(len(Y)) if weights is None else weights
     rows = CarriedRows(Y.astype(dtype), weights, observed)
     engine = KernelSums(kernel, tolerance, n_jobs=1, backend=backend)
-    return Reconstruction(rows, weights, Squared(), engine, leave_one_out=leave_one_out)
+    return Reconstruction(
+        rows,
+        weights,
+        Squared(),
+        engine,
+        hidden=np.arange(len(Y))[:, None] if leave_one_out else None,
+    )
 
 
 def make_surface(kernel, X, Y, weights=None, observed=None, *, widths=None, tolerance=1e-15):

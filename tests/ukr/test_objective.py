@@ -207,7 +207,7 @@ def test_the_error_of_sums_that_are_there_already():
     X, Y, weights, _ = make_table(weighted=True)
     objective = make_objective(GAUSSIAN, Y, weights)
     rows = np.array([3, 17, 25])
-    sums = make_surface(GAUSSIAN, X, Y, weights).prepared.at(X[rows], own=rows)
+    sums = make_surface(GAUSSIAN, X, Y, weights).prepared.at(X[rows], hidden=rows)
     expected = objective.value_on(X, rows)
     assert objective.value_of_sums(sums.values, rows) == pytest.approx(expected, rel=1e-9)
 

@@ -70,7 +70,7 @@ def test_the_mean_of_the_others(missing):
     _, Y, weights, observed = make_table(weighted=True, missing=missing, n=6)
     rows = CarriedRows(Y, weights, observed)
     seen = np.ones(Y.shape, dtype=bool) if observed is None else observed
-    found = rows.mean_of_others(np.array([4, 1])) + rows.mean
+    found = rows.mean_without((np.array([4, 1]))[:, None]) + rows.mean
     for place, j in enumerate((4, 1)):
         for d in np.flatnonzero(seen[j]):
             others = [i for i in range(6) if i != j and seen[i, d]]
@@ -81,7 +81,9 @@ def test_the_mean_of_the_others(missing):
 def test_a_column_seen_once_has_no_others():
     Y, observed = np.array([[1.0, 5.0], [2.0, 0.0]]), np.array([[True, True], [True, False]])
     rows = CarriedRows(Y, np.ones(2), observed)
-    np.testing.assert_allclose(rows.mean_of_others(np.array([0, 1])) + rows.mean, [[2, 5], [1, 5]])
+    np.testing.assert_allclose(
+        rows.mean_without((np.array([0, 1]))[:, None]) + rows.mean, [[2, 5], [1, 5]]
+    )
 
 
 def test_single_precision_stays_single():
@@ -90,4 +92,4 @@ def test_single_precision_stays_single():
         rows = CarriedRows(Y.astype(np.float32), weights, mask)
         assert rows.V.dtype == rows.Y.dtype == rows.mean.dtype == np.float32
         assert rows.regress(rows.V)[0].dtype == np.float32
-        assert rows.mean_of_others(np.arange(3)).dtype == np.float32
+        assert rows.mean_without((np.arange(3))[:, None]).dtype == np.float32

@@ -133,9 +133,9 @@ class TestExtension:
     def test_the_homotopy_begins_contracted(self):
         # All in one place would be the mean of the data, R = V; from there it can only unfold.
         solution, _ = run(Extension(penalty=1e-6, start=1e-6), max_iter=0, spread=20.0)
-        assert solution.value > 0.8 * make_problem(TRIANGLE).variance()
+        assert solution.value > 0.8 * make_problem(TRIANGLE).spread()
         straight, _ = run(Extension(penalty=1e-6), max_iter=0, spread=20.0)
-        assert straight.value < 0.1 * make_problem(TRIANGLE).variance()
+        assert straight.value < 0.1 * make_problem(TRIANGLE).spread()
 
     def test_the_target_ends_the_homotopy(self):
         schedule = {"penalty": 1e-4, "start": 0.05, "decay": 0.5}
@@ -233,13 +233,13 @@ def test_weights_count_in_the_value():
 def test_the_variance_of_the_rows():
     Y = np.array([[0.0, 0.0], [2.0, 4.0]])
     # Means are 1.5 and 3, so the squares are 2.25 + 9 once and 0.25 + 1 three times.
-    assert make_problem(Y, weights=np.array([1.0, 3.0])).variance() == pytest.approx(15 / 4)
+    assert make_problem(Y, weights=np.array([1.0, 3.0])).spread() == pytest.approx(15 / 4)
 
 
 def test_the_gradient_of_the_whole_is_that_of_its_parts():
     problem = make_problem(CURVE)
     X = principal_components(CURVE, 1, 1.5)
-    found = problem.reconstruction(leave_one_out=True).value_and_grad(X)
+    found = problem.reconstruction(cross_validated=True).value_and_grad(X)
     expected = oracle.reconstruction(GAUSSIAN, X, CURVE, True)
     assert found[0] == pytest.approx(expected[0], rel=1e-6)
     assert relative_error(found[1], expected[1]) < 1e-5

@@ -52,10 +52,10 @@ def test_many_rows_are_unfolded_by_some_of_them(monkeypatch):
     X = first_components(Y, 1)
     found = unfold(make_problem(Y), X, SETTINGS)
     assert found.X.shape == (150, 1)
-    objective = make_problem(Y).reconstruction(leave_one_out=True)
+    objective = make_problem(Y).reconstruction(cross_validated=True)
     assert found.value == pytest.approx(objective.value_and_grad(found.X)[0], rel=1e-6)
     # Still folded, the halves of the circle would share places: a third of the variance.
-    assert found.value < 1e-3 * make_problem(Y).variance()
+    assert found.value < 1e-3 * make_problem(Y).spread()
 
 
 def test_an_end_that_was_asked_for_is_kept(monkeypatch):

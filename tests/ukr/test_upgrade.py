@@ -6,6 +6,7 @@ from oracles import kernel_sums as oracle
 
 from twofold import UKR, upgrade
 from twofold.kernels import GAUSSIAN
+from twofold.losses import Squared
 from twofold.ukr.upgrade import _neighbor_spread, fit_bandwidths, fit_local_widths
 
 OPTIONS = {"n_jobs": 1, "verbose": False}
@@ -111,7 +112,7 @@ def test_local_bandwidths_are_never_worse(seed):
 def test_local_bandwidths_find_the_best_common_one():
     # From a picture in kernel units that are far too wide or too narrow, the width is recovered.
     X, Y = drawn_sheet()
-    problem = upgrade(X, Y, **OPTIONS)._problem(Y, np.ones(len(Y)))
+    problem = upgrade(X, Y, **OPTIONS)._settings(Squared()).problem(Y, np.ones(len(Y)))
     scaled = fit_bandwidths(problem, X)
     for factor in (0.5, 2.0):
         _, error = fit_local_widths(problem, scaled.X * factor)

@@ -1,6 +1,20 @@
 """The hot operation of every kernel model: weighted sums over latent distances."""
 
+from twofold.engine.local_fit import DEGREES, Degree, FitGroup, LocalFit, polynomial_terms
 from twofold.engine.plan import Plan, plan
 from twofold.engine.sums import KernelSums, PreparedReferences, Respond, Sums, check_tolerance
 
-__all__ = ["KernelSums", "Plan", "PreparedReferences", "Respond", "Sums", "check_tolerance", "plan"]
+__all__ = [
+    "DEGREES",
+    "Degree",
+    "FitGroup",
+    "KernelSums",
+    "LocalFit",
+    "Plan",
+    "PreparedReferences",
+    "Respond",
+    "Sums",
+    "check_tolerance",
+    "plan",
+    "polynomial_terms",
+]

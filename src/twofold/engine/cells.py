@@ -32,7 +32,8 @@ NEAR = math.exp(-2.0)
 class Pairs:
     """The pairs of some queries: references ``index[first[j]:first[j + 1]]`` belong to query j.
 
-    ``weight`` is ``F(s - shift_j)`` and ``slope`` is ``-2 F'(s - shift_j)``.
+    ``weight`` is ``F(s - shift_j)`` and ``slope`` is ``-2 F'(s - shift_j)``. With ``is_dense``
+    every query has every reference, in order.
     """
 
     first: IntArray
@@ -40,6 +41,7 @@ class Pairs:
     weight: FloatArray
     slope: FloatArray
     shift: FloatArray
+    is_dense: bool = False
 
 
 def first_look(kernel: Kernel, tolerance: float) -> float:
@@ -64,14 +66,14 @@ def candidates_of(
 def list_pairs(
     grid: CellGrid,
     queries: FloatArray,
-    own: IntArray,
+    hidden: IntArray,
     kernel: Kernel,
     tolerance: float,
     shrink: FloatArray,
 ) -> Pairs:
     """List and weigh the pairs of ``queries`` (m, q) with the references of the grid.
 
-    ``own[j]`` is the place (in grid order) of the reference that query j must not see, or -1;
+    ``hidden[j]`` are the places (in grid order) of references that query j must not see, or -1;
     ``shrink[i]`` is the squared inverse width of reference i, at least 1, empty for all ones.
     """
     reach = kernel.reach(tolerance)
@@ -83,7 +85,7 @@ def list_pairs(
         index, s = np.empty(capacity, dtype=np.int32), np.empty(capacity, dtype=dtype)
         count = _collect(
             queries,
-            own,
+            hidden,
             grid.points,
             *grid[2:],
             shrink,
@@ -127,7 +129,7 @@ def _count_candidates(
 @compiled
 def _collect(
     queries: FloatArray,
-    own: IntArray,
+    hidden: IntArray,
     points: FloatArray,
     starts: IntArray,
     shape: IntArray,
@@ -145,12 +147,20 @@ def _collect(
     count = 0
     span = np.empty(6, dtype=np.int64)
     row = np.empty(n, dtype=s.dtype)
+    # The last query that each reference was hidden from.
+    hidden_from = np.full(n, -1, dtype=np.int32)
     for j in range(queries.shape[0]):
+        n_seen = n
+        for i in hidden[j]:
+            if i >= 0 and hidden_from[i] != j:
+                hidden_from[i] = j
+                n_seen -= 1
         limit = reach if near == np.inf else reach + near
         while True:
             end = _collect_row(
                 queries[j],
-                own[j],
+                j,
+                hidden_from,
                 points,
                 starts,
                 shape,
@@ -171,7 +181,7 @@ def _collect(
             nearest = np.inf
             for p in range(count, end):
                 nearest = min(nearest, s[p])
-            if limit >= nearest + reach or end - count == n - (own[j] >= 0):
+            if limit >= nearest + reach or end - count == n_seen:
                 if near < nearest < np.inf:
                     shift[j] = nearest
                     for p in range(count, end):
@@ -186,7 +196,8 @@ def _collect(
 @compiled
 def _collect_row(
     x: FloatArray,
-    own: int,
+    number: int,
+    hidden_from: IntArray,
     points: FloatArray,
     starts: IntArray,
     shape: IntArray,
@@ -221,7 +232,7 @@ def _collect_row(
                 # Written always, kept if near: no branch to mispredict.
                 index[count] = i
                 s[count] = row[i - start]
-                count += (row[i - start] <= limit) & (i != own)
+                count += (row[i - start] <= limit) & (hidden_from[i] != number)
     return count
 
 
@@ -242,6 +253,19 @@ def add_weighted_rows(
         for rest in range(p, stop):
             for c in range(n_columns):
                 A[j, c] += weight[rest] * V[index[rest], c]
+
+
+@compiled
+def dot_pairs(first: IntArray, index: IntArray, U: FloatArray, V: FloatArray) -> FloatArray:
+    """Return ``U_j·V_i`` of every pair."""
+    dots = np.empty(index.size, dtype=V.dtype)
+    for j in range(U.shape[0]):
+        for p in range(first[j], first[j + 1]):
+            dot = V.dtype.type(0)
+            for c in range(V.shape[1]):
+                dot += U[j, c] * V[index[p], c]
+            dots[p] = dot
+    return dots
 
 
 @compiled
@@ -278,13 +302,7 @@ def pull_pairs(
     push: FloatArray,
 ) -> None:
     """Carry ``U = dR/dA`` (m, C) back to the queries (m, q) and the references, ``push`` (q, n)."""
-    pull = np.empty_like(slope)
-    for j in range(U.shape[0]):
-        for p in range(first[j], first[j + 1]):
-            dot = V.dtype.type(0)
-            for c in range(V.shape[1]):
-                dot += U[j, c] * V[index[p], c]
-            pull[p] = dot * slope[p]
+    pull = dot_pairs(first, index, U, V) * slope
     for m in range(queries.shape[1]):
         for j in range(U.shape[0]):
             x, total = queries[j, m], V.dtype.type(0)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.engine.cells import Pairs
 from twofold.engine.compiled import compiled
 from twofold.kernels import Kernel
 
@@ -27,32 +28,40 @@ def block_rows(n: int, itemsize: int) -> int:
 def weigh_block(
     queries: FloatArray,
     points: FloatArray,
-    own: IntArray,
+    hidden: IntArray,
     kernel: Kernel,
     tolerance: float,
     out: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return weights, slopes (rows, n) and shift (rows,) of a block; ``out`` is scratch memory.
 
-    ``points`` is (q, n); ``own[j]`` is the reference that query j must not see, or -1.
+    ``points`` is (q, n); ``hidden[j]`` are the references that query j must not see, or -1.
     """
     shift = np.zeros(len(queries), dtype=out.dtype)
     # Weights below tolerance² become exact zeros: numbers next to underflow are slow to multiply.
     limit = far = 0.0
     if kernel.is_exponential:
         limit, far = 2 * kernel.reach(tolerance), kernel.reach(NOTHING)
-    _squared_distances(queries, points, own, kernel.is_exponential, limit, far, out, shift)
+    _squared_distances(queries, points, hidden, kernel.is_exponential, limit, far, out, shift)
     weight, slope = kernel.weigh(out)
     if not kernel.is_exponential:
-        _blank_own(weight, slope, own)
+        _blank(weight, slope, hidden)
     return weight, slope, shift
+
+
+def as_pairs(weight: FloatArray, slope: FloatArray, shift: FloatArray) -> Pairs:
+    """Return a block of weights and slopes (rows, n) as a list of all its pairs."""
+    rows, n = weight.shape
+    first = np.arange(rows + 1) * n
+    index = np.tile(np.arange(n, dtype=np.int32), rows)
+    return Pairs(first, index, weight.ravel(), slope.ravel(), shift, is_dense=True)
 
 
 @compiled
 def _squared_distances(
     queries: FloatArray,
     points: FloatArray,
-    own: IntArray,
+    hidden: IntArray,
     is_exponential: bool,
     limit: float,
     far: float,
@@ -68,8 +77,9 @@ def _squared_distances(
                 s[j, i] += (points[m, i] - queries[j, m]) ** 2
         if not is_exponential:
             continue
-        if own[j] >= 0:
-            s[j, own[j]] = np.inf
+        for i in hidden[j]:
+            if i >= 0:
+                s[j, i] = np.inf
         nearest = s[j, 0]
         for i in range(1, n):
             nearest = min(nearest, s[j, i])
@@ -81,11 +91,12 @@ def _squared_distances(
 
 
 @compiled
-def _blank_own(weight: FloatArray, slope: FloatArray, own: IntArray) -> None:
+def _blank(weight: FloatArray, slope: FloatArray, hidden: IntArray) -> None:
     for j in range(weight.shape[0]):
-        if own[j] >= 0:
-            weight[j, own[j]] = 0
-            slope[j, own[j]] = 0
+        for i in hidden[j]:
+            if i >= 0:
+                weight[j, i] = 0
+                slope[j, i] = 0
 
 
 @compiled

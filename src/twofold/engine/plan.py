@@ -1,7 +1,8 @@
 """Which back end runs the sums: decided from sizes, kernel and where the points lie, and said.
 
 Visiting a pair through a list costs about as much as eight pairs of a matrix product, so the list
-pays as soon as fewer than an eighth of all pairs are within reach.
+pays as soon as fewer than an eighth of all pairs are within reach. Local polynomials cost far more
+a pair than either, and pay for every pair that is left out.
 """
 
 from __future__ import annotations
@@ -33,11 +34,17 @@ class Plan:
 
 
 def plan(
-    references: FloatArray, kernel: Kernel, tolerance: float, grid: CellGrid | None = None
+    references: FloatArray,
+    kernel: Kernel,
+    tolerance: float,
+    grid: CellGrid | None = None,
+    *,
+    is_local: bool = False,
 ) -> Plan:
     """Choose between ``cpu_dense`` and ``cpu_cells`` for sums over all pairs of ``references``.
 
-    ``grid`` is the references' grid, where it is already there.
+    ``grid`` is the references' grid, where it is already there; ``is_local`` says whether local
+    polynomials are fitted.
     """
     n, q = references.shape
     if q > GRIDDED:
@@ -47,7 +54,7 @@ def plan(
     else:
         grid = grid_for(references, kernel, tolerance) if grid is None else grid
         share = share_within_reach(grid, kernel, tolerance)
-        backend = "cpu_cells" if share * PAIR_COST_RATIO < 1 else "cpu_dense"
+        backend = "cpu_cells" if share * (1 if is_local else PAIR_COST_RATIO) < 1 else "cpu_dense"
         choice = Plan(backend, f"{share:.1%} of all pairs are within reach")
     logger.debug("back end %s: %s", choice.backend, choice.reason)
     return choice

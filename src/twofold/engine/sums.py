@@ -12,7 +12,8 @@ that back to the latent points:
     dR/dx_j = Σ_i a_ji (U_j·V_i)(x_i - x_j),   dR/dx_i = -Σ_j a_ji (U_j·V_i)(x_i - x_j)
 
 with ``a = -2F'`` (Klanke 2007, eqs. 4.48-4.50 and B.10, with q_ij = p_ij d_jᵀ(y_i - f_j)). Sums are
-done and carried back block by block, so each pair is weighed once and no n × n array exists.
+done and carried back block by block, so each pair is weighed once and no n × n array exists. Local
+polynomials change the weights and their derivative, nothing else (see `local_fit`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import numpy as np
 from twofold.array_types import FloatArray, IntArray
 from twofold.engine import cells, dense
 from twofold.engine.cell_grid import GRIDDED, CellGrid
+from twofold.engine.local_fit import FittedSums, LocalFit
 from twofold.engine.plan import Plan, plan
 from twofold.engine.threads import count_threads, run_tasks
 from twofold.kernels import Kernel
@@ -103,32 +105,36 @@ class KernelSums:
         respond: Respond,
         *,
         references: FloatArray | None = None,
-        own: IntArray | None = None,
+        hidden: IntArray | None = None,
+        local: LocalFit | None = None,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the loss of each row and the gradient by queries and by references.
 
         Without ``references`` the queries are their own references, and the full gradient is the
-        sum of the two. ``own[j]`` is the reference that query j must not see (leave-one-out).
+        sum of the two. ``hidden[j]``, one number or several, are references that query j must not
+        see (leave-one-out, leave-K-out), -1 for none. ``local`` fits polynomials.
         """
         refs = queries if references is None else references
         grid = None
         if self.backend != "cpu_dense" and refs.shape[1] <= GRIDDED:
             grid = cells.grid_for(refs, self.kernel, self.tolerance)
-        self.last_plan = self._plan(refs, grid)
+        self.last_plan = self._plan(refs, grid, local is not None)
         losses = np.empty(len(queries), dtype=queries.dtype)
-        hidden = np.full(len(queries), -1) if own is None else own
+        unseen = _lists(hidden, len(queries))
         run: _DenseRun | _CellsRun
         if self.last_plan.backend == "cpu_dense":
-            run = _DenseRun(self, queries, refs, V, respond, hidden, losses)
+            run = _DenseRun(self, queries, refs, V, respond, unseen, losses, local)
         else:
             grid = grid or cells.grid_for(refs, self.kernel, self.tolerance)
-            run = _CellsRun(self, grid, queries, V, respond, hidden, losses, references is None)
+            run = _CellsRun(
+                self, grid, queries, V, respond, unseen, losses, references is None, local
+            )
         pushes = run_tasks(run.strip, run.strips(), self.n_threads)
         return losses, run.grad_queries, run.collect(pushes)
 
-    def _plan(self, references: FloatArray, grid: CellGrid | None) -> Plan:
+    def _plan(self, references: FloatArray, grid: CellGrid | None, is_local: bool) -> Plan:
         if self.backend == "auto":
-            return plan(references, self.kernel, self.tolerance, grid)
+            return plan(references, self.kernel, self.tolerance, grid, is_local=is_local)
         return Plan(self.backend, "asked for")
 
 
@@ -143,6 +149,7 @@ class PreparedReferences:
     references : (n, q)
     V : (n, C) rows the references carry
     widths : (n,) bandwidth of each reference, or None for 1 everywhere
+    local : LocalFit or None for plain sums
     """
 
     def __init__(
@@ -151,6 +158,7 @@ class PreparedReferences:
         references: FloatArray,
         V: FloatArray,
         widths: FloatArray | None = None,
+        local: LocalFit | None = None,
     ) -> None:
         self.engine = engine
         # The grid works in units of the widest kernel, in which every reach is at most that one's.
@@ -158,20 +166,22 @@ class PreparedReferences:
         references = (references / self.unit).astype(V.dtype)
         self.grid = cells.grid_for(references, engine.kernel, engine.tolerance)
         self.V = np.ascontiguousarray(V[self.grid.order])
-        self.place = np.empty(len(V), dtype=np.int64)
-        self.place[self.grid.order] = np.arange(len(V))
+        self.local = None if local is None else local.sorted_by(self.grid.order)
+        self.place = _places(self.grid.order)
         self.shrink = np.empty(0, dtype=V.dtype)
         if widths is not None:
             self.shrink = ((self.unit / widths[self.grid.order]) ** 2).astype(V.dtype)
 
-    def at(self, queries: FloatArray, *, own: IntArray | None = None, slopes: bool = False) -> Sums:
+    def at(
+        self, queries: FloatArray, *, hidden: IntArray | None = None, slopes: bool = False
+    ) -> Sums:
         """Return the sums at ``queries`` (m, q), with their derivative if asked for.
 
-        ``own[j]`` is the reference that query j must not see.
+        ``hidden[j]``, one number or several, are references that query j must not see.
         """
         queries = np.ascontiguousarray(queries / self.unit, dtype=self.V.dtype)
         m, q, n_columns = len(queries), self.grid.points.shape[0], self.V.shape[1]
-        hidden = np.full(m, -1) if own is None else self.place[own]
+        unseen = self.place[_lists(hidden, m)]
         sums = Sums(
             np.zeros((m, n_columns), dtype=self.V.dtype),
             np.zeros(m, dtype=self.V.dtype),
@@ -179,17 +189,42 @@ class PreparedReferences:
         )
 
         def work(rows: slice) -> None:
-            self._fill(queries[rows], hidden[rows], rows, sums, slopes)
+            self._fill(queries[rows], unseen[rows], rows, sums, slopes)
 
         run_tasks(work, _slices(m, QUERIES_PER_CHUNK), self.engine.n_threads)
         return sums
 
+    def basis(self, queries: FloatArray, fit: LocalFit) -> FloatArray:
+        """Return the weight of every reference at ``queries`` under a fit of one group, (m, n)."""
+        queries = np.ascontiguousarray(queries / self.unit, dtype=self.V.dtype)
+        B = np.zeros((len(queries), len(self.V)), dtype=self.V.dtype)
+        fit, order = fit.sorted_by(self.grid.order), self.grid.order
+        kernel, tolerance = self.engine.kernel, self.engine.tolerance
+
+        def work(rows: slice) -> None:
+            unseen = np.full((rows.stop - rows.start, 1), -1)
+            some = queries[rows]
+            pairs = cells.list_pairs(self.grid, some, unseen, kernel, tolerance, self.shrink)
+            weight = FittedSums(pairs, some, self.grid.points, self.V, fit).weights()
+            owner = np.repeat(np.arange(len(some)), np.diff(pairs.first))
+            B[rows][owner, order[pairs.index]] = weight
+
+        run_tasks(work, _slices(len(queries), QUERIES_PER_CHUNK), self.engine.n_threads)
+        return B
+
     def _fill(
-        self, queries: FloatArray, own: IntArray, rows: slice, sums: Sums, slopes: bool
+        self, queries: FloatArray, hidden: IntArray, rows: slice, sums: Sums, slopes: bool
     ) -> None:
         kernel, tolerance = self.engine.kernel, self.engine.tolerance
-        pairs = cells.list_pairs(self.grid, queries, own, kernel, tolerance, self.shrink)
+        pairs = cells.list_pairs(self.grid, queries, hidden, kernel, tolerance, self.shrink)
         sums.shift[rows] = pairs.shift
+        if self.local is not None:
+            fitted = FittedSums(pairs, queries, self.grid.points, self.V, self.local)
+            sums.values[rows] = fitted.values()
+            if slopes:
+                fitted.slopes(sums.slopes[rows])
+                sums.slopes[rows] /= self.unit
+            return
         cells.add_weighted_rows(pairs.first, pairs.index, pairs.weight, self.V, sums.values[rows])
         if slopes:
             derivative = sums.slopes[rows]
@@ -197,6 +232,18 @@ class PreparedReferences:
                 pairs.first, pairs.index, pairs.slope, queries, self.grid.points, self.V, derivative
             )
             derivative /= self.unit
+
+
+def _lists(hidden: IntArray | None, n: int) -> IntArray:
+    """Return what is hidden from each of n queries as a table (n, K)."""
+    return np.full((n, 1), -1) if hidden is None else hidden.reshape(n, -1)
+
+
+def _places(order: IntArray) -> IntArray:
+    """Return where each reference is in an order; the last entry answers for -1, none."""
+    place = np.empty(len(order) + 1, dtype=np.int64)
+    place[order], place[-1] = np.arange(len(order)), -1
+    return place
 
 
 def _slices(n: int, size: int) -> list[slice]:
@@ -226,13 +273,15 @@ class _DenseRun:
         references: FloatArray,
         V: FloatArray,
         respond: Respond,
-        own: IntArray,
+        hidden: IntArray,
         losses: FloatArray,
+        local: LocalFit | None,
     ) -> None:
         self.kernel, self.tolerance, self.respond = engine.kernel, engine.tolerance, respond
+        self.local = local
         self.queries = np.ascontiguousarray(queries)
         self.points = np.ascontiguousarray(references.T)
-        self.V, self.own, self.losses = np.ascontiguousarray(V), own, losses
+        self.V, self.hidden, self.losses = np.ascontiguousarray(V), hidden, losses
         self.grad_queries = np.zeros_like(self.queries)
 
     def strips(self) -> list[list[slice]]:
@@ -247,11 +296,18 @@ class _DenseRun:
         push = np.zeros_like(self.points)
         for rows in blocks:
             size = rows.stop - rows.start
-            queries, own = self.queries[rows], self.own[rows]
+            queries, hidden = self.queries[rows], self.hidden[rows]
             weight, slope, shift = dense.weigh_block(
-                queries, self.points, own, self.kernel, self.tolerance, scratch[0, :size]
+                queries, self.points, hidden, self.kernel, self.tolerance, scratch[0, :size]
             )
             numbers = np.arange(rows.start, rows.stop)
+            if self.local is not None:
+                pairs = dense.as_pairs(weight, slope, shift)
+                fitted = FittedSums(pairs, queries, self.points, self.V, self.local)
+                self.losses[rows], U = self.respond(numbers, fitted.values(), shift)
+                if U is not None:
+                    fitted.pull(U, self.grad_queries[rows], push)
+                continue
             self.losses[rows], U = self.respond(numbers, weight @ self.V, shift)
             if U is not None:
                 pull = np.matmul(U, self.V.T, out=scratch[1, :size])
@@ -273,21 +329,21 @@ class _CellsRun:
         queries: FloatArray,
         V: FloatArray,
         respond: Respond,
-        own: IntArray,
+        hidden: IntArray,
         losses: FloatArray,
         itself: bool,
+        local: LocalFit | None,
     ) -> None:
         self.kernel, self.tolerance, self.respond = engine.kernel, engine.tolerance, respond
         self.grid = grid
         order = self.grid.order
         self.V = np.ascontiguousarray(V[order])
-        place = np.empty(len(V) + 1, dtype=np.int64)
-        place[order], place[-1] = np.arange(len(V)), -1
+        self.local = None if local is None else local.sorted_by(order)
         # Queries that are the references are visited in cell order, so that what they share
         # stays in cache and what they push to stays close together.
         self.visit = order if itself else np.arange(len(queries))
         self.queries = np.ascontiguousarray(queries[self.visit])
-        self.own = place[own[self.visit]]
+        self.hidden = _places(order)[hidden[self.visit]]
         self.losses, self.grad_queries = losses, np.zeros_like(self.queries)
 
     def strips(self) -> list[list[slice]]:
@@ -307,8 +363,16 @@ class _CellsRun:
         for rows in chunks:
             queries, numbers = self.queries[rows], self.visit[rows]
             pairs = cells.list_pairs(
-                self.grid, queries, self.own[rows], self.kernel, self.tolerance, uniform
+                self.grid, queries, self.hidden[rows], self.kernel, self.tolerance, uniform
             )
+            if self.local is not None:
+                fitted = FittedSums(pairs, queries, points, self.V, self.local)
+                self.losses[numbers], U = self.respond(numbers, fitted.values(), pairs.shift)
+                if U is not None:
+                    grad = np.zeros_like(queries)
+                    fitted.pull(U, grad, push)
+                    self.grad_queries[numbers] = grad
+                continue
             first, index = pairs.first, pairs.index
             A = np.zeros((len(queries), self.V.shape[1]), dtype=self.V.dtype)
             cells.add_weighted_rows(first, index, pairs.weight, self.V, A)

@@ -1,57 +1,88 @@
 """Unsupervised Kernel Regression: the estimator.
 
 UKR finds latent points X such that kernel regression from X to the data reconstructs each row from
-the others (Meinicke, Klanke, Memisevic & Ritter 2005; Klanke 2007, chapter 4). The rooms of this
-folder, in the order a fit passes through them: `filling`, `candidates`, `scale`, `unfolding` and
-`training` (`objective`, `terms`), and for the fitted model `surface` and `projection`.
+the others (Meinicke, Klanke, Memisevic & Ritter 2005; Klanke 2007, chapters 4 and 5). The rooms of
+this folder, in the order a fit passes through them: `parameters`, `table_fitting`,
+`feature_space`, `filling`, `fitting` with `starts`, `scale`, `unfolding`, `training` (`problem`,
+`objective`, `terms`) and `smoothest`, or `landmark_fitting` with `adaptation`; for the fitted model
+`surface` and `projection`.
 """
 
 from __future__ import annotations
 
-import numbers
 import sys
-import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.distinct_rows import merge_duplicates
-from twofold.engine import KernelSums, check_tolerance
-from twofold.engine.threads import count_threads, single_threaded_blas
+from twofold.engine import Degree
+from twofold.features import (
+    L1,
+    RBF,
+    Custom,
+    FeatureMap,
+    Linear,
+    Polynomial,
+    Precomputed,
+    PrecomputedDistance,
+    get_data_kernel,
+)
 from twofold.kernels import Kernel, get_kernel
-from twofold.losses import Squared
-from twofold.optimize import Callback, Event, ProgressBar, Solution, StopReason
+from twofold.landmarks import Landmarks, get_landmarks
+from twofold.losses import EpsilonInsensitive, Huber, Loss, Squared, get_loss
+from twofold.optimize import Callback, ProgressBar, Solution, StopReason
 from twofold.regularization import (
+    KINDS,
     Density,
     Extension,
-    LeaveOneOut,
     Regularization,
+    Smoothest,
     get_regularization,
 )
 from twofold.table_checks import check_missing
 from twofold.tables import register_value_type
+from twofold.ukr.feature_space import FeatureSpace
+from twofold.ukr.fitting import Fit, Wishes, settle, teller
+from twofold.ukr.parameters import check_parameters
+from twofold.ukr.problem import Problem
 from twofold.ukr.projection import project
-from twofold.ukr.rows import CarriedRows, data_unit
-from twofold.ukr.starts import choose_start
 from twofold.ukr.surface import Surface
-from twofold.ukr.training import Problem, Training, train
-from twofold.ukr.unfolding import unfold
+from twofold.ukr.table_fitting import (
+    FittedTable,
+    Settings,
+    fit_table,
+    loss_of_distinct,
+    principal_axes,
+)
+from twofold.ukr.training import Training
 
-OPTIMIZERS = ("auto", "lbfgs", "rprop", "rprop-", "irprop-", "irprop+")
-for value_type in (LeaveOneOut, Extension, Density):
+DATA_KERNELS = (Linear, Polynomial, RBF, L1, Precomputed, PrecomputedDistance)
+for value_type in (*KINDS, *DATA_KERNELS, Squared, Huber, EpsilonInsensitive, Landmarks):
     register_value_type(value_type)
 
 # A tenth of a fit is enough to settle rows that arrive where the others already lie.
 PARTIAL_SHARE = 10
+
+
+def _can_grow(model: UKR) -> bool:
+    """Say whether a model of these parameters takes new rows in, by an error if it does not."""
+    for name in ("landmarks", "data_kernel"):
+        if getattr(model, name) is not None:
+            raise AttributeError(
+                f"A model with `{name}` has no partial_fit: what it is made of was chosen from "
+                "all rows together. Fit it again with the new ones."
+            )
+    return True
 
 
 class UKR(TwoWayModel):
@@ -64,9 +95,25 @@ class UKR(TwoWayModel):
     kernel : str or Kernel, default="gaussian"
         "gaussian", "quartic", "triweight", or a radial kernel of your own
         (:class:`twofold.kernels.Kernel`).
-    regularization : "loo" or object, default="loo"
-        ``LeaveOneOut()``, ``Extension(...)`` or ``Density(...)`` of
-        :mod:`twofold.regularization`.
+    degree : {0, 1, 2, "2-axes"}, default=0
+        Degree of the regression: 0 is UKR, 1 and 2 fit local polynomials (ULPR), which are less
+        biased where the manifold is curved; "2-axes" is 2 without products of two latent
+        coordinates. A small ridge keeps the fit defined where fewer rows are near than the
+        polynomial has terms; it then falls back towards degree 0.
+    regularization : "loo", "smoothest" or object, default="loo"
+        ``LeaveOneOut()``, ``LeaveKOut(k)``, ``Extension(...)``, ``Density(...)`` or
+        ``Smoothest()`` of :mod:`twofold.regularization`.
+    loss : "squared", "huber" or object, default="squared"
+        ``Huber(delta)`` withstands outliers, ``EpsilonInsensitive(eps)`` goes with "smoothest";
+        any object with ``value_and_slope`` will do, see :mod:`twofold.losses`.
+    data_kernel : str, object or callable, default=None
+        Look at the data through a kernel (feature-space UKR): "linear", "poly", "rbf", "l1", an
+        object of :mod:`twofold.features`, a function ``k(A, B)`` of two tables, or "precomputed"
+        (``fit`` takes the kernel matrix) and "precomputed_distance" (the matrix of distances);
+        new rows are then their values with the training rows. Scores are in feature space.
+    landmarks : int, "auto" or Landmarks, default=None
+        So many landmarks stand for all rows: for large tables and small models. See
+        :class:`twofold.landmarks.Landmarks` for how they are chosen and adapted.
     init : str, array or estimator, default="auto"
         Where latent points start. "auto" tries PCA, LLE, Isomap, Laplacian eigenmaps and, if
         these leave much open, t-SNE, and keeps what has the lowest leave-one-out error once
@@ -99,7 +146,9 @@ class UKR(TwoWayModel):
     embedding_ : ndarray of shape (n_samples, n_components)
         Latent points of the rows passed to ``fit``, in their order.
     latent_, data_, weights_ : ndarrays
-        The model: latent points, rows and weights of the distinct rows.
+        The model: latent points, rows and weights of the distinct rows, or of the landmarks.
+    loss_ : Loss
+        The loss with all its numbers, e.g. Huber's ``delta``.
     objective_ : float
         Value of the objective, e.g. the mean squared leave-one-out error.
     n_iter_, stop_reason_, history_ : int, str, ndarray
@@ -108,6 +157,10 @@ class UKR(TwoWayModel):
         Name of the start that won, and the leave-one-out error of every start tried.
     domain_threshold_ : float
         Density that bounds the domain.
+    violation_ : float
+        With "smoothest", the largest excess of a residual over its tolerance; 0 at best.
+    smoothness_ : float
+        With adapted landmarks, the smoothness γ they were adapted with.
     backend_ : str
         Which back end of the engine ran the last evaluation, and why.
     n_features_in_, feature_names_in_ : int, ndarray
@@ -135,7 +188,11 @@ class UKR(TwoWayModel):
         n_components: int = 2,
         *,
         kernel: str | Kernel = "gaussian",
+        degree: int | str = 0,
         regularization: str | Regularization = "loo",
+        loss: str | Loss = "squared",
+        data_kernel: Any = None,
+        landmarks: int | str | Landmarks | None = None,
         init: Any = "auto",
         optimizer: str = "auto",
         max_iter: int = 200,
@@ -148,7 +205,11 @@ class UKR(TwoWayModel):
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
+        self.degree = degree
         self.regularization = regularization
+        self.loss = loss
+        self.data_kernel = data_kernel
+        self.landmarks = landmarks
         self.init = init
         self.optimizer = optimizer
         self.max_iter = max_iter
@@ -159,6 +220,7 @@ class UKR(TwoWayModel):
         self.verbose = verbose
         self.callbacks = callbacks
 
+    @available_if(_can_grow)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
         """Take new rows in without starting over.
 
@@ -180,14 +242,22 @@ class UKR(TwoWayModel):
         if not hasattr(self, "latent_"):
             return self.fit(X, sample_weight=sample_weight)
         self._check_parameters()
+        self._check_can_grow()
+        with self._all_or_nothing():
+            self._grow(X, sample_weight)
+        return self
+
+    def _check_can_grow(self) -> None:
         if hasattr(self, "widths_"):
             raise ValueError(
                 "A model with local bandwidths cannot take new rows in: they belong to the "
                 "picture it was made from. Call `upgrade` with a picture of all rows."
             )
-        with self._all_or_nothing():
-            self._grow(X, sample_weight)
-        return self
+        if hasattr(self.loss_, "at") and np.ndim(getattr(self.loss_, "eps", [0])) > 0:
+            raise ValueError(
+                "A model whose loss has numbers for each row cannot take new rows in: they have "
+                "none. Fit it again with all rows."
+            )
 
     def _grow(self, X: Any, sample_weight: Any) -> None:
         Y = self._validate(X, reset=False)
@@ -218,47 +288,90 @@ class UKR(TwoWayModel):
 
     def _fit_distinct(self, Y: FloatArray, weights: FloatArray, source: IntArray) -> FloatArray:
         self.kernel_ = self.kernel
-        problem = self._problem(*_turned(Y, weights))
+        loss = get_loss(self.loss, (len(self.member_), Y.shape[1]))
+        settings = self._settings(loss_of_distinct(loss, self.member_, source))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         with ExitStack() as stack:
             bars = [stack.enter_context(bar) for bar in self._progress_bars()]
-            start = choose_start(
-                problem, Y, self.n_components, self.init, source, seed, self.n_jobs, _teller(bars)
-            )
-            training = self._training(0 if start.interrupted else self.max_iter, bars)
-            go = unfold if start.linear and training.max_iter else train
-            solution = go(problem, start.X, training)
-        if start.interrupted:
-            solution = replace(solution, stop_reason=StopReason.INTERRUPTED)
-        unit = problem.error_unit
-        self.start_ = start.name
-        self.starts_ = {name: float(error * unit) for name, error in start.errors.items()}
+            training = self._training(self.max_iter, bars)
+            wishes = Wishes(self.n_components, self.init, seed, self.n_jobs, training, teller(bars))
+            table = fit_table(settings, Y, weights, source, len(self.member_), wishes)
+        self._keep(table)
+        return self._latent_of(table.fit)
+
+    def _keep(self, table: FittedTable) -> None:
+        """Set the fitted attributes that a table's fit comes to."""
+        fit = table.fit
+        if self.landmarks is not None:
+            # Landmarks become the rows of the model; the rows passed to fit are projected.
+            self.data_, self.weights_ = table.data, np.ones(len(table.data))
+            self.member_ = np.full(len(self.member_), -1)
+        if table.features is not None:
+            if not isinstance(table.features.kernel, Custom):
+                self.data_kernel_ = table.features.kernel
+            self.feature_projector_ = table.features.projector
+            self.feature_mean_row_ = table.features.mean_row
+            self.feature_mean_ = table.features.mean
+        optional = {
+            "carried_": table.carried,
+            "columns_": table.columns,
+            "smoothness_": table.gamma,
+            "violation_": fit.violation,
+        }
+        for name, value in optional.items():
+            if value is not None:
+                setattr(self, name, value)
+        self.start_ = fit.start.name
+        self.starts_ = {
+            name: float(error * fit.start_unit) for name, error in fit.start.errors.items()
+        }
+        self.loss_ = fit.problem.loss
         self.latent_scale_: FloatArray = np.ones(self.n_components)
-        self._report(solution, problem)
-        X = solution.X
-        if isinstance(problem.regularization, Extension) and not start.is_own:
-            return X if problem.regularization.penalty is None else _principal_axes(X)
-        if start.is_own:
+        self._report(fit.solution, fit.problem)
+
+    def _latent_of(self, fit: Fit) -> FloatArray:
+        """Return the latent points of a fit in the user's units, turned to principal axes."""
+        regularization, start = fit.problem.regularization, fit.start
+        is_own = start.is_own and fit.problem.landmarks is None
+        if isinstance(regularization, Extension) and not is_own:
+            return fit.X if regularization.penalty is None else principal_axes(fit.X)
+        if is_own:
             # The user's picture keeps its own units; the kernel's are behind a factor.
             self.latent_scale_ = start.scales
-            return X / start.scales + start.centre
-        return _principal_axes(X)
+            return fit.X / start.scales + start.centre
+        return fit.X if self.degree == "2-axes" else principal_axes(fit.X)
 
     def _settle(self, Y: FloatArray, weights: FloatArray, X: FloatArray) -> FloatArray:
         """Improve latent points (in the user's units) that are already good."""
-        problem = self._problem(Y, weights)
+        problem = self._settings(self.loss_).cross_validated_problem(Y, weights)
         training = self._training(-(-self.max_iter // PARTIAL_SHARE), self._progress_bars())
         scaled = X * self.latent_scale_
-        solution = train(problem, scaled, training)
+        solution, violation = settle(problem, scaled, training)
+        if violation is not None:
+            self.violation_ = violation
         self._report(solution, problem)
         return ((solution.X + scaled.mean(axis=0)) / self.latent_scale_).astype(Y.dtype)
 
     def _restore(self) -> None:
-        problem = self._problem(self.data_, self.weights_)
+        self._space = self._feature_space()
+        carried = self.data_ if self._space is None else self._space.coordinates
+        problem = self._settings(Squared()).problem(carried, self.weights_)
         X = self.latent_ * self.latent_scale_
         widths = getattr(self, "widths_", None)
         self._surface = Surface(X, problem.rows, self.weights_, problem.engine, widths)
         self._surface.threshold = getattr(self, "domain_threshold_", 0.0)
+
+    def _feature_space(self) -> FeatureSpace | None:
+        if self.data_kernel is None:
+            return None
+        kernel = getattr(self, "data_kernel_", None) or get_data_kernel(self.data_kernel)
+        data = self.data_[:, :0] if kernel.is_precomputed else self.data_
+        found = FeatureMap(
+            kernel, data, self.feature_projector_, self.feature_mean_row_, self.feature_mean_
+        )
+        carried = getattr(self, "carried_", found.coordinates)
+        columns = self.columns_ if kernel.is_precomputed else None
+        return FeatureSpace(found, self.data_, carried, columns)
 
     def _bound_domain(self) -> None:
         regularization = get_regularization(self.regularization)
@@ -271,15 +384,42 @@ class UKR(TwoWayModel):
         self._surface.threshold = self.domain_threshold_
 
     def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
-        return project(self._surface, Y, observed).X / self.latent_scale_
+        if self._space is not None:
+            Y = self._space.place(Y)
+        return project(self._surface, Y, observed, self._loss_of_new_rows()).X / self.latent_scale_
+
+    def _loss_of_new_rows(self) -> Loss:
+        """Return the loss by which rows are projected.
+
+        Within ε every place would be as good as any other, and a loss with numbers for each
+        training row has none for new ones: the squared distance decides then.
+        """
+        loss: Loss = getattr(self, "loss_", Squared())
+        return Squared() if hasattr(loss, "at") else loss
 
     def _regress(self, X: FloatArray) -> FloatArray:
-        return self._surface.regress(X * self.latent_scale_)
+        places = X * self.latent_scale_
+        if self._space is None:
+            return self._surface.regress(places)
+        size, space = self._space.places_at_a_time(), self._space
+        parts = [
+            space.images(self._surface.basis(places[start : start + size]))
+            for start in range(0, max(len(X), 1), size)
+        ]
+        return np.concatenate(parts).astype(X.dtype)
+
+    def _squared_errors(self, Y: FloatArray) -> FloatArray:
+        if self._space is None:
+            return super()._squared_errors(Y)
+        F = self._surface.regress(self._place(Y) * self.latent_scale_)
+        return ((self._space.place(Y) - F) ** 2).sum(axis=1) + self._space.outside(Y)
 
     def _density(self, X: FloatArray) -> FloatArray:
         return self._surface.density(X * self.latent_scale_)
 
     def _jacobian(self, X: FloatArray) -> FloatArray:
+        if self._space is not None:
+            return super()._jacobian(X)
         J = self._surface.look(X * self.latent_scale_)[1]
         scale = self.latent_scale_ * self._surface.rows.unit
         return np.ascontiguousarray(J.transpose(0, 2, 1) * scale).astype(X.dtype)
@@ -289,11 +429,17 @@ class UKR(TwoWayModel):
 
     # ---- inside -----------------------------------------------------------------------------
 
-    def _problem(self, Y: FloatArray, weights: FloatArray) -> Problem:
-        observed = ~np.isnan(Y)
-        rows = CarriedRows(Y, weights, None if observed.all() else observed, data_unit(Y))
-        engine = KernelSums(get_kernel(self.kernel_, training=True), self.tolerance, self.n_jobs)
-        return Problem(rows, weights, Squared(), get_regularization(self.regularization), engine)
+    def _settings(self, loss: Loss) -> Settings:
+        return Settings(
+            get_kernel(self.kernel_, training=True),
+            cast(Degree, self.degree),
+            get_regularization(self.regularization),
+            loss,
+            None if self.data_kernel is None else get_data_kernel(self.data_kernel),
+            get_landmarks(self.landmarks),
+            self.tolerance,
+            self.n_jobs,
+        )
 
     def _training(self, max_iter: int, bars: list[ProgressBar]) -> Training:
         method = "lbfgs" if self.optimizer == "auto" else self.optimizer
@@ -306,8 +452,9 @@ class UKR(TwoWayModel):
     def _report(self, solution: Solution, problem: Problem) -> None:
         plan = problem.engine.last_plan
         self.backend_ = f"{plan.backend}: {plan.reason}" if plan else ""
-        self.objective_ = float(solution.value * problem.error_unit)
-        self.history_ = solution.history * problem.error_unit
+        # The extension that "smoothest" minimises has no unit of the data.
+        unit = 1.0 if isinstance(problem.regularization, Smoothest) else problem.error_unit
+        self.objective_, self.history_ = float(solution.value * unit), solution.history * unit
         self.n_iter_, self.stop_reason_ = solution.n_iter, str(solution.stop_reason)
         if solution.stop_reason is StopReason.INTERRUPTED:
             warnings.warn(
@@ -317,66 +464,15 @@ class UKR(TwoWayModel):
             )
 
     def _check_parameters(self) -> None:
-        _check_number("n_components", self.n_components, numbers.Integral, 1)
-        _check_number("max_iter", self.max_iter, numbers.Integral, 0)
-        _check_number("tol", self.tol, numbers.Real, 0)
-        check_tolerance(self.tolerance)
-        count_threads(self.n_jobs)
-        get_kernel(self.kernel, training=True)
-        get_regularization(self.regularization)
-        listeners = self.callbacks if isinstance(self.callbacks, Iterable) else [self.callbacks]
-        if not isinstance(self.callbacks, Iterable) or not all(map(callable, listeners)):
-            raise ValueError(
-                "`callbacks` must be a sequence of functions, e.g. [print]; "
-                f"got {self.callbacks!r}."
-            )
-        if self.optimizer not in OPTIMIZERS:
-            raise ValueError(f"`optimizer` must be one of {OPTIMIZERS}; got {self.optimizer!r}.")
-        if self.verbose not in (True, False, "auto"):
-            raise ValueError(f"`verbose` must be True, False or 'auto'; got {self.verbose!r}.")
+        check_parameters(self.get_params(deep=False))
 
-
-def _teller(bars: list[ProgressBar]) -> Callable[[str, int, int], None]:
-    """Return a function that shows what happens before the first iteration."""
-    began = time.perf_counter()
-
-    def tell(words: str, step: int, total: int) -> None:
-        nothing = np.empty((0, 0))
-        event = Event(step, total, float("nan"), nothing, time.perf_counter() - began, words)
-        for bar in bars:
-            bar(event)
-
-    return tell
-
-
-def _check_number(name: str, value: Any, kind: Any, least: int) -> None:
-    if not isinstance(value, kind) or isinstance(value, bool) or not value >= least:
-        noun = "an integer" if kind is numbers.Integral else "a number"
-        raise ValueError(f"`{name}` must be {noun} of at least {least}; got {value!r}.")
-
-
-def _turned(Y: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return rows in fewer coordinates if they have more columns than there are rows.
-
-    n rows span at most n - 1 directions; turned into those, all distances stay as they are and
-    squared-loss training does not notice.
-    """
-    n, D = Y.shape
-    if n >= D or np.isnan(Y).any():
-        return Y, weights
-    unit = data_unit(Y)
-    centred = (Y / unit - (Y / unit).mean(axis=0)).astype(np.float64)
-    with single_threaded_blas():
-        values, vectors = np.linalg.eigh(centred @ centred.T)
-    kept = values > 1e-12 * values[-1]
-    return (unit * vectors[:, kept] * np.sqrt(values[kept])).astype(Y.dtype), weights
-
-
-def _principal_axes(X: FloatArray) -> FloatArray:
-    """Turn latent points so that their axes fall in variance; the model does not change by it."""
-    X = X - X.mean(axis=0)
-    _, axes = np.linalg.eigh(X.T.astype(np.float64) @ X.astype(np.float64))
-    axes = axes[:, ::-1]
-    largest = np.abs(axes).argmax(axis=0)
-    signs = np.sign(axes[largest, np.arange(len(largest))])
-    return (X @ (axes * signs)).astype(X.dtype)
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.data_kernel is None
+        given = self.data_kernel
+        tags.input_tags.pairwise = (
+            given in ("precomputed", "precomputed_distance")
+            if isinstance(given, str)
+            else getattr(given, "is_precomputed", False)
+        )
+        return tags

@@ -19,10 +19,10 @@ from twofold.engine import KernelSums, check_tolerance
 from twofold.kernels import Kernel, get_kernel
 from twofold.losses import Squared
 from twofold.regularization import LeaveOneOut
+from twofold.ukr.problem import Problem
 from twofold.ukr.rows import CarriedRows, data_unit
 from twofold.ukr.scale import common_scale, scale_each_dimension
 from twofold.ukr.surface import Surface
-from twofold.ukr.training import Problem
 
 
 class NadarayaWatson(MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -95,7 +95,7 @@ class NadarayaWatson(MultiOutputMixin, RegressorMixin, BaseEstimator):
         problem = self._problem()
         scales = self._scales(problem)
         self.bandwidth_ = 1 / scales
-        error = problem.reconstruction(leave_one_out=True)
+        error = problem.reconstruction(cross_validated=True)
         self.loo_error_ = error.value_and_grad(self.inputs_ * scales)[0] * problem.error_unit
         self._restore()
         return self
@@ -157,7 +157,7 @@ class NadarayaWatson(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _found_scales(self, problem: Problem) -> FloatArray:
         spread = self.inputs_.std(axis=0)
         spread = np.where(spread > 0, spread, 1)
-        error = problem.reconstruction(leave_one_out=True)
+        error = problem.reconstruction(cross_validated=True)
         # Features in different units are first brought to a common spread.
         unit = spread if self.bandwidth == "loo" else np.ones_like(spread)
         start = common_scale("inputs", self.inputs_ / unit, error)

@@ -1,10 +1,13 @@
-"""Projection of data rows onto the manifold: ``g(y) = argmin_x ||y - f(x)||²`` within the domain.
+"""Projection of data rows onto the manifold: ``g(y) = argmin_x L(f(x) - y)`` within the domain.
 
 Starts are training points whose reconstructions lie nearest to y (Klanke 2007, section 4.4.4), a
 few of them in different regions of the latent space, and each is improved by Levenberg-Marquardt
 steps with the Jacobian of the regression
 
-    J_f(x) = Σ_i π_i (y_i - f)(x_i - x)ᵀ,   π_i = -2F'(s_i) / Σ_k F(s_k).
+    J_f(x) = Σ_i π_i (y_i - f)(x_i - x)ᵀ,   π_i = -2F'(s_i) / Σ_k F(s_k)
+
+(at degree 0). For a loss other than the squared one entries are reweighed by ``L'(r) / 2r`` in each
+step.
 
 A step that leaves the domain or does not lower the error is shortened. All rows advance together,
 but each row's arithmetic is its own: a row gives the same result alone or among others.
@@ -12,15 +15,17 @@ but each row's arithmetic is its own: a row gives the same result alone or among
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.engine.compiled import compiled
 from twofold.engine.threads import run_tasks
+from twofold.losses import Loss, Squared, in_unit
 from twofold.ukr.surface import Surface
 
+SQUARED = Squared()
 N_STARTS = 7
 N_NEAREST = 48
 MAX_STEPS = 25
@@ -29,6 +34,8 @@ DECREASE_TOLERANCE = 1e-5
 # How much worse than the best of its row a start may be to go on: narrower from step to step.
 SLACK, SLACK_DECAY, LEAST_SLACK = 0.6, 0.6, 0.02
 ROWS_PER_TASK = 256
+# So many rows, with all their starts, advance together: what they need stays in cache.
+ROWS_AT_A_TIME = 1024
 
 
 @dataclass(frozen=True)
@@ -38,7 +45,7 @@ class Projection:
     Attributes
     ----------
     X : (m, q) latent points
-    error : (m,) squared distance to the manifold, over observed entries
+    error : (m,) loss, for the squared one the squared distance to the manifold, of observed entries
     converged : (m,) whether the last step was small enough
     """
 
@@ -47,23 +54,49 @@ class Projection:
     converged: BoolArray
 
 
-def project(surface: Surface, Y: FloatArray, observed: BoolArray | None) -> Projection:
-    """Project rows Y (m, D), of which entries may be unobserved, onto a surface."""
+def project(
+    surface: Surface, Y: FloatArray, observed: BoolArray | None, loss: Loss = SQUARED
+) -> Projection:
+    """Project rows Y (m, D), of which entries may be unobserved, onto a surface.
+
+    ``loss`` is for residuals in the unit of the data.
+    """
+    loss, error_unit = in_unit(loss, surface.rows.unit)
+    parts = [
+        _project_some(surface, Y[rows], None if observed is None else observed[rows], loss)
+        for rows in _slices(len(Y), ROWS_AT_A_TIME)
+    ]
+    return Projection(
+        np.concatenate([part.X for part in parts]),
+        np.concatenate([part.error for part in parts]) * error_unit,
+        np.concatenate([part.converged for part in parts]),
+    )
+
+
+def _slices(n: int, size: int) -> list[slice]:
+    return [slice(start, start + size) for start in range(0, max(n, 1), size)]
+
+
+def _project_some(
+    surface: Surface, Y: FloatArray, observed: BoolArray | None, loss: Loss
+) -> Projection:
     Y = surface.rows.scaled(Y).astype(surface.rows.Y.dtype)
     known = np.ones_like(Y) if observed is None else observed.astype(Y.dtype)
     Y = np.where(known > 0, Y, 0).astype(Y.dtype)
-    starts = _starts(surface, Y, known)
+    starts = _starts(surface, Y, known, getattr(loss, "delta", np.inf))
     owner = np.repeat(np.arange(len(Y)), starts.shape[1])
     # A row so far away that its distance overflows stays at its start; nothing else comes of it.
     with np.errstate(over="ignore", invalid="ignore"):
-        descent = _Descent(surface, Y, known, owner, surface.X[starts.ravel()])
+        descent = _Descent(surface, Y, known, owner, surface.X[starts.ravel()], loss)
         descent.run()
-        found = descent.best_of(starts.shape)
-        return replace(found, error=found.error * surface.rows.unit * surface.rows.unit)
+        return descent.best_of(starts.shape)
 
 
-def _starts(surface: Surface, Y: FloatArray, known: FloatArray) -> IntArray:
-    """Return, for each row, training points with near reconstructions in separate regions."""
+def _starts(surface: Surface, Y: FloatArray, known: FloatArray, bound: float) -> IntArray:
+    """Return, for each row, training points with near reconstructions in separate regions.
+
+    Entries farther off than ``bound`` count linearly, as in Huber's loss.
+    """
     n = surface.reconstructions_t.shape[1]
     separation = surface.kernel_width**2
     found = np.empty((len(Y), min(N_STARTS, n)), dtype=np.int64)
@@ -71,11 +104,17 @@ def _starts(surface: Surface, Y: FloatArray, known: FloatArray) -> IntArray:
 
     def work(rows: slice) -> None:
         _nearest_apart(
-            Y[rows], known[rows], surface.reconstructions_t, X, separation, N_NEAREST, found[rows]
+            Y[rows],
+            known[rows],
+            surface.reconstructions_t,
+            X,
+            separation,
+            bound,
+            N_NEAREST,
+            found[rows],
         )
 
-    tasks = [slice(a, a + ROWS_PER_TASK) for a in range(0, len(Y), ROWS_PER_TASK)]
-    run_tasks(work, tasks, surface.engine.n_threads)
+    run_tasks(work, _slices(len(Y), ROWS_PER_TASK), surface.engine.n_threads)
     return found
 
 
@@ -86,6 +125,7 @@ def _nearest_apart(
     F_t: FloatArray,
     X: FloatArray,
     separation: float,
+    bound: float,
     n_nearest: int,
     found: IntArray,
 ) -> None:
@@ -98,7 +138,9 @@ def _nearest_apart(
             if known[j, d] > 0:
                 y = Y[j, d]
                 for i in range(n):
-                    distance[i] += (F_t[d, i] - y) ** 2
+                    off = abs(F_t[d, i] - y)
+                    inner = min(off, bound)
+                    distance[i] += inner * (2 * off - inner)
         near = np.argsort(distance)[:k] if n <= k else _smallest(distance, k)
         n_found = 0
         for i in near:
@@ -136,9 +178,15 @@ class _Descent:
     """Levenberg-Marquardt on many rows at once; ``owner[s]`` is the data row of start s."""
 
     def __init__(
-        self, surface: Surface, Y: FloatArray, known: FloatArray, owner: IntArray, X: FloatArray
+        self,
+        surface: Surface,
+        Y: FloatArray,
+        known: FloatArray,
+        owner: IntArray,
+        X: FloatArray,
+        loss: Loss,
     ) -> None:
-        self.surface, self.Y, self.known, self.owner = surface, Y, known, owner
+        self.surface, self.Y, self.known, self.owner, self.loss = surface, Y, known, owner, loss
         self.X = X.copy()
         self.damping = np.full(len(X), 1e-2, dtype=X.dtype)
         self.converged = np.zeros(len(X), dtype=bool)
@@ -150,10 +198,16 @@ class _Descent:
         f, J, density = self.surface.look(X)
         residual = (f - self.Y[owner]) * self.known[owner]
         J *= self.known[owner][:, None, :]
-        error = np.einsum("md,md->m", residual, residual)
-        gradient = np.einsum("mqd,md->mq", J, residual)
-        hessian = np.einsum("mqd,mrd->mqr", J, J)
-        return error, gradient, hessian, density >= self.surface.threshold
+        inside = density >= self.surface.threshold
+        if isinstance(self.loss, Squared):
+            error = np.einsum("md,md->m", residual, residual)
+            gradient = np.einsum("mqd,md->mq", J, residual)
+            return error, gradient, np.einsum("mqd,mrd->mqr", J, J), inside
+        error, slope = self.loss.value_and_slope(residual)
+        gradient = np.einsum("mqd,md->mq", J, slope / 2)
+        weight = np.where(residual == 0, 0, slope / np.where(residual == 0, 1, 2 * residual))
+        weighted = J * np.maximum(weight, 0)[:, None, :].astype(J.dtype)
+        return error, gradient, np.einsum("mqd,mrd->mqr", weighted, J), inside
 
     def run(self) -> None:
         """Step until every start has converged or given up."""

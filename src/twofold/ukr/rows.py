@@ -1,11 +1,14 @@
-"""The rows a kernel regression carries, with weights and missing entries built in.
+"""The rows a regression carries, with weights and missing entries built in.
 
-The regression is the ratio of two sums of the engine (Nadaraya-Watson, Klanke 2007, eq. 4.18):
+At degree 0 the regression is the ratio of two sums of the engine (Nadaraya-Watson, Klanke 2007,
+eq. 4.18):
 
     f(x) = Σ_i ω_i m_i y_i F(s_i) / Σ_i ω_i m_i F(s_i)
 
-with weights ω and, entry by entry, ``m = 1`` where y is observed and 0 where it is missing. Where
-no row is within reach the mean of the data stands in.
+with weights ω and, entry by entry, ``m = 1`` where y is observed and 0 where it is missing. At a
+higher degree it is the value at x of a polynomial fitted around x with the weights ``ω_i m_i F``
+(section 5.4), and the sums are already its value: the ratio's denominator is 1. Where no row is
+within reach the mean of the data stands in.
 """
 
 from __future__ import annotations
@@ -13,12 +16,13 @@ from __future__ import annotations
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.engine import Degree, FitGroup, LocalFit, polynomial_terms
 
 
 class CarriedRows:
     """Data rows as columns of the engine: numerators, denominators, and the weights last.
 
-    The weights' own sum is the latent density; without missing entries it is the denominator, too.
+    The weights' own sum is the latent density.
 
     Parameters
     ----------
@@ -27,6 +31,8 @@ class CarriedRows:
     observed : (n, D) True where Y is observed, or None if it is everywhere
     unit : float
         Rows are kept in this unit, so that their squares neither overflow nor vanish.
+    degree : degree of the local polynomial
+    mean : (D,) what rows are centred by, or None for their own mean
     """
 
     def __init__(
@@ -35,23 +41,66 @@ class CarriedRows:
         weights: FloatArray,
         observed: BoolArray | None,
         unit: float = 1.0,
+        degree: Degree = 0,
+        mean: FloatArray | None = None,
     ) -> None:
-        self.observed, self.unit = observed, unit
+        self.observed, self.unit, self.degree = observed, unit, degree
         self.n_features = Y.shape[1]
+        self.weights = weights
         omega = weights.astype(Y.dtype)[:, None]
-        if observed is None:
-            self.mean = (omega * (Y / unit)).sum(axis=0) / omega.sum() * unit
-            self.Y = self.scaled(Y)
-            self.V = np.concatenate([omega * self.Y, omega], axis=1)
-        else:
-            known = omega * observed
-            total = known.sum(axis=0)
-            observed_sum = np.where(observed, known * (Y / unit), 0).sum(axis=0)
-            self.mean = observed_sum / np.where(total > 0, total, 1) * unit
-            self.Y = np.where(observed, self.scaled(Y), 0).astype(Y.dtype)
-            self.V = np.concatenate([known * self.Y, known, omega], axis=1).astype(Y.dtype)
-        self.mean = self.mean.astype(Y.dtype)
-        self.total = self._denominator(self.V).sum(axis=0)
+        self.mass = omega if observed is None else (omega * observed).astype(Y.dtype)
+        self.mean = (self._own_mean(Y) if mean is None else mean).astype(Y.dtype)
+        self.Y = self.scaled(Y)
+        if observed is not None:
+            self.Y = np.where(observed, self.Y, 0).astype(Y.dtype)
+        self.V = self._columns(omega)
+        self.total = self.mass.sum(axis=0)
+        self.total_sum = (self.mass * self.Y).sum(axis=0)
+        self._locals: dict[int, LocalFit] = {}
+
+    def _own_mean(self, Y: FloatArray) -> FloatArray:
+        total = self.mass.sum(axis=0)
+        summed = np.where(self.mass > 0, self.mass * (Y / self.unit), 0).sum(axis=0)
+        return summed / np.where(total > 0, total, 1) * self.unit
+
+    def _columns(self, omega: FloatArray) -> FloatArray:
+        if self.degree == 0 and self.observed is None:
+            return np.concatenate([omega * self.Y, omega], axis=1)
+        if self.degree == 0:
+            return np.concatenate([self.mass * self.Y, self.mass, omega], axis=1)
+        present = np.ones_like(omega) if self.observed is None else self.observed
+        return np.concatenate([self.Y, present, omega], axis=1).astype(self.Y.dtype)
+
+    def local(self, q: int) -> LocalFit | None:
+        """Return how the engine fits these rows over q latent dimensions, None for degree 0."""
+        if self.degree == 0:
+            return None
+        if q not in self._locals:
+            self._locals[q] = self._make_local(q)
+        return self._locals[q]
+
+    def _make_local(self, q: int) -> LocalFit:
+        terms, D = polynomial_terms(self.degree, q), self.n_features
+        if self.observed is None:
+            whole = FitGroup(np.arange(D + 1), self.weights.astype(np.float64))
+            return LocalFit(terms, (whole,))
+        patterns, pattern_of = np.unique(self.observed, axis=1, return_inverse=True)
+        groups = []
+        for number, pattern in enumerate(patterns.T):
+            columns = np.flatnonzero(pattern_of.ravel() == number)
+            mass = (self.weights * pattern).astype(np.float64)
+            groups.append(FitGroup(np.concatenate([columns, D + columns]), mass))
+        return LocalFit(terms, tuple(groups))
+
+    def whole_fit(self, q: int) -> LocalFit:
+        """Return the fit of rows without regard to missing entries, at any degree."""
+        columns = np.arange(self.V.shape[1])
+        mass = self.weights.astype(np.float64)
+        return LocalFit(polynomial_terms(self.degree, q), (FitGroup(columns, mass),))
+
+    def with_values(self, Y: FloatArray) -> CarriedRows:
+        """Return the same rows with other, complete data."""
+        return CarriedRows(Y, self.weights, None, self.unit, self.degree, self.mean)
 
     def scaled(self, Y: FloatArray) -> FloatArray:
         """Return rows as the regression sees them: centred, in units."""
@@ -67,29 +116,35 @@ class CarriedRows:
         safe = np.where(denominator > 0, denominator, 1)
         return numerator / safe, denominator
 
-    def mean_of_others(self, numbers: IntArray) -> FloatArray:
-        """Return, for some rows, the mean of all the other rows, less the mean of all (m, D)."""
-        own = self.V[numbers]
-        rest = self.total - self._denominator(own)
-        return -own[:, : self.n_features] / np.where(rest > 0, rest, np.inf)
+    def mean_without(self, hidden: IntArray) -> FloatArray:
+        """Return, for lists of hidden rows (m, K), the mean of all others, as scaled (m, D)."""
+        seen = (hidden >= 0)[:, :, None]
+        mass = self.mass[hidden] * seen
+        rest = self.total - mass.sum(axis=1)
+        left = self.total_sum - (mass * self.Y[hidden]).sum(axis=1)
+        return left / np.where(rest > 0, rest, np.inf)
 
     def jacobian(self, A: FloatArray, dA: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return f - mean (m, D) and its derivative (m, q, D) from sums and their slopes."""
         f, denominator = self.regress(A)
         D = self.n_features
+        if self.degree != 0:
+            return f, dA[:, :, :D]
         safe = np.where(denominator > 0, denominator, 1)[:, None, :]
         return f, (dA[:, :, :D] - f[:, None, :] * self._denominator(dA)) / safe
 
     def _denominator(self, A: FloatArray) -> FloatArray:
         D = self.n_features
-        return A[..., D:] if self.observed is None else A[..., D : 2 * D]
+        return A[..., D : D + 1] if self.observed is None else A[..., D : 2 * D]
 
     def answer(self, f: FloatArray, denominator: FloatArray, slope: FloatArray) -> FloatArray:
         """Return ``U = dR/dA`` from ``slope = dR/df``; rows out of reach do not answer."""
         E = np.where(denominator > 0, slope, 0) / np.where(denominator > 0, denominator, 1)
         back = -E * f
         if self.observed is None:
-            return np.concatenate([E, back.sum(axis=1, keepdims=True)], axis=1)
+            back = back.sum(axis=1, keepdims=True)
+            if self.degree == 0:
+                return np.concatenate([E, back], axis=1)
         return np.concatenate([E, back, np.zeros_like(E[:, :1])], axis=1)
 
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.ukr.filling import fill_for_start
+from twofold.ukr.problem import Problem
 from twofold.ukr.scale import Scaled, common_scale, scale_each_dimension
-from twofold.ukr.training import Problem
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ def choose_start(
     if isinstance(init, str):
         _search_by_name(search, fill_for_start(Y).astype(np.float64), init)
     else:
-        own = _own_start(init, Y, q, source)
+        own = own_start(init, Y, q, source)
         search.scale([("own", own)])
     best = search.finish()
     errors = {start.name: start.error for start in search.scaled}
@@ -92,7 +92,7 @@ def _search_by_name(search: _Search, Y: FloatArray, init: str) -> None:
         return
     search.try_methods(Y, tuple(method for method in ALL if method != "tsne"))
     lowest = min(start.error for start in search.scaled)
-    if not search.interrupted and lowest > WELL_UNFOLDED * search.problem.variance():
+    if not search.interrupted and lowest > WELL_UNFOLDED * search.problem.spread():
         search.try_methods(Y, ("tsne",))
 
 
@@ -101,7 +101,7 @@ class _Search:
 
     def __init__(self, problem: Problem, q: int, seed: int, n_jobs: int | None, tell: Tell) -> None:
         self.problem, self.q, self.seed, self.n_jobs, self.tell = problem, q, seed, n_jobs, tell
-        self.error = problem.reconstruction(leave_one_out=True)
+        self.error = problem.reconstruction(cross_validated=True)
         self.scaled: list[Scaled] = []
         self.interrupted = False
 
@@ -174,7 +174,7 @@ def _check_found(init: str, scaled: list[Scaled], shape: tuple[int, ...], q: int
         )
 
 
-def _own_start(init: Any, Y: FloatArray, q: int, source: IntArray) -> FloatArray:
+def own_start(init: Any, Y: FloatArray, q: int, source: IntArray) -> FloatArray:
     """Return the user's start for the distinct rows, (n, q)."""
     if isinstance(init, type):
         raise ValueError(f"`init` must be an estimator, not a class: pass {init.__name__}(...).")

@@ -1,6 +1,6 @@
 """The fitted manifold: regression, density and domain over a set of latent points.
 
-f(x) = Σ_i ω_i y_i F(s_i) / Σ_i ω_i F(s_i)          (Klanke 2007, eq. 4.18)
+f(x) = Σ_i ω_i y_i F(s_i) / Σ_i ω_i F(s_i)          (Klanke 2007, eq. 4.18; 5.61 at degrees above 0)
 p(x) = Σ_i ω_i F(s_i) / Σ_i ω_i                     (4.19, with F(0) = 1)
 domain = {x : p(x) >= η},  η = ½ min_i p(x_i)       (4.55, 4.56)
 
@@ -37,7 +37,8 @@ class Surface:
         self.X = np.ascontiguousarray(X, dtype=rows.Y.dtype)
         self.rows, self.engine = rows, engine
         self.total_weight = float(weights.sum())
-        self.prepared = PreparedReferences(engine, self.X, rows.V, widths)
+        local = rows.local(X.shape[1])
+        self.prepared = PreparedReferences(engine, self.X, rows.V, widths, local)
         self.threshold = 0.0
 
     @cached_property
@@ -57,6 +58,13 @@ class Surface:
     def _density(self, sums: Sums) -> FloatArray:
         lowered = self.engine.kernel.value(sums.shift)
         return np.where(sums.shift > 0, lowered, 1) * sums.values[:, -1] / self.total_weight
+
+    def basis(self, X: FloatArray) -> FloatArray:
+        """Return how much of each row is in f at latent places: b (m, n), each row of sum 1."""
+        B = self.prepared.basis(X, self.rows.whole_fit(X.shape[1]))
+        alone = ~(B != 0).any(axis=1)
+        B[alone] = self.rows.weights / self.total_weight
+        return B
 
     def look(self, X: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return f as the rows are scaled (m, D), its derivative (m, q, D), the density (m,)."""

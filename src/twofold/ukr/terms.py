@@ -4,6 +4,8 @@ Extension (Klanke 2007, eq. 4.31, as a mean):  λ Σ_i ω_i ||x_i||² / Σω
 Density, for any Φ of p_i = Σ_k ω_k F(s_ik) / Σω:  the engine carries dΦ/dp back to the points
   penalty (4.33):   -λ Σ_i ω_i log p_i / Σω
   barrier (for 4.32):  -μ Σ_i ω_i log(p_i - η) / Σω, infinite where some p_i <= η
+Density variance (5.20, with p as a sum, as the reported values of λ need it):
+  λ Σ_i ω_i (p_i - p̄)² / Σω,  p_i = Σ_k ω_k F(s_ik) n / Σω; the change of p̄ cancels
 """
 
 from __future__ import annotations
@@ -76,13 +78,42 @@ class DensityTerm:
         return losses.astype(A.dtype), np.where(inside, -weight / safe, 0)[:, None].astype(A.dtype)
 
 
-def lowest_density(X: FloatArray, weights: FloatArray, engine: KernelSums) -> float:
-    """Return the smallest density of the latent points, in kernels at their own centre."""
-    share = (weights / weights.sum()).astype(X.dtype)
+class DensityVariance:
+    """``strength`` times the weighted variance of the density at the latent points."""
+
+    def __init__(self, strength: float, weights: FloatArray, engine: KernelSums) -> None:
+        self.strength, self.engine = strength, engine
+        self.share = weights / weights.sum()
+
+    def value_and_grad(self, X: FloatArray) -> tuple[float, FloatArray]:
+        """Return the term and its gradient."""
+        V = (len(X) * self.share).astype(X.dtype)[:, None]
+        density = densities(X, V, self.engine).astype(np.float64)
+        mean = float(self.share @ density)
+        pull = 2 * self.strength * self.share * (density - mean)
+
+        def respond(
+            numbers: IntArray, A: FloatArray, shift: FloatArray
+        ) -> tuple[FloatArray, FloatArray | None]:
+            return A[:, 0], pull[numbers, None].astype(A.dtype)
+
+        _, by_query, by_reference = self.engine.evaluate(X, V, respond)
+        value = float(self.strength * (self.share @ (density - mean) ** 2))
+        return value, by_query + by_reference
+
+
+def densities(X: FloatArray, V: FloatArray, engine: KernelSums) -> FloatArray:
+    """Return ``Σ_k V_k F(s_ik)`` at each latent point (n,), for V (n, 1)."""
 
     def respond(
         numbers: IntArray, A: FloatArray, shift: FloatArray
     ) -> tuple[FloatArray, FloatArray | None]:
         return A[:, 0], None
 
-    return float(engine.evaluate(X, share[:, None], respond)[0].min())
+    return engine.evaluate(X, V, respond)[0]
+
+
+def lowest_density(X: FloatArray, weights: FloatArray, engine: KernelSums) -> float:
+    """Return the smallest density of the latent points, in kernels at their own centre."""
+    share = (weights / weights.sum()).astype(X.dtype)
+    return float(densities(X, share[:, None], engine).min())

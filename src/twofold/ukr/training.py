@@ -11,13 +11,11 @@ through easier problems that are nearly contracted at first, each warm-started f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from twofold.array_types import FloatArray, IntArray
-from twofold.engine import KernelSums
-from twofold.losses import Loss
+from twofold.array_types import FloatArray
 from twofold.optimize import (
     Ball,
     Box,
@@ -27,54 +25,24 @@ from twofold.optimize import (
     Stage,
     continue_through,
 )
-from twofold.regularization import Density, Extension, LeaveOneOut, Regularization
-from twofold.ukr.objective import Reconstruction
-from twofold.ukr.rows import CarriedRows
-from twofold.ukr.terms import DensityTerm, ExtensionPenalty, SumOf, lowest_density
+from twofold.regularization import Density, Extension, LeaveKOut, LeaveOneOut, n_left_out
+from twofold.ukr.problem import Problem
+from twofold.ukr.terms import (
+    DensityTerm,
+    DensityVariance,
+    ExtensionPenalty,
+    SumOf,
+    lowest_density,
+)
 
 DENSITY_STAGES = (40, 32, 24, 16, 8, 4, 2)
 STAGE_ITERATIONS = 50
-# Strength of the barrier, as a part of the data's variance: felt only close to the bound.
+# Strength of the barrier, as a part of the data's spread: felt only close to the bound.
 BARRIER = 1e-4
 MOST_BOXES = 100
 CONTRACTED = 0.1
 
 StopWhen = Callable[[Solution, Stage], bool]
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What is trained: rows with weights, and everything that shapes the objective."""
-
-    rows: CarriedRows
-    weights: FloatArray
-    loss: Loss
-    regularization: Regularization
-    engine: KernelSums
-
-    def reconstruction(self, *, leave_one_out: bool) -> Reconstruction:
-        """Return the reconstruction error of the rows."""
-        return Reconstruction(
-            self.rows, self.weights, self.loss, self.engine, leave_one_out=leave_one_out
-        )
-
-    def restricted_to(self, numbers: IntArray) -> Problem:
-        """Return the same problem on some of the rows."""
-        Y = self.rows.unscaled(self.rows.Y[numbers])
-        observed = None if self.rows.observed is None else self.rows.observed[numbers]
-        weights = self.weights[numbers]
-        return replace(
-            self, rows=CarriedRows(Y, weights, observed, self.rows.unit), weights=weights
-        )
-
-    @property
-    def error_unit(self) -> float:
-        """What an error of 1 inside means in squared units of the data, as far as a float goes."""
-        return float(2.0 ** np.clip(2 * np.log2(self.rows.unit), -1000, 1000))
-
-    def variance(self) -> float:
-        """Return the weighted mean squared distance of the rows from their mean."""
-        return float((self.weights @ (self.rows.Y**2).sum(axis=1)) / self.weights.sum())
 
 
 @dataclass(frozen=True)
@@ -88,22 +56,23 @@ class Training:
 
 
 def train(problem: Problem, X: FloatArray, training: Training) -> Solution:
-    """Minimise the objective of a problem from latent points X (n, q)."""
+    """Minimise the objective of a problem from latent points X (n, q); not of the smoothest one."""
     X = (X - X.mean(axis=0)).astype(problem.rows.Y.dtype)
     regularization = problem.regularization
     if getattr(regularization, "start", None) is not None:
         X = _contracted(X)
     stop_when = None
-    if isinstance(regularization, LeaveOneOut):
-        X, stages, stop_when = _leave_one_out_stages(problem, X, training)
+    if isinstance(regularization, LeaveOneOut | LeaveKOut):
+        X, stages, stop_when = _cross_validated_stages(problem, X, training)
     elif isinstance(regularization, Extension):
         X, stages = _extension_stages(problem, regularization, X, training)
     else:
+        assert isinstance(regularization, Density)
         X, stages = _density_stages(problem, regularization, X, training)
     target = getattr(regularization, "target", None)
     if target is not None:
         wanted = target / problem.error_unit
-        stop_when = _reached(problem.reconstruction(leave_one_out=False), wanted)
+        stop_when = _reached(problem.reconstruction(cross_validated=False), wanted)
     return continue_through(
         stages,
         X,
@@ -114,23 +83,23 @@ def train(problem: Problem, X: FloatArray, training: Training) -> Solution:
     )
 
 
-def _leave_one_out_stages(
+def _cross_validated_stages(
     problem: Problem, X: FloatArray, training: Training
 ) -> tuple[FloatArray, Iterable[Stage], StopWhen | None]:
-    assert isinstance(problem.regularization, LeaveOneOut)
-    error = problem.reconstruction(leave_one_out=True)
-    last = Stage(error, label="leave-one-out", max_iter=training.max_iter)
+    assert isinstance(problem.regularization, LeaveOneOut | LeaveKOut)
+    error = _cross_validation_error(problem)
+    last = Stage(error, label=_name(problem), max_iter=training.max_iter)
     way = problem.regularization.homotopy
     if way in ("auto", "none") or training.max_iter == 0:
         return X, [last], None
     if way == "box":
         contracted = X * (0.5 / np.abs(X).max())
         return contracted, _growing_boxes(error, training), _nothing_bound
-    n, strength = len(X), BARRIER * problem.variance()
+    n, strength = len(X), BARRIER * problem.spread()
     floors = [count / n for count in DENSITY_STAGES if count < n / 2]
     stages = [
         Stage(
-            SumOf([error, DensityTerm(strength, problem.weights, problem.engine, floor)]),
+            SumOf([error, DensityTerm(strength, problem.point_weights, problem.engine, floor)]),
             label=f"density ≥ {floor:.2g}",
             max_iter=min(STAGE_ITERATIONS, training.max_iter),
         )
@@ -140,6 +109,21 @@ def _leave_one_out_stages(
     if floors:
         X = _shrink_until_dense(problem, X, floors[0])
     return X, [*stages, last], None
+
+
+def _name(problem: Problem) -> str:
+    k = n_left_out(problem.regularization)
+    return "leave-one-out" if k == 1 else f"leave-{k}-out"
+
+
+def _cross_validation_error(problem: Problem) -> Objective:
+    """Return the cross-validated error, with what smooths the border where that is asked for."""
+    error = problem.reconstruction(cross_validated=True)
+    border = getattr(problem.regularization, "border", 0.0)
+    if border == 0:
+        return error
+    strength = border / problem.error_unit
+    return SumOf([error, DensityVariance(strength, problem.point_weights, problem.engine)])
 
 
 def _contracted(X: FloatArray) -> FloatArray:
@@ -160,7 +144,7 @@ def _nothing_bound(solution: Solution, stage: Stage) -> bool:
 def _extension_stages(
     problem: Problem, regularization: Extension, X: FloatArray, training: Training
 ) -> tuple[FloatArray, list[Stage]]:
-    error = problem.reconstruction(leave_one_out=False)
+    error = problem.reconstruction(cross_validated=False)
     if regularization.penalty is None:
         constraint = (
             Ball(regularization.radius)
@@ -172,7 +156,7 @@ def _extension_stages(
     strengths = _falling(regularization.start, regularization.penalty, regularization.decay)
     return X, [
         Stage(
-            SumOf([error, ExtensionPenalty(strength / problem.error_unit, problem.weights)]),
+            SumOf([error, ExtensionPenalty(strength / problem.error_unit, problem.point_weights)]),
             label=f"extension λ = {strength:.3g}",
             max_iter=training.max_iter,
         )
@@ -188,8 +172,8 @@ def _box(regularization: Extension) -> float:
 def _density_stages(
     problem: Problem, regularization: Density, X: FloatArray, training: Training
 ) -> tuple[FloatArray, list[Stage]]:
-    error = problem.reconstruction(leave_one_out=False)
-    floor, unit = 0.0, problem.error_unit
+    error = problem.reconstruction(cross_validated=False)
+    floor, unit, weights = 0.0, problem.error_unit, problem.point_weights
     if regularization.penalty is not None:
         strengths = _falling(regularization.start, regularization.penalty, regularization.decay)
     else:
@@ -197,10 +181,10 @@ def _density_stages(
         floor = regularization.threshold
         _check_threshold(floor, len(X))
         X = _shrink_until_dense(problem, X, floor)
-        strengths = [unit * problem.variance() * part for part in (1e-2, 1e-3, 1e-4, 1e-5)]
+        strengths = [unit * problem.spread() * part for part in (1e-2, 1e-3, 1e-4, 1e-5)]
     return X, [
         Stage(
-            SumOf([error, DensityTerm(strength / unit, problem.weights, problem.engine, floor)]),
+            SumOf([error, DensityTerm(strength / unit, weights, problem.engine, floor)]),
             label=f"density λ = {strength:.3g}",
             max_iter=training.max_iter,
         )
@@ -226,7 +210,7 @@ def _falling(start: float | None, end: float, decay: float) -> list[float]:
 def _shrink_until_dense(problem: Problem, X: FloatArray, floor: float) -> FloatArray:
     """Contract the latent points until all lie well above a density."""
     wanted = min(1.05 * floor, 0.5 + floor / 2)
-    while lowest_density(X, problem.weights, problem.engine) <= wanted:
+    while lowest_density(X, problem.point_weights, problem.engine) <= wanted:
         X = X * 0.8
         if X.std() < 1e-6:
             raise ValueError(

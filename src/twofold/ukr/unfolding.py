@@ -16,25 +16,27 @@ import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.optimize import Solution, StopReason
-from twofold.regularization import LeaveOneOut
+from twofold.regularization import LeaveKOut, LeaveOneOut
+from twofold.ukr.problem import Problem
 from twofold.ukr.projection import project
 from twofold.ukr.scale import common_scale, scale_each_dimension
 from twofold.ukr.surface import Surface
-from twofold.ukr.training import Problem, Training, train
+from twofold.ukr.training import Training, train
 
 MOST_ROWS = 2_000
 
 
 def unfold(problem: Problem, X: FloatArray, training: Training) -> Solution:
     """Train from linear latent points X (n, q), by a homotopy if that ends lower."""
-    if problem.regularization != LeaveOneOut():
+    if getattr(problem.regularization, "homotopy", "none") != "auto":
         return train(problem, X, training)
+    assert isinstance(problem.regularization, LeaveOneOut | LeaveKOut)
     n = len(X)
     rows = np.unique(np.linspace(0, n - 1, min(n, MOST_ROWS)).astype(np.int64))
     small = problem if len(rows) == n else problem.restricted_to(rows)
     solution = train(small, X[rows], training)
     if solution.stop_reason is not StopReason.INTERRUPTED:
-        detour = replace(small, regularization=LeaveOneOut("density"))
+        detour = replace(small, regularization=replace(problem.regularization, homotopy="density"))
         other = train(detour, X[rows], training)
         if other.value < solution.value or other.stop_reason is StopReason.INTERRUPTED:
             solution = min(solution, other, key=lambda found: found.value)
@@ -54,5 +56,5 @@ def _place_all(problem: Problem, small: Problem, rows: IntArray, X: FloatArray) 
     Y = problem.rows.unscaled(problem.rows.Y)
     placed = project(surface, Y, problem.rows.observed).X
     placed[rows] = X
-    error = problem.reconstruction(leave_one_out=True)
+    error = problem.reconstruction(cross_validated=True)
     return scale_each_dimension(common_scale("unfolded", placed, error), error).X

@@ -11,6 +11,7 @@ found, by leave-one-out error, is only the bandwidth of the kernel regression th
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,12 @@ from sklearn.utils.validation import _check_sample_weight, check_array
 
 from twofold.array_types import FloatArray
 from twofold.engine import PreparedReferences
+from twofold.losses import get_loss
 from twofold.table_checks import check_missing, check_size
 from twofold.ukr.estimator import UKR
+from twofold.ukr.fitting import loss_for_starts
+from twofold.ukr.problem import Problem
 from twofold.ukr.scale import Scaled, common_scale, scale_each_dimension, subset_of
-from twofold.ukr.training import Problem
 
 LOCAL_NEIGHBORS = 10
 # Where the search for (log h, a) begins: at (0, 0), where all widths are equal, so that local
@@ -77,7 +80,8 @@ def upgrade(
         raise ValueError(f"`bandwidth` must be 'per_dimension' or 'local'; got {bandwidth!r}.")
     if refine and bandwidth == "local":
         raise ValueError("refine=True moves points under one bandwidth; use 'per_dimension'.")
-    decided = {"init", "n_components"} if refine else {"init", "n_components", "max_iter"}
+    decided = {"init", "n_components", "landmarks", "data_kernel"}
+    decided |= set() if refine else {"max_iter"}
     reserved = sorted(decided & set(parameters))
     if reserved:
         raise TypeError(f"{', '.join(reserved)}: the picture decides that; leave it out.")
@@ -122,7 +126,10 @@ def _adopt(model: UKR, Y: FloatArray, weights: FloatArray, X: FloatArray, bandwi
     model.data_, model.weights_ = Y, weights
     model.member_ = np.arange(len(Y))
     model.latent_ = X.astype(Y.dtype)
-    problem = model._problem(Y, model.weights_)
+    settings = model._settings(get_loss(model.loss, Y.shape))
+    problem = settings.cross_validated_problem(Y, model.weights_)
+    problem = replace(problem, loss=loss_for_starts(problem, Y))
+    model.loss_ = problem.loss
     scaled = fit_bandwidths(problem, X)
     model.latent_scale_ = scaled.X.std(axis=0) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)
     model.latent_scale_ = np.where(model.latent_scale_ > 0, model.latent_scale_, 1)
@@ -140,14 +147,14 @@ def _adopt(model: UKR, Y: FloatArray, weights: FloatArray, X: FloatArray, bandwi
 
 def fit_bandwidths(problem: Problem, X: FloatArray) -> Scaled:
     """Scale latent points so that a unit bandwidth has the lowest leave-one-out error."""
-    error = problem.reconstruction(leave_one_out=True)
+    error = problem.reconstruction(cross_validated=True)
     return scale_each_dimension(common_scale("own", X, error), error)
 
 
 def fit_local_widths(problem: Problem, X: FloatArray) -> tuple[FloatArray, float]:
     """Return a width for each latent point (n,) and the leave-one-out error with them."""
     spread = _neighbor_spread(X)
-    error = problem.reconstruction(leave_one_out=True)
+    error = problem.reconstruction(cross_validated=True)
     rows = subset_of(len(X))
 
     def widths(log_width: float, power: float) -> FloatArray:
@@ -157,7 +164,7 @@ def fit_local_widths(problem: Problem, X: FloatArray) -> tuple[FloatArray, float
         prepared = PreparedReferences(
             problem.engine, X, problem.rows.V, widths(parameters[0], parameters[1])
         )
-        return error.value_of_sums(prepared.at(X[rows], own=rows).values, rows)
+        return error.value_of_sums(prepared.at(X[rows], hidden=rows).values, rows)
 
     best = min(
         (
@@ -170,7 +177,7 @@ def fit_local_widths(problem: Problem, X: FloatArray) -> tuple[FloatArray, float
                     "initial_simplex": simplex,
                     "maxfev": 40,
                     "xatol": 0.02,
-                    "fatol": 1e-4 * problem.variance(),
+                    "fatol": 1e-4 * problem.spread(),
                 },
             )
             for simplex in SIMPLEXES

@@ -1,0 +1,33 @@
+"""Data seen through a kernel: kernels of data rows, coordinates in feature space, pre-images.
+
+`data_kernels` says how alike two rows are, `feature_map` turns that into ordinary coordinates in
+which distances are those of feature space, and `preimages` leads from feature space back to rows.
+"""
+
+from twofold.features.data_kernels import (
+    L1,
+    RBF,
+    Custom,
+    DataKernel,
+    Linear,
+    Polynomial,
+    Precomputed,
+    PrecomputedDistance,
+    get_data_kernel,
+)
+from twofold.features.feature_map import FeatureMap
+from twofold.features.preimages import preimages
+
+__all__ = [
+    "L1",
+    "RBF",
+    "Custom",
+    "DataKernel",
+    "FeatureMap",
+    "Linear",
+    "Polynomial",
+    "Precomputed",
+    "PrecomputedDistance",
+    "get_data_kernel",
+    "preimages",
+]

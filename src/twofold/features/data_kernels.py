@@ -1,0 +1,396 @@
+"""Kernels of data rows: inner products of features ``Φ(y)`` that are never written down.
+
+====================== ================================== ===================================
+name                   k(y, y')                           ||Φ(y) - Φ(y')||²
+====================== ================================== ===================================
+linear                 y·y'                               ||y - y'||²
+poly                   (gamma y·y' + coef0)^degree        k(y,y) - 2 k(y,y') + k(y',y')
+rbf                    exp(-gamma ||y - y'||²)            2 - 2 k(y,y')
+l1                     ½(||y||₁ + ||y'||₁ - ||y - y'||₁)  ||y - y'||₁
+precomputed            given                              k(y,y) - 2 k(y,y') + k(y',y')
+precomputed_distance   -½ d(y,y')²                        d(y,y')²
+====================== ================================== ===================================
+
+Klanke 2007, eqs. 4.65 (l1) and 4.72 (polynomial of degree 3). Regression weights sum to one, so
+only differences of features count: a conditionally positive definite kernel is enough, which is
+what lets distances take the place of a kernel.
+
+Each pair is summed by the same compiled loop whatever rows lie beside it. So a row of a kernel
+matrix is the same to the last bit alone or among others, which matrix products do not promise.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from twofold.array_types import FloatArray
+from twofold.engine.compiled import compiled
+
+_ROWS_FOR_SCALE = 1_000  # their pairs give the median distance to a percent or two
+_ROWS_TO_TRY = 5
+_BLOCK = 32  # rows of B that stay in the cache while the rows of A pass by
+_PRODUCT, _SQUARED_GAP, _OVERLAP = 0, 1, 2  # what is summed over the columns of a pair of rows
+
+
+KernelFunction: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
+
+
+class DataKernel(ABC):
+    """A kernel of data rows; kernel values are float64 whatever the rows are."""
+
+    is_precomputed: ClassVar[bool] = False
+
+    @abstractmethod
+    def gram(self, A: FloatArray, B: FloatArray) -> FloatArray:
+        """Return the kernel values of rows A (m, D) with rows B (n, D), shape (m, n)."""
+
+    @abstractmethod
+    def diagonal(self, A: FloatArray) -> FloatArray:
+        """Return the kernel value of each row of A (m, D) with itself, shape (m,)."""
+
+    def fitted(self, Y: FloatArray) -> DataKernel:
+        """Return the kernel ready for training rows Y (n, D): numbers chosen, Y checked."""
+        check_rows(Y)
+        return self
+
+
+@dataclass(frozen=True)
+class Linear(DataKernel):
+    """``k(y, y') = y·y'``: feature space is data space."""
+
+    def gram(self, A: FloatArray, B: FloatArray) -> FloatArray:
+        """Return ``a·b`` of every pair."""
+        return _pair_sums(*_check_pair(A, B), _PRODUCT)
+
+    def diagonal(self, A: FloatArray) -> FloatArray:
+        """Return ``||a||²`` of every row."""
+        return _own_sums(check_rows(A), _PRODUCT)
+
+
+@dataclass(frozen=True)
+class Polynomial(DataKernel):
+    """``k(y, y') = (gamma y·y' + coef0)^degree``.
+
+    Parameters
+    ----------
+    degree : int
+        At least 1.
+    gamma : float
+        Scale of the inner products, above 0.
+    coef0 : float
+        Not below 0; 0 for monomials of exactly that degree, more lets lower degrees in.
+    """
+
+    degree: int = 3
+    gamma: float = 1.0
+    coef0: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.degree, Integral) or self.degree < 1:
+            raise ValueError(f"`degree` must be an integer of at least 1; got {self.degree!r}.")
+        _check_positive("gamma", self.gamma)
+        if not isinstance(self.coef0, Real) or not 0 <= self.coef0 < math.inf:
+            raise ValueError(f"`coef0` must be a finite number, not below 0; got {self.coef0!r}.")
+
+    def gram(self, A: FloatArray, B: FloatArray) -> FloatArray:
+        """Return ``(gamma a·b + coef0)^degree`` of every pair."""
+        return self._raise(_pair_sums(*_check_pair(A, B), _PRODUCT))
+
+    def diagonal(self, A: FloatArray) -> FloatArray:
+        """Return ``(gamma ||a||² + coef0)^degree`` of every row."""
+        return self._raise(_own_sums(check_rows(A), _PRODUCT))
+
+    def _raise(self, products: FloatArray) -> FloatArray:
+        base = self.gamma * products + self.coef0
+        power = base.copy()
+        with np.errstate(over="ignore"):  # who uses the values checks that they are finite
+            for _ in range(self.degree - 1):  # pow may round by the place in the array
+                power *= base
+        return power
+
+
+@dataclass(frozen=True)
+class RBF(DataKernel):
+    """``k(y, y') = exp(-gamma ||y - y'||²)``.
+
+    Parameters
+    ----------
+    gamma : float or None
+        Inverse squared width, above 0; None for one over the median squared distance of rows.
+    """
+
+    gamma: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_positive("gamma", 1.0 if self.gamma is None else self.gamma)
+
+    def gram(self, A: FloatArray, B: FloatArray) -> FloatArray:
+        """Return ``exp(-gamma ||a - b||²)`` of every pair."""
+        return _exponentials(_pair_sums(*_check_pair(A, B), _SQUARED_GAP), self.number())
+
+    def diagonal(self, A: FloatArray) -> FloatArray:
+        """Return ones."""
+        return np.ones(len(check_rows(A)))
+
+    def fitted(self, Y: FloatArray) -> RBF:
+        """Return the kernel with its ``gamma``, chosen from rows Y (n, D) where it is None."""
+        Y = check_rows(Y)
+        return self if self.gamma is not None else RBF(_choose_gamma(Y))
+
+    def number(self) -> float:
+        """Return ``gamma``, which must have been chosen."""
+        if self.gamma is None:
+            raise ValueError("`gamma` of RBF is None; call `fitted(Y)`, which chooses it from Y.")
+        return float(self.gamma)
+
+
+@dataclass(frozen=True)
+class L1(DataKernel):
+    """``k(y, y') = ½(||y||₁ + ||y'||₁ - ||y - y'||₁)``: single wild entries weigh less."""
+
+    def gram(self, A: FloatArray, B: FloatArray) -> FloatArray:
+        """Return how far the segments from 0 to a and from 0 to b overlap, summed over columns."""
+        return _pair_sums(*_check_pair(A, B), _OVERLAP)
+
+    def diagonal(self, A: FloatArray) -> FloatArray:
+        """Return ``||a||₁`` of every row."""
+        return _own_sums(check_rows(A), _OVERLAP)
+
+
+@dataclass(frozen=True)
+class Precomputed(DataKernel):
+    """Rows *are* kernel values with the n training rows: (n, n) in training, (m, n) after."""
+
+    is_precomputed: ClassVar[bool] = True
+
+    def gram(self, A: FloatArray, B: FloatArray) -> FloatArray:
+        """Return the values A (m, n); of the n references B only their number is looked at."""
+        return _check_values(A, len(B), "kernel values")
+
+    def diagonal(self, A: FloatArray) -> FloatArray:
+        """Return NaN: the value of a new row with itself is not among those with old ones."""
+        return np.full(len(check_rows(A)), np.nan)
+
+    def fitted(self, Y: FloatArray) -> Precomputed:
+        """Return the kernel; Y must be a square matrix."""
+        _check_values(Y, len(Y), "kernel values")
+        return self
+
+
+@dataclass(frozen=True)
+class PrecomputedDistance(DataKernel):
+    """Rows *are* distances d to the n training rows; ``k = -½ d²``.
+
+    They must be distances of points in a Euclidean space; square roots of L1 distances are, too.
+    """
+
+    is_precomputed: ClassVar[bool] = True
+
+    def gram(self, A: FloatArray, B: FloatArray) -> FloatArray:
+        """Return ``-½ d²`` of distances A (m, n); of B only the number of rows is looked at."""
+        D = _check_values(A, len(B), "distances")
+        if D.size and D.min() < 0:
+            raise ValueError(f"Distances must not be negative; got {D.min():.4g}.")
+        return -0.5 * D * D
+
+    def diagonal(self, A: FloatArray) -> FloatArray:
+        """Return zeros: a row has no distance to itself."""
+        return np.zeros(len(check_rows(A)))
+
+    def fitted(self, Y: FloatArray) -> PrecomputedDistance:
+        """Return the kernel; Y must be square with zeros on its diagonal."""
+        D = _check_values(Y, len(Y), "distances")
+        largest = np.abs(np.diag(D)).max()
+        if largest > rounding_of(Y) * np.abs(D).max():
+            raise ValueError(
+                f"The diagonal of a distance matrix must be zero; got up to {largest:.4g}. "
+                "For a matrix of similarities use 'precomputed'."
+            )
+        return self
+
+
+@dataclass(frozen=True)
+class Custom(DataKernel):
+    """A kernel of the user's.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(A, B)`` returns the (a, b) kernel values of rows A (a, D) with rows B (b, D).
+        It is called with one row A at a time, so that no row depends on those beside it.
+    """
+
+    function: KernelFunction
+
+    def gram(self, A: FloatArray, B: FloatArray) -> FloatArray:
+        """Return the function's values of every pair."""
+        A, B = _check_pair(A, B)
+        K = np.empty((len(A), len(B)))
+        for j in range(len(A)):
+            K[j] = _call(self.function, A[j : j + 1], B)[0]
+        return K
+
+    def diagonal(self, A: FloatArray) -> FloatArray:
+        """Return the function's value of each row with itself."""
+        rows = check_rows(A)[:, None]
+        return np.array([_call(self.function, row, row)[0, 0] for row in rows], dtype=float)
+
+    def fitted(self, Y: FloatArray) -> Custom:
+        """Return the kernel, tried out on a few rows of Y (n, D)."""
+        rows = check_rows(Y)[:_ROWS_TO_TRY]
+        _call(self.function, rows, rows[:2])  # the two counts differ: a transposed result shows
+        K = _call(self.function, rows, rows)
+        gap = np.abs(K - K.T).max()
+        if gap > rounding_of(Y) * np.abs(K).max():
+            raise ValueError(
+                f"The data kernel must be symmetric; k(a, b) and k(b, a) differ by {gap:.4g}."
+            )
+        return self
+
+
+KERNELS: dict[str, type[DataKernel]] = {
+    "linear": Linear,
+    "poly": Polynomial,
+    "rbf": RBF,
+    "l1": L1,
+    "precomputed": Precomputed,
+    "precomputed_distance": PrecomputedDistance,
+}
+
+
+def get_data_kernel(spec: str | DataKernel | KernelFunction) -> DataKernel:
+    """Return the kernel of that name, the kernel itself, or a callable as a kernel.
+
+    Raises ValueError for an unknown name and TypeError for anything else.
+
+    >>> from twofold.features import get_data_kernel
+    >>> get_data_kernel("poly")
+    Polynomial(degree=3, gamma=1.0, coef0=0.0)
+    """
+    expected = (
+        f"`data_kernel` must be one of {sorted(KERNELS)}, a kernel such as RBF(gamma=0.5), or a "
+        "callable k(A, B) that returns a (len(A), len(B)) array"
+    )
+    if isinstance(spec, str) and spec not in KERNELS:
+        raise ValueError(f"{expected}; got {spec!r}.")
+    if isinstance(spec, (str, DataKernel)):
+        return KERNELS[spec]() if isinstance(spec, str) else spec
+    if isinstance(spec, type) or not callable(spec):
+        raise TypeError(f"{expected}; got {spec!r}.")
+    return Custom(spec)
+
+
+def rounding_of(Y: FloatArray) -> float:
+    """Return the relative difference that the number type of Y lets pass as rounding."""
+    dtype = np.asarray(Y).dtype
+    return float(np.sqrt(np.finfo(dtype if dtype == np.float32 else np.float64).eps))
+
+
+def check_rows(Y: FloatArray) -> FloatArray:
+    """Return Y as (n, D) float64 rows in C order; raise for another shape, NaN or infinity."""
+    rows = np.ascontiguousarray(Y, dtype=np.float64)
+    if rows.ndim != 2:
+        raise ValueError(f"Expected rows of shape (n, D); got shape {np.shape(Y)}.")
+    bad = ~np.isfinite(rows)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise ValueError(
+            f"A data kernel needs complete rows; {bad.sum()} entries are NaN or infinite, first "
+            f"row {row}, column {column}. Fill them in, or use no data kernel."
+        )
+    return rows
+
+
+def _check_pair(A: FloatArray, B: FloatArray) -> tuple[FloatArray, FloatArray]:
+    A, B = check_rows(A), check_rows(B)
+    if A.shape[1] != B.shape[1]:
+        raise ValueError(f"Expected rows with {B.shape[1]} features; got {A.shape[1]}.")
+    return A, B
+
+
+def _check_values(A: FloatArray, n: int, name: str) -> FloatArray:
+    A = check_rows(A)
+    if A.shape[1] != n:
+        raise ValueError(
+            f"A precomputed matrix must be square in training, and every row must hold its {name} "
+            f"with the {n} training rows; got shape {A.shape}."
+        )
+    return A
+
+
+def _check_positive(name: str, value: float) -> None:
+    if not isinstance(value, Real) or not 0 < value < math.inf:
+        raise ValueError(f"`{name}` must be a finite number above 0; got {value!r}.")
+
+
+def _call(function: KernelFunction, A: FloatArray, B: FloatArray) -> FloatArray:
+    """Return the values of a user's kernel; say what is wrong with them."""
+    shape = len(A), len(B)
+    expected = (
+        f"The data kernel k(A, B) must return shape {shape} for {shape[0]} and {shape[1]} rows"
+    )
+    try:
+        K = np.asarray(function(A, B), dtype=np.float64)
+    except (TypeError, ValueError, IndexError) as error:
+        raise ValueError(f"{expected}; calling it raised: {error}") from error
+    if K.shape != shape:
+        raise ValueError(f"{expected}; got shape {K.shape}.")
+    if not np.isfinite(K).all():
+        raise ValueError("The data kernel returned NaN or infinite values; they must be finite.")
+    return K
+
+
+def _choose_gamma(Y: FloatArray) -> float:
+    """Return one over the median squared distance between different rows of a fixed draw."""
+    if len(Y) > _ROWS_FOR_SCALE:
+        Y = Y[np.random.default_rng(0).choice(len(Y), _ROWS_FOR_SCALE, replace=False)]
+    sq_dists = pdist(Y, "sqeuclidean")
+    sq_dists = sq_dists[sq_dists > 0]
+    # Without two different rows every width is as good, and the feature map says what is wrong.
+    return float(1 / np.median(sq_dists)) if len(sq_dists) else 1.0
+
+
+@compiled
+def _pair_sums(A: FloatArray, B: FloatArray, kind: int) -> FloatArray:
+    sums = np.empty((A.shape[0], B.shape[0]))
+    for first in range(0, B.shape[0], _BLOCK):
+        for j in range(A.shape[0]):
+            for i in range(first, min(first + _BLOCK, B.shape[0])):
+                total = 0.0
+                if kind == _PRODUCT:
+                    for d in range(A.shape[1]):
+                        total += A[j, d] * B[i, d]
+                elif kind == _SQUARED_GAP:
+                    for d in range(A.shape[1]):
+                        total += (A[j, d] - B[i, d]) ** 2
+                else:
+                    for d in range(A.shape[1]):  # ½(|a| + |b| - |a - b|) without the cancellation
+                        low, high = min(A[j, d], B[i, d]), max(A[j, d], B[i, d])
+                        total += max(low, 0.0) - min(high, 0.0)
+                sums[j, i] = total
+    return sums
+
+
+@compiled
+def _own_sums(A: FloatArray, kind: int) -> FloatArray:
+    sums = np.zeros(A.shape[0])
+    for j in range(A.shape[0]):
+        for d in range(A.shape[1]):
+            sums[j] += A[j, d] * A[j, d] if kind == _PRODUCT else abs(A[j, d])
+    return sums
+
+
+@compiled
+def _exponentials(sq_dists: FloatArray, gamma: float) -> FloatArray:
+    for j in range(sq_dists.shape[0]):  # numpy's exp may round by the place in the whole array
+        for i in range(sq_dists.shape[1]):
+            sq_dists[j, i] = math.exp(-gamma * sq_dists[j, i])
+    return sq_dists

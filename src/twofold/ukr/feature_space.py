@@ -1,0 +1,96 @@
+"""The feature space of a data kernel, as the estimator uses it (Klanke 2007, section 4.5).
+
+Rows become coordinates in which distances are those of feature space
+(:class:`twofold.features.FeatureMap`), and UKR is trained on these as it is. The way back needs the
+weights b(x) of the regression: a point of the manifold is ``f(x) = Σ_i b_i Φ(y_i)``, and its
+pre-image the row whose feature is nearest. For a precomputed matrix there are no rows to go back
+to; what belongs to a latent point is then its own row of that matrix, kernel values or distances.
+
+With D columns and n rows training costs O(D n²) or, through the kernel matrix, O(n³) once and
+O(r n²) then, r <= n - 1 coordinates: the linear kernel is not worth a matrix unless D > n, and then
+UKR takes it by itself.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from twofold.array_types import FloatArray, IntArray
+from twofold.features import FeatureMap, PrecomputedDistance, preimages
+
+# Weights of so many pairs of a latent place and a row are held at a time.
+PAIRS_AT_A_TIME = 4_000_000
+
+
+def check_complete(Y: FloatArray) -> None:
+    """Raise if rows for a data kernel have missing entries."""
+    if np.isnan(Y).any():
+        raise ValueError(
+            f"A `data_kernel` compares whole rows, and {int(np.isnan(Y).any(axis=1).sum())} of "
+            f"{len(Y)} have missing entries (NaN). Leave `data_kernel` out, which is the model "
+            "that can use such rows, or fill them first, e.g. by `complete` of that model."
+        )
+
+
+def check_square(Y: FloatArray, n: int) -> None:
+    """Raise unless a precomputed matrix has a column for each of the n rows passed to fit."""
+    if Y.shape[1] != n:
+        raise ValueError(
+            "With a precomputed `data_kernel` fit takes the square matrix of all pairs of rows; "
+            f"got {n} rows and {Y.shape[1]} columns."
+        )
+
+
+class FeatureSpace:
+    """Rows in feature space: there and back.
+
+    Parameters
+    ----------
+    features : FeatureMap
+    data : (n, D) reference rows; for a precomputed kernel their rows of the matrix
+    coordinates : (n, r)
+        What the model carries for each reference: its own coordinates, or adapted ones.
+    columns : (n,) columns of a precomputed matrix that belong to the references, or None
+    """
+
+    def __init__(
+        self,
+        features: FeatureMap,
+        data: FloatArray,
+        coordinates: FloatArray,
+        columns: IntArray | None,
+    ) -> None:
+        self.features, self.data, self.columns = features, data, columns
+        self.coordinates = coordinates
+        # Coordinates are affine combinations of the references' own ones: weights of sum 1.
+        self.mix = None
+        if coordinates is not features.coordinates:
+            self.mix = coordinates @ features.projector.T + 1 / len(data)
+
+    def place(self, Y: FloatArray) -> FloatArray:
+        """Return the coordinates (m, r) of rows."""
+        return self.features.transform(self._own(Y))
+
+    def outside(self, Y: FloatArray) -> FloatArray:
+        """Return the squared distance (m,) of rows from the span; 0 where that is not known."""
+        return np.nan_to_num(self.features.outside(self._own(Y)), nan=0.0)
+
+    def _own(self, Y: FloatArray) -> FloatArray:
+        return Y if self.columns is None else np.ascontiguousarray(Y[:, self.columns])
+
+    def images(self, B: FloatArray) -> FloatArray:
+        """Return the data (m, D) that belongs to weights B (m, n) of the references."""
+        if self.mix is not None:
+            B = np.stack([row @ self.mix for row in B]) if len(B) else B
+        if self.columns is None:
+            return preimages(self.features.kernel, self.data, B).astype(self.data.dtype)
+        if not isinstance(self.features.kernel, PrecomputedDistance):
+            return np.stack([row @ self.data for row in B])
+        squares = self.data.astype(np.float64) ** 2
+        own = squares[:, self.columns]
+        to_rows = np.stack([row @ squares - 0.5 * (row @ own @ row) for row in B])
+        return np.sqrt(np.maximum(to_rows, 0)).astype(self.data.dtype)
+
+    def places_at_a_time(self) -> int:
+        """Return for how many latent places the weights of all references are held."""
+        return max(1, PAIRS_AT_A_TIME // len(self.data))
