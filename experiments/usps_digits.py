@@ -65,7 +65,7 @@ def load_usps(rows: int | None = None) -> Digits:
     """Return the split of the original data, or a part of it: so many rows of each digit."""
     data = load_npz("usps")
     n = int(data["n_train"])
-    Y, y = data["X"].astype(np.float64), data["y"].astype(int)
+    Y, y = data["X"].astype(np.float32), data["y"].astype(int)
     if rows is None:
         return Digits(Y[:n], y[:n], Y[n:], y[n:])
     kept = np.concatenate([np.flatnonzero(y[:n] == digit)[:rows] for digit in range(10)])

@@ -14,7 +14,14 @@ PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if "```python" in
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 MODULES = [
     "twofold.kernels",
+    "twofold.landmarks",
+    "twofold.losses",
     "twofold.regularization",
+    "twofold.k_harmonic_means",
+    "twofold.features.data_kernels",
+    "twofold.features.feature_map",
+    "twofold.features.preimages",
+    "twofold.classification.manifold_classifier",
     "twofold.loading",
     "twofold.optimize.loop",
     "twofold.ukr.estimator",

@@ -28,7 +28,7 @@ array([1.76])
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, Literal, Protocol, cast
 
@@ -73,12 +73,21 @@ class Huber:
     delta : float or None
         Where the one turns into the other, in the unit of the data. None: from a robust scale of
         the residuals, found during the fit, see :meth:`fitted`.
+    trim : float or None
+        Leave rows out whose error is more than so many times the median one, and fit again; 4 is
+        a good choice where whole rows may be wrong. None: every row takes part.
     """
 
     delta: float | None = None
+    trim: float | None = None
     is_rotation_invariant: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        if self.trim is not None and not (isinstance(self.trim, Real) and 1 < self.trim < math.inf):
+            raise ValueError(
+                "`trim` must be a number above 1, or None to let every row take part; "
+                f"got {self.trim!r}."
+            )
         if self.delta is None:
             return
         if not isinstance(self.delta, Real) or not 0 < self.delta < math.inf:
@@ -119,12 +128,13 @@ class Huber:
         sizes = np.abs(R if observed is None else R[observed])
         sizes = sizes[sizes > 0]
         if not sizes.size:
-            return Huber(1e-6 * unit)
-        return Huber(_HUBER_REACH * float(np.median(sizes)))
+            return replace(self, delta=1e-6 * unit)
+        return replace(self, delta=_HUBER_REACH * float(np.median(sizes)))
 
     def in_unit(self, unit: float) -> tuple[Huber, float]:
         """Return the loss for residuals measured in `unit`, and its worth, ``unit``."""
-        return Huber(None if self.delta is None else self.delta / unit), float(unit)
+        delta = None if self.delta is None else self.delta / unit
+        return replace(self, delta=delta), float(unit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +223,7 @@ class EpsilonInsensitive:
 
 def _squared(unit: float) -> float:
     """Return the square of a unit, as far as a float goes."""
-    return float(2.0 ** np.clip(2 * np.log2(unit), -1000, 1000))
+    return float(unit) ** 2 if 1e-150 < unit < 1e150 else (1e-300 if unit < 1 else 1e300)
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ class TestLeaveOneOut:
         # Noise of 0.05 in two dimensions is 0.005; leaving out and a kernel's width add to it.
         solution, _ = run(LeaveOneOut(homotopy), CURVE, 1, max_iter=50)
         start = error_of(principal_components(CURVE, 1, 0.1), CURVE, leave_one_out=True)
-        assert solution.value < 0.02
+        assert solution.value < 0.025
         assert solution.value < 0.05 * start
 
 

@@ -8,7 +8,8 @@ vectors Ŷ, so with latent points fixed the best ones solve (eqs. 5.38 to 5.40)
 where M is the roughness of the basis functions b: the mean, over sampled latent points, of products
 of their second derivatives (5.30), here by differences of their exact first derivatives, which
 serves every kernel and degree. The sampled points are rows in the dense part of the latent space,
-since second derivatives explode where hardly any kernel reaches.
+since second derivatives explode where hardly any kernel reaches. Besides, every landmark counts as
+a small part of a row at its first place, κ ||Ŷ - Ŷ⁰||²: one that hardly any row is near stays.
 
 Without a given γ it is the one of lowest generalised cross-validation error
 ``mean ||r||² / (1 - tr H / n)²``: after one joint diagonalisation of BᵀΩB and M it costs nothing to
@@ -32,6 +33,8 @@ MOST_SAMPLES = 2_000
 # Rows below this quantile of the latent density are not sampled for the roughness.
 THIN = 0.1
 STEP = 1e-3
+# κ, as a share of the mean of the diagonal of BᵀΩB.
+PRIOR = 1e-2
 EXACT = 1e-12
 # Smoothness tried: from none to where the penalty outweighs the data, in units of their ratio.
 GRID = np.concatenate([[0.0], np.geomspace(1e-8, 1e2, 31)])
@@ -66,12 +69,13 @@ def adapt_landmarks(
         W = W * rows.observed
     Y = rows.Y.astype(np.float64)
     robust = isinstance(loss, Huber)
-    found = _solve(B, Y, W, M, gamma)
+    first = landmarks.Y.astype(np.float64)
+    found = _solve(B, Y, W, M, first, gamma)
     for _ in range(ROUNDS if robust else 0):
         R = B @ found.values - Y
         slope = loss.value_and_slope(R)[1]
         factor = slope / np.where(R == 0, 1, R) * getattr(loss, "delta", 1.0)
-        found = _solve(B, Y, W * np.where(R == 0, 1, factor), M, gamma)
+        found = _solve(B, Y, W * np.where(R == 0, 1, factor), M, first, gamma)
     return Adapted(found.values.astype(rows.Y.dtype), found.gamma)
 
 
@@ -98,34 +102,43 @@ def _dense_places(surface: Surface, X: FloatArray) -> FloatArray:
 
 
 def _solve(
-    B: FloatArray, Y: FloatArray, W: FloatArray, M: FloatArray, gamma: float | None
+    B: FloatArray,
+    Y: FloatArray,
+    W: FloatArray,
+    M: FloatArray,
+    first: FloatArray,
+    gamma: float | None,
 ) -> Adapted:
     """Solve the penalised least squares of all columns; one system where weights are equal."""
-    if (W[:, :1] == W).all():
-        system = _System(B, Y, W[:, 0], M)
+    if np.array_equal(W, np.broadcast_to(W[:, :1], W.shape)):
+        system = _System(B, Y, W[:, 0], M, first)
         gamma = system.best_gamma() if gamma is None else gamma
         return Adapted(system.solve(gamma), gamma)
     if gamma is None:
-        gamma = _System(B, Y, W.mean(axis=1), M).best_gamma()
-    columns = [_System(B, Y[:, [d]], W[:, d], M).solve(gamma) for d in range(Y.shape[1])]
+        gamma = _System(B, Y, W.mean(axis=1), M, first).best_gamma()
+    columns = [
+        _System(B, Y[:, [d]], W[:, d], M, first[:, [d]]).solve(gamma) for d in range(Y.shape[1])
+    ]
     return Adapted(np.concatenate(columns, axis=1), gamma)
 
 
 class _System:
     """One penalised least squares problem, diagonalised once for every γ.
 
-    With ``A = Bᵀ Ω B + τ I`` and ``M v = d A v`` (vᵀ A v = 1): (A + γM)⁻¹ = V diag(1/(1+γd)) Vᵀ.
+    With ``A = Bᵀ Ω B + κ I`` and ``M v = d A v`` (vᵀ A v = 1): (A + γM)⁻¹ = V diag(1/(1+γd)) Vᵀ.
     """
 
-    def __init__(self, B: FloatArray, Y: FloatArray, w: FloatArray, M: FloatArray) -> None:
+    def __init__(
+        self, B: FloatArray, Y: FloatArray, w: FloatArray, M: FloatArray, first: FloatArray
+    ) -> None:
         weighted = B * w[:, None]
         A = B.T @ weighted
-        # A landmark that no row is near has nothing to be fitted to; it stays finite.
-        A += 1e-10 * np.trace(A) / len(A) * np.eye(len(A))
+        prior = PRIOR * np.trace(A) / len(A)
+        A += prior * np.eye(len(A))
         self.d, self.V = eigh(M, A)
         self.d = np.maximum(self.d, 0)
-        self.target = self.V.T @ (weighted.T @ Y)
-        self.square = float((w[:, None] * Y**2).sum())
+        self.target = self.V.T @ (weighted.T @ Y + prior * first)
+        self.square = float((w[:, None] * Y**2).sum() + prior * (first**2).sum())
         self.n = float((w > 0).sum())
 
     def solve(self, gamma: float) -> FloatArray:

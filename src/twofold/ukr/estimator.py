@@ -4,8 +4,8 @@ UKR finds latent points X such that kernel regression from X to the data reconst
 the others (Meinicke, Klanke, Memisevic & Ritter 2005; Klanke 2007, chapters 4 and 5). The rooms of
 this folder, in the order a fit passes through them: `parameters`, `table_fitting`,
 `feature_space`, `filling`, `fitting` with `starts`, `scale`, `unfolding`, `training` (`problem`,
-`objective`, `terms`) and `smoothest`, or `landmark_fitting` with `adaptation`; for the fitted model
-`surface` and `projection`.
+`objective`, `terms`) and `smoothest`, or `landmark_fitting` with `adaptation`, and `trimming`; for
+the fitted model `surface` and `projection`.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ from twofold.ukr.surface import Surface
 from twofold.ukr.table_fitting import (
     FittedTable,
     Settings,
-    fit_table,
     loss_of_distinct,
     principal_axes,
 )
 from twofold.ukr.training import Training
+from twofold.ukr.trimming import fit_trimmed
 
 DATA_KERNELS = (Linear, Polynomial, RBF, L1, Precomputed, PrecomputedDistance)
 for value_type in (*KINDS, *DATA_KERNELS, Squared, Huber, EpsilonInsensitive, Landmarks):
@@ -295,9 +295,17 @@ class UKR(TwoWayModel):
             bars = [stack.enter_context(bar) for bar in self._progress_bars()]
             training = self._training(self.max_iter, bars)
             wishes = Wishes(self.n_components, self.init, seed, self.n_jobs, training, teller(bars))
-            table = fit_table(settings, Y, weights, source, len(self.member_), wishes)
+            table, kept = fit_trimmed(settings, Y, weights, source, len(self.member_), wishes)
+        self._leave_out(~kept)
         self._keep(table)
         return self._latent_of(table.fit)
+
+    def _leave_out(self, trimmed: BoolArray) -> None:
+        """Let rows take no part in the model; they are projected like rows of weight 0."""
+        if trimmed.any():
+            place = np.where(trimmed, -1, np.cumsum(~trimmed) - 1)
+            self.member_ = np.where(self.member_ >= 0, place[self.member_], -1)
+            self.data_, self.weights_ = self.data_[~trimmed], self.weights_[~trimmed]
 
     def _keep(self, table: FittedTable) -> None:
         """Set the fitted attributes that a table's fit comes to."""

@@ -66,9 +66,11 @@ def project(
         _project_some(surface, Y[rows], None if observed is None else observed[rows], loss)
         for rows in _slices(len(Y), ROWS_AT_A_TIME)
     ]
+    with np.errstate(over="ignore"):
+        error = np.concatenate([part.error for part in parts]) * error_unit
     return Projection(
         np.concatenate([part.X for part in parts]),
-        np.concatenate([part.error for part in parts]) * error_unit,
+        error,
         np.concatenate([part.converged for part in parts]),
     )
 
