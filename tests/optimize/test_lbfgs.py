@@ -30,7 +30,7 @@ def test_the_two_loops_multiply_by_the_bfgs_matrix():
     pairs = tuple(Pair(s, y, 1 / float((s * y).sum())) for s, y in zip(moves, changes, strict=True))
     grad = rng.normal(size=(4, 2))
     expected = -(dense_inverse_hessian(pairs, 8) @ grad.ravel()).reshape(4, 2)
-    np.testing.assert_allclose(_newton_like(pairs, grad), expected, rtol=1e-10)
+    np.testing.assert_allclose(_newton_like(pairs, grad, None), expected, rtol=1e-10)
 
 
 def test_the_memory_forgets_the_oldest_and_refuses_negative_curvature():
@@ -83,3 +83,20 @@ def test_a_far_or_near_minimum_is_found_in_few_evaluations(distance):
     solution = minimize(Quadratic(distance), np.zeros((2, 2)), tol=1e-9)
     np.testing.assert_allclose(solution.X, distance, rtol=1e-9)
     assert solution.n_evaluations < 25
+
+
+def test_pace_takes_badly_scaled_unknowns_together():
+    # Curvatures of 1 and 400: with the pace told, the problem is as easy as a round one.
+    curvature = np.repeat([[1.0], [400.0]], [30, 5], axis=0)
+    centre = np.random.default_rng(0).normal(size=(35, 2))
+
+    class Bowl:
+        def value_and_grad(self, X):
+            gap = curvature * (X - centre)
+            return float((gap * (X - centre)).sum() / 2), gap
+
+    start = np.zeros((35, 2))
+    plain = minimize(Bowl(), start, tol=0, max_iter=60)
+    paced = minimize(Bowl(), start, pace=1 / curvature, tol=0, max_iter=60)
+    np.testing.assert_allclose(paced.X, centre, atol=1e-6)
+    assert paced.n_evaluations < 0.7 * plain.n_evaluations

@@ -57,6 +57,7 @@ def continue_through(
     X0: FloatArray,
     *,
     method: str = "lbfgs",
+    pace: FloatArray | None = None,
     tol: float = DEFAULT_TOL,
     callbacks: Iterable[Callback] = (),
     stop_when: Callable[[Solution, Stage], bool] | None = None,
@@ -70,7 +71,7 @@ def continue_through(
         `stop_when` ends it.
     X0 : array of shape (n, q)
         Start of the first stage.
-    method, tol
+    method, pace, tol
         As in `minimize`, for every stage.
     callbacks : iterable of callables ``(Event) -> bool | None``
         As in `minimize`; iterations and time are counted through all stages, and a true result ends
@@ -105,6 +106,7 @@ def continue_through(
                     stage.objective,
                     start,
                     method=method,
+                    pace=pace,
                     max_iter=stage.max_iter,
                     tol=tol,
                     constraint=stage.constraint,

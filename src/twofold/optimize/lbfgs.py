@@ -73,9 +73,14 @@ class Trial:
 
 @dataclass(frozen=True)
 class Lbfgs:
-    """The method; it has no settings worth changing."""
+    """The method.
+
+    ``pace`` (n, 1) says how far rows of the unknowns move in the same time: the curvature that no
+    pair has told yet is taken to be 1 / pace, up to a common factor.
+    """
 
     window: int = 5
+    pace: FloatArray | None = None
 
     def init(
         self, constraint: Constraint, X: FloatArray, value: float, grad: FloatArray
@@ -85,7 +90,9 @@ class Lbfgs:
 
     def step(self, evaluate: Evaluate, constraint: Constraint, state: LbfgsState) -> LbfgsState:
         """Make one iteration; usually it costs one evaluation."""
-        direction = constraint.tangent(state.X, state.grad, _newton_like(state.pairs, state.free))
+        direction = constraint.tangent(
+            state.X, state.grad, _newton_like(state.pairs, state.free, self.pace)
+        )
         slope = inner(state.free, direction)
         if not (math.isfinite(slope) and slope < 0):
             return _forgotten(state)
@@ -114,11 +121,12 @@ def inner(A: FloatArray, B: FloatArray) -> float:
     return float(np.sum(A * B, dtype=np.float64))
 
 
-def _newton_like(pairs: tuple[Pair, ...], grad: FloatArray) -> FloatArray:
+def _newton_like(pairs: tuple[Pair, ...], grad: FloatArray, pace: FloatArray | None) -> FloatArray:
     """Return ``-H grad`` by the two-loop recursion."""
     if not pairs:
-        largest = float(np.abs(grad).max())
-        return np.asarray(grad / largest * -FIRST_MOVE) if largest > 0 else grad
+        paced = grad if pace is None else grad * pace
+        largest = float(np.abs(paced).max())
+        return np.asarray(paced / largest * -FIRST_MOVE) if largest > 0 else grad
     direction = -grad
     weights = []
     for pair in reversed(pairs):
@@ -126,7 +134,10 @@ def _newton_like(pairs: tuple[Pair, ...], grad: FloatArray) -> FloatArray:
         direction = direction - weight * pair.y
         weights.append(weight)
     newest = pairs[-1]
-    direction = direction / (newest.rho * inner(newest.y, newest.y))
+    if pace is None:
+        direction = direction / (newest.rho * inner(newest.y, newest.y))
+    else:
+        direction = direction * pace / (newest.rho * inner(newest.y, newest.y * pace))
     for pair, weight in zip(pairs, reversed(weights), strict=True):
         direction = direction + (weight - pair.rho * inner(pair.y, direction)) * pair.s
     return np.asarray(direction)

@@ -76,6 +76,7 @@ def minimize(
     X0: FloatArray,
     *,
     method: str = "lbfgs",
+    pace: FloatArray | None = None,
     max_iter: int = DEFAULT_MAX_ITER,
     tol: float = DEFAULT_TOL,
     constraint: Constraint | None = None,
@@ -96,6 +97,8 @@ def minimize(
         Start, float32 or float64; all iterates have its dtype. It is projected onto `constraint`.
     method : {"lbfgs", "rprop", "rprop-", "irprop-", "irprop+"}
         "rprop" is the best of its family, "irprop+".
+    pace : array of shape (n, 1), optional
+        How far rows of X move in the same time, for unknowns of different kinds. Only L-BFGS asks.
     max_iter : int
         Most iterations. With 0 only `X0` is evaluated.
     tol : float
@@ -132,6 +135,8 @@ def minimize(
     [[1.5], [1.5]]
     """
     chosen = _find_method(method)
+    if pace is not None and isinstance(chosen, Lbfgs):
+        chosen = Lbfgs(chosen.window, pace.astype(X0.dtype))
     _check_counts(max_iter, tol)
     within = Unconstrained() if constraint is None else constraint
     run = _Run(objective, within.project(_checked_start(X0)), target)

@@ -5,7 +5,8 @@
 is minimised over the latent points X of the rows and Z of the landmarks together; a step costs
 O(D l n) instead of O(D n²). The way there:
 
-1. the landmark vectors Ŷ are chosen, and an ordinary leave-one-out UKR of these alone gives Z;
+1. the landmark vectors Ŷ are chosen, and an ordinary leave-one-out UKR of these alone gives Z
+   (its start is sought together with rows where landmarks are too few to show the manifold);
 2. rows are projected onto it, which gives X (at most ``ROWS_PER_LANDMARK`` a landmark take part:
    few landmarks have few degrees of freedom, and more rows would not move them);
 3. X and Z are trained together;
@@ -23,7 +24,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from twofold.array_types import FloatArray
+from twofold.array_types import FloatArray, IntArray
+from twofold.distinct_rows import merge_duplicates
 from twofold.landmark_choice import nearest_landmarks
 from twofold.landmarks import Landmarks
 from twofold.losses import EpsilonInsensitive, Squared
@@ -38,6 +40,8 @@ from twofold.ukr.rows import CarriedRows
 from twofold.ukr.surface import Surface
 
 ROWS_PER_LANDMARK = 20
+# With fewer points than that, rows join the landmarks while a start is sought.
+LEAST_TO_EMBED = 500
 ADAPTATIONS = 2
 
 
@@ -63,8 +67,8 @@ def fit_landmarks(
 ) -> LandmarkFit:
     """Fit landmarks ``chosen`` (l, D) to the rows Y (n, D) of a problem, NaN where missing."""
     small = _problem_of_landmarks(problem, chosen)
-    first = fit_points(small, chosen, np.arange(len(chosen)), wishes)
-    rows = np.unique(np.linspace(0, len(Y) - 1, _n_rows(len(Y), len(chosen))).astype(int))
+    first = _fit_alone(problem, small, Y, chosen, wishes)
+    rows = _spread_rows(len(Y), ROWS_PER_LANDMARK * len(chosen))
     some = problem.restricted_to(rows) if len(rows) < len(Y) else problem
     filled = problem.rows.scaled(fill_for_start(Y)[rows])
     joint = _with_landmarks(some, small.rows, filled, n_left_out(problem.regularization))
@@ -93,8 +97,26 @@ def start_of_landmarks(own: FloatArray, Y: FloatArray, chosen: FloatArray) -> Fl
     return start
 
 
-def _n_rows(n: int, n_landmarks: int) -> int:
-    return min(n, ROWS_PER_LANDMARK * n_landmarks)
+def _spread_rows(n: int, wanted: int) -> IntArray:
+    return np.unique(np.linspace(0, n - 1, min(n, wanted)).astype(int))
+
+
+def _fit_alone(
+    problem: Problem, small: Problem, Y: FloatArray, chosen: FloatArray, wishes: Wishes
+) -> Fit:
+    """Fit the landmarks by themselves, from a start that enough points were embedded for."""
+    n_landmarks, missing = len(chosen), LEAST_TO_EMBED - len(chosen)
+    own = np.arange(n_landmarks)
+    if missing <= 0 or not isinstance(wishes.init, str):
+        return fit_points(small, chosen, own, wishes)
+    rows = fill_for_start(Y)[_spread_rows(len(Y), missing)].astype(chosen.dtype)
+    distinct = merge_duplicates(np.concatenate([chosen, rows]), np.ones(n_landmarks + len(rows)))
+    together = _problem_of_landmarks(problem, distinct.Y)
+    unmoved = replace(wishes, training=replace(wishes.training, max_iter=0))
+    start = fit_points(together, distinct.Y, np.arange(len(distinct.Y)), unmoved)
+    Z = start.X[distinct.member[:n_landmarks]]
+    fit = fit_points(small, chosen, own, replace(wishes, init=Z))
+    return replace(fit, start=start.start, start_unit=start.start_unit)
 
 
 def _problem_of_landmarks(problem: Problem, chosen: FloatArray) -> Problem:

@@ -71,6 +71,15 @@ class Problem:
         mean = self.weights.mean()
         return np.concatenate([self.weights, np.full(len(self.landmarks.Y), mean)])
 
+    def pace(self) -> FloatArray | None:
+        """Return how far latent points move in the same time: many rows pull on one landmark."""
+        if self.landmarks is None:
+            return None
+        n, n_landmarks = len(self.weights), len(self.landmarks.Y)
+        pace = np.ones((n + n_landmarks, 1))
+        pace[n:] = n_landmarks / n
+        return pace
+
     def spread(self) -> float:
         """Return the mean loss of the rows around their mean: what there is to explain."""
         Y = self.rows.Y if self.rows.observed is None else self.rows.Y * self.rows.observed

@@ -42,7 +42,7 @@ def subset_of(n: int) -> IntArray:
 
 def common_scale(name: str, X: FloatArray, objective: Reconstruction) -> Scaled:
     """Find the best common factor for a start."""
-    rows = subset_of(len(X))
+    rows = subset_of(len(objective.share))
     X = X - X.mean(axis=0)
     factors = np.geomspace(1 / WIDEST, 1 / NARROWEST, GRID) / typical_spacing(X)
     errors = [objective.value_on(X * factor, rows) for factor in factors]
@@ -52,7 +52,7 @@ def common_scale(name: str, X: FloatArray, objective: Reconstruction) -> Scaled:
 
 def scale_each_dimension(start: Scaled, objective: Reconstruction) -> Scaled:
     """Improve the factors of a start, one a dimension, by gradient."""
-    rows, q = subset_of(len(start.X)), start.X.shape[1]
+    rows, q = subset_of(len(objective.share)), start.X.shape[1]
     # The optimiser's tolerances are absolute, so errors are measured in that of the start.
     unit = start.error if start.error > 0 else 1.0
 

@@ -96,6 +96,7 @@ class _Tubes:
             self._rounds(training),
             X,
             method=training.method,
+            pace=self.problem.pace(),
             tol=training.tol,
             callbacks=training.callbacks,
             stop_when=self._update,

@@ -78,6 +78,7 @@ def train(problem: Problem, X: FloatArray, training: Training) -> Solution:
         stages,
         X,
         method=training.method,
+        pace=problem.pace(),
         tol=training.tol,
         callbacks=training.callbacks,
         stop_when=stop_when,
