@@ -94,7 +94,8 @@ def senseless(*, loss, regularization, landmarks, data_kernel, missing, **_):
         return "a precomputed matrix does not hold"
     if data_kernel is not None and missing:
         # A kernel has no value for half a row.
-        return "compares whole rows"
+        is_matrix = data_kernel == "precomputed"
+        return "matrix must be complete" if is_matrix else "compares whole rows"
     return None
 
 
@@ -204,7 +205,7 @@ def test_both_kinds_occur():
     assert len(WORKING) + len(REFUSED) == np.prod([len(values) for values in FACTORS.values()])
     assert len(WORKING) > 500
     reasons = {senseless(**combination) for combination in REFUSED}
-    assert len(reasons) == 5
+    assert len(reasons) == 6
 
 
 def test_the_covers_have_every_pair():

@@ -179,6 +179,12 @@ def _check_kernel(kernel: Kernel) -> None:
         ) from error
     if not abs(start - 1) < 1e-6:
         raise ValueError(f"The kernel {kernel.name!r} must have F(0) = 1; got {start}.")
+    values = np.asarray(kernel.value(s), dtype=float)
+    if not ((values >= 0).all() and (np.diff(values) <= 1e-12).all()):
+        raise ValueError(
+            f"The kernel {kernel.name!r} must not be negative and must not rise with the distance; "
+            f"at s = {s.round(2)} it is {values.round(4)}."
+        )
     if found.shape != s.shape or not np.allclose(found, slope, atol=1e-4, rtol=1e-3):
         raise ValueError(
             f"`derivative` of the kernel {kernel.name!r} is not the derivative of its `value` by "

@@ -89,6 +89,10 @@ def get_landmarks(landmarks: object) -> Landmarks | None:
     """Return the landmarks that None (none), a number, "auto" or an object asks for."""
     if landmarks is None or isinstance(landmarks, Landmarks):
         return landmarks
+    if _is_integer(landmarks) and int(landmarks) < LEAST:  # type: ignore[call-overload]
+        raise ValueError(
+            f"`landmarks` must be at least {LEAST}, or None for none; got {landmarks!r}."
+        )
     if _is_integer(landmarks):
         return Landmarks(int(landmarks))  # type: ignore[call-overload]
     if isinstance(landmarks, str) and landmarks == "auto":

@@ -239,7 +239,7 @@ class _InUnit:
 
     def value_and_slope(self, R: FloatArray) -> tuple[FloatArray, FloatArray]:
         losses, slope = self.loss.value_and_slope(self.unit * R)
-        return losses, self.unit * slope
+        return np.asarray(losses, dtype=R.dtype), self.unit * np.asarray(slope, dtype=R.dtype)
 
     def at(self, numbers: IntArray) -> _InUnit:
         return _InUnit(rows_of(self.loss, numbers), self.unit)
@@ -328,6 +328,11 @@ def _try_out(loss: Loss, rows: int, D: int) -> None:
     R = (np.linspace(0.13, 2.9, rows * D) * (-1.0) ** np.arange(rows * D)).reshape(D, rows).T
     losses, slope = _call(loss, R, every)
     size = np.abs(losses).max()
+    if not (losses > 0).all():
+        raise ValueError(
+            f"The loss {name} must be positive where there is a residual; got "
+            f"{losses.min():.4g}. Check its sign."
+        )
     at_zero = np.concatenate([part.ravel() for part in _call(loss, np.zeros_like(R), every)])
     if not (np.abs(at_zero) <= 1e-9 * max(size, np.abs(slope).max())).all():
         raise ValueError(
@@ -354,7 +359,9 @@ def _call(loss: Loss, R: FloatArray, numbers: IntArray) -> tuple[FloatArray, Flo
     try:
         with np.errstate(all="ignore"):  # what is not finite is told below
             losses, slope = rows_of(loss, numbers).value_and_slope(R.copy())
-        losses, slope = np.asarray(losses, dtype=float), np.asarray(slope, dtype=float)
+        losses, slope = np.asarray(losses), np.asarray(slope)
+        is_single = np.float32 in (losses.dtype, slope.dtype)
+        losses, slope = losses.astype(float), slope.astype(float)
     except Exception as error:
         raise ValueError(
             f"`value_and_slope` of the loss {name} must take residuals (rows, D) and return the "
@@ -366,6 +373,11 @@ def _call(loss: Loss, R: FloatArray, numbers: IntArray) -> tuple[FloatArray, Flo
             f"`value_and_slope` of the loss {name} must return the shapes {R.shape[:1]} and "
             f"{R.shape} for residuals of shape {R.shape}; got {losses.shape} and {slope.shape}. "
             "Sum the loss over the components, not over the rows."
+        )
+    if is_single:
+        raise ValueError(
+            f"`value_and_slope` of the loss {name} must keep the precision of the residuals; for "
+            "float64 it returned float32."
         )
     finite = np.isfinite(losses) & np.isfinite(slope).all(axis=1)
     if not finite.all():

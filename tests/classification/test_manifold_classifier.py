@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -333,3 +333,23 @@ def test_rows_without_entries_are_refused():
     X[7] = np.nan
     with pytest.raises(ValueError, match="first: row 7"):
         ManifoldClassifier(quick_model()).fit(X, LABELS)
+
+
+def test_precomputed_kernels_are_refused():
+    with pytest.raises(ValueError, match="precomputed `data_kernel` has none"):
+        ManifoldClassifier(UKR(1, data_kernel="precomputed")).fit(np.eye(6), [0, 0, 0, 1, 1, 1])
+
+
+def test_an_interrupt_stops_all_classes():
+    calls = []
+
+    def interrupt(event):
+        calls.append(event)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+
+    Y = np.random.default_rng(0).normal(size=(60, 3))
+    model = UKR(1, init="pca", max_iter=20, callbacks=[interrupt])
+    with pytest.warns(ConvergenceWarning), pytest.raises(KeyboardInterrupt):
+        ManifoldClassifier(model).fit(Y, np.repeat([0, 1, 2], 20))
+    assert len(calls) < 10

@@ -307,7 +307,7 @@ class TestPrecomputed:
         crooked[3, 4] += 1.0
         indefinite = matrix - 5 * np.eye(50)
         for bad, message in (
-            (hole, r"2 of 50 have missing entries \(NaN\)"),
+            (hole, "must be complete; got NaN in 2 places"),
             (matrix[:, :30], "got 50 rows and 30 columns"),
             (crooked, "must be symmetric"),
             (indefinite, "not conditionally positive definite"),

@@ -84,3 +84,13 @@ def test_nothing_to_trim_is_an_ordinary_fit():
 def test_senseless_bounds_are_refused(trim):
     with pytest.raises(ValueError, match="`trim` must be a number above 1"):
         Huber(trim=trim)
+
+
+def test_which_rows_were_left_out_is_said(rows, model):
+    _, Y, wrong = rows
+    np.testing.assert_array_equal(model.trimmed_, model.member_ < 0)
+    twice = UKR(1, loss=Huber(trim=4), max_iter=60, random_state=0).fit(np.repeat(Y, 2, axis=0))
+    np.testing.assert_array_equal(twice.trimmed_[::2], twice.trimmed_[1::2])
+    with_landmarks = UKR(1, loss=Huber(trim=4), landmarks=25, max_iter=30, random_state=0).fit(Y)
+    assert with_landmarks.trimmed_[wrong].mean() > 0.5
+    assert np.delete(with_landmarks.trimmed_, wrong).mean() < 0.1

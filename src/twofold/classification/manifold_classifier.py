@@ -114,6 +114,11 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
         """
         template = self._template()
         _check_share(self.reject)
+        if template.__sklearn_tags__().input_tags.pairwise:
+            raise ValueError(
+                "One manifold a class needs rows that any class can compare; a precomputed "
+                "`data_kernel` has none. Pass the kernel as a function of rows."
+            )
         before = dict(self.__dict__)
         try:
             return self._fit_classes(template, X, y, sample_weight)
@@ -328,7 +333,11 @@ def _fitted(
             warnings.warn(f"{name} has {len(Y)} row(s): {reason} {advice}", stacklevel=4)
             observed = np.ma.masked_invalid(Y)
             return ClassMean(np.asarray(np.ma.average(observed, axis=0, weights=weights)))
-        return clone(template).fit(Y, sample_weight=weights)
+        model = clone(template).fit(Y, sample_weight=weights)
+        if getattr(model, "stop_reason_", "") == "interrupted":
+            # The model kept its best; who interrupts a classifier wants all of it to stop.
+            raise KeyboardInterrupt
+        return model
     except ValueError as error:
         raise ValueError(f"{name} with its {len(Y)} row(s) has no manifold: {error}") from error
 

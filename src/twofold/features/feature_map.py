@@ -184,12 +184,18 @@ def _choose_directions(values: FloatArray, noise: float) -> IntArray:
     """Return which of the ascending eigenvalues count, the largest first."""
     lowest, largest = float(values[0]), float(values[-1])
     if lowest < -max(_NEGATIVE * largest, noise):
+        hint = ""
+        if largest <= max(noise, 1e-9 * -lowest):
+            hint = (
+                " All are negative, as those of distances are: if the matrix holds these, use "
+                "data_kernel='precomputed_distance' (with the roots of city-block distances)."
+            )
         raise ValueError(
             "The data kernel is not conditionally positive definite on these rows: the centred "
             f"kernel matrix has eigenvalues from {lowest:.4g} to {largest:.4g}, so no features "
             "have these inner products. Choose another kernel, or "
             f"add {-lowest:.4g} to the diagonal of a precomputed kernel matrix, or "
-            f"{-2 * lowest:.4g} to the squares of all distances between different rows."
+            f"{-2 * lowest:.4g} to the squares of all distances between different rows.{hint}"
         )
     if largest <= noise:
         raise ValueError(

@@ -46,6 +46,11 @@ class StopReason(StrEnum):
         """The reason as a sentence, with what to do about it where something can be done."""
         return _MESSAGES[self]
 
+    @property
+    def was_wished(self) -> bool:
+        """Whether somebody asked the run to stop, so that nothing should follow it."""
+        return self in (StopReason.CALLBACK, StopReason.INTERRUPTED)
+
 
 _MESSAGES = {
     StopReason.CONVERGED: "The relative decrease of the objective fell below tol.",

@@ -157,6 +157,8 @@ class UKR(TwoWayModel):
         Name of the start that won, and the leave-one-out error of every start tried.
     domain_threshold_ : float
         Density that bounds the domain.
+    trimmed_ : ndarray of bool of shape (n_samples,)
+        With ``Huber(trim=...)``, which rows were left out.
     violation_ : float
         With "smoothest", the largest excess of a residual over its tolerance; 0 at best.
     smoothness_ : float
@@ -296,6 +298,8 @@ class UKR(TwoWayModel):
             training = self._training(self.max_iter, bars)
             wishes = Wishes(self.n_components, self.init, seed, self.n_jobs, training, teller(bars))
             table, kept = fit_trimmed(settings, Y, weights, source, len(self.member_), wishes)
+        if getattr(loss, "trim", None) is not None:
+            self.trimmed_ = (self.member_ >= 0) & ~kept[self.member_]
         self._leave_out(~kept)
         self._keep(table)
         return self._latent_of(table.fit)
@@ -347,7 +351,7 @@ class UKR(TwoWayModel):
             # The user's picture keeps its own units; the kernel's are behind a factor.
             self.latent_scale_ = start.scales
             return fit.X / start.scales + start.centre
-        return fit.X if self.degree == "2-axes" else principal_axes(fit.X)
+        return fit.X if isinstance(self.degree, str) else principal_axes(fit.X)
 
     def _settle(self, Y: FloatArray, weights: FloatArray, X: FloatArray) -> FloatArray:
         """Improve latent points (in the user's units) that are already good."""
@@ -426,10 +430,13 @@ class UKR(TwoWayModel):
         return self._surface.density(X * self.latent_scale_)
 
     def _jacobian(self, X: FloatArray) -> FloatArray:
+        surface = self._surface
         if self._space is not None:
-            return super()._jacobian(X)
-        J = self._surface.look(X * self.latent_scale_)[1]
-        scale = self.latent_scale_ * self._surface.rows.unit
+            if not self._space.is_averaging:
+                return super()._jacobian(X)
+            surface = self._space.averages(surface)
+        J = surface.look(X * self.latent_scale_)[1]
+        scale = self.latent_scale_ * surface.rows.unit
         return np.ascontiguousarray(J.transpose(0, 2, 1) * scale).astype(X.dtype)
 
     def _latent_unit(self) -> FloatArray:
@@ -440,7 +447,7 @@ class UKR(TwoWayModel):
     def _settings(self, loss: Loss) -> Settings:
         return Settings(
             get_kernel(self.kernel_, training=True),
-            cast(Degree, self.degree),
+            cast(Degree, self.degree if isinstance(self.degree, str) else int(self.degree)),
             get_regularization(self.regularization),
             loss,
             None if self.data_kernel is None else get_data_kernel(self.data_kernel),

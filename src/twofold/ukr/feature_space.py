@@ -16,14 +16,28 @@ from __future__ import annotations
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.features import FeatureMap, PrecomputedDistance, preimages
+from twofold.features import (
+    L1,
+    Custom,
+    FeatureMap,
+    Linear,
+    Precomputed,
+    PrecomputedDistance,
+    preimages,
+)
+from twofold.ukr.rows import CarriedRows, data_unit
+from twofold.ukr.surface import Surface
 
 # Weights of so many pairs of a latent place and a row are held at a time.
 PAIRS_AT_A_TIME = 4_000_000
 
 
-def check_complete(Y: FloatArray) -> None:
+def check_complete(Y: FloatArray, *, is_precomputed: bool) -> None:
     """Raise if rows for a data kernel have missing entries."""
+    if np.isnan(Y).any() and is_precomputed:
+        raise ValueError(
+            f"A precomputed matrix must be complete; got NaN in {int(np.isnan(Y).sum())} places."
+        )
     if np.isnan(Y).any():
         raise ValueError(
             f"A `data_kernel` compares whole rows, and {int(np.isnan(Y).any(axis=1).sum())} of "
@@ -90,6 +104,22 @@ class FeatureSpace:
         own = squares[:, self.columns]
         to_rows = np.stack([row @ squares - 0.5 * (row @ own @ row) for row in B])
         return np.sqrt(np.maximum(to_rows, 0)).astype(self.data.dtype)
+
+    @property
+    def is_averaging(self) -> bool:
+        """Whether what comes back is a mean of rows, or nearly one (a median).
+
+        A median does not move with small steps of a latent point; its derivative is taken to be
+        that of the mean with the same weights.
+        """
+        return isinstance(self.features.kernel, Linear | L1 | Custom | Precomputed)
+
+    def averages(self, surface: Surface) -> Surface:
+        """Return the surface of weighted means of the data over the same latent points."""
+        rows = surface.rows
+        data = self.data if self.mix is None else (self.mix @ self.data).astype(self.data.dtype)
+        carried = CarriedRows(data, rows.weights, None, data_unit(data), rows.degree)
+        return Surface(surface.X, carried, rows.weights, surface.engine)
 
     def places_at_a_time(self) -> int:
         """Return for how many latent places the weights of all references are held."""

@@ -29,7 +29,7 @@ from twofold.distinct_rows import merge_duplicates
 from twofold.landmark_choice import nearest_landmarks
 from twofold.landmarks import Landmarks
 from twofold.losses import EpsilonInsensitive, Squared
-from twofold.optimize import Solution, StopReason
+from twofold.optimize import Solution
 from twofold.regularization import LeaveOneOut, n_left_out
 from twofold.ukr.adaptation import adapt_landmarks
 from twofold.ukr.filling import fill_for_start
@@ -78,7 +78,7 @@ def fit_landmarks(
     solution, violation = _train_together(joint, X, Z, first.solution, wishes)
     Z = solution.X[len(X) :]
     fit = replace(first, X=Z, problem=joint, solution=solution, violation=violation)
-    if landmarks.adapt is False or solution.stop_reason is StopReason.INTERRUPTED:
+    if landmarks.adapt is False or solution.stop_reason.was_wished:
         return LandmarkFit(fit, chosen, None)
     gamma = None if landmarks.adapt is True else float(landmarks.adapt)
     return _adapted(fit, small.rows, solution.X[: len(X)], gamma)
@@ -160,7 +160,7 @@ def _train_together(
     problem: Problem, X: FloatArray, Z: FloatArray, first: Solution, wishes: Wishes
 ) -> tuple[Solution, float | None]:
     both = np.concatenate([X, Z])
-    if first.stop_reason is StopReason.INTERRUPTED:
+    if first.stop_reason.was_wished:
         return replace(first, X=both), None
     return settle(problem, both, wishes.training)
 

@@ -57,6 +57,8 @@ def check_parameters(parameters: dict[str, Any]) -> None:
 
 
 def _is_one_of(value: object, allowed: tuple[object, ...]) -> bool:
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        value = int(value)
     return any(type(value) is type(choice) and value == choice for choice in allowed)
 
 

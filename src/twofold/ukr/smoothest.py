@@ -27,7 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.losses import EpsilonInsensitive, Squared
-from twofold.optimize import Solution, Stage, StopReason, continue_through
+from twofold.optimize import Solution, Stage, continue_through
 from twofold.regularization import LeaveOneOut
 from twofold.ukr.objective import Reconstruction
 from twofold.ukr.problem import Problem
@@ -36,6 +36,8 @@ from twofold.ukr.training import Training, train
 
 FIRST_COST = 10.0
 MOST_ROUNDS = 12
+# Less than this share of the first extension is no manifold any more.
+COLLAPSED = 1e-6
 # Violations of this share of the tolerances, as root mean squares, count as none; residuals far
 # beyond even that are worth a word.
 ENOUGH, MUCH = 1e-3, 0.1
@@ -60,7 +62,7 @@ def smooth(problem: Problem, X: FloatArray, training: Training) -> Smoothed:
     first = replace(problem, regularization=LeaveOneOut(), loss=Squared())
     solution = train(first, X, training)
     tubes = _Tubes(problem, solution.X)
-    if training.max_iter == 0 or solution.stop_reason is StopReason.INTERRUPTED:
+    if training.max_iter == 0 or solution.stop_reason.was_wished:
         return Smoothed(replace(solution, value=_extension(solution.X)), 0.0)
     return tubes.shrink(solution.X, training)
 
@@ -101,7 +103,7 @@ class _Tubes:
             callbacks=training.callbacks,
             stop_when=self._update,
         )
-        if self.is_far_off and solution.stop_reason is not StopReason.INTERRUPTED:
+        if self.is_far_off and not solution.stop_reason.was_wished:
             warnings.warn(
                 f"Some rows are still up to {self.violation * self.problem.rows.unit:.3g} outside "
                 "of their tolerances; raise `max_iter`, or `eps`.",
@@ -109,6 +111,13 @@ class _Tubes:
                 stacklevel=2,
             )
         value = _extension(solution.X)
+        if value < COLLAPSED * _extension(X):
+            warnings.warn(
+                "The tolerances are wider than the data, and all latent points fell together; "
+                "lower `eps`.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         return Smoothed(replace(solution, value=value), self.violation)
 
     def _rounds(self, training: Training) -> Iterator[Stage]:

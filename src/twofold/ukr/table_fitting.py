@@ -85,7 +85,7 @@ def fit_table(
 ) -> FittedTable:
     """Fit distinct rows Y (n, D), which stand at ``source`` among the user's ``n_rows`` rows."""
     if settings.data_kernel is not None:
-        check_complete(Y)
+        check_complete(Y, is_precomputed=settings.data_kernel.is_precomputed)
     if settings.landmarks is not None:
         return _fit_with_landmarks(settings, settings.landmarks, Y, weights, source, wishes)
     features, columns, carried = None, None, Y

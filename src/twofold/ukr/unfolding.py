@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.optimize import Solution, StopReason
+from twofold.optimize import Solution
 from twofold.regularization import LeaveKOut, LeaveOneOut
 from twofold.ukr.problem import Problem
 from twofold.ukr.projection import project
@@ -35,15 +35,15 @@ def unfold(problem: Problem, X: FloatArray, training: Training) -> Solution:
     rows = np.unique(np.linspace(0, n - 1, min(n, MOST_ROWS)).astype(np.int64))
     small = problem if len(rows) == n else problem.restricted_to(rows)
     solution = train(small, X[rows], training)
-    if solution.stop_reason is not StopReason.INTERRUPTED:
+    if not solution.stop_reason.was_wished:
         detour = replace(small, regularization=replace(problem.regularization, homotopy="density"))
         other = train(detour, X[rows], training)
-        if other.value < solution.value or other.stop_reason is StopReason.INTERRUPTED:
+        if other.value < solution.value or other.stop_reason.was_wished:
             solution = min(solution, other, key=lambda found: found.value)
             solution = replace(solution, stop_reason=other.stop_reason)
     if len(rows) == n:
         return solution
-    stopped = solution.stop_reason in (StopReason.INTERRUPTED, StopReason.CALLBACK)
+    stopped = solution.stop_reason.was_wished
     placed = _place_all(problem, small, rows, solution.X)
     last = train(problem, placed, replace(training, max_iter=0) if stopped else training)
     return replace(last, stop_reason=solution.stop_reason) if stopped else last

@@ -22,9 +22,10 @@ from sklearn.utils.validation import _check_sample_weight, check_array
 from twofold.array_types import FloatArray
 from twofold.engine import PreparedReferences
 from twofold.losses import get_loss
+from twofold.regularization import Smoothest
 from twofold.table_checks import check_missing, check_size
 from twofold.ukr.estimator import UKR
-from twofold.ukr.fitting import loss_for_starts
+from twofold.ukr.fitting import loss_for_starts, with_huber_scale
 from twofold.ukr.problem import Problem
 from twofold.ukr.scale import Scaled, common_scale, scale_each_dimension, subset_of
 
@@ -90,6 +91,10 @@ def upgrade(
         return UKR(X.shape[1], init=X, **parameters).fit(Y, sample_weight=sample_weight)
     model = UKR(X.shape[1], init=X, max_iter=0, **parameters)
     model._check_parameters()
+    if model.regularization == "smoothest" or isinstance(model.regularization, Smoothest):
+        raise TypeError("regularization='smoothest' moves latent points; that needs refine=True.")
+    if getattr(model.loss, "trim", None) is not None:
+        raise TypeError("`trim` fits again without some rows; a picture keeps all. Leave it out.")
     data = model._validate(Y, reset=True)
     weights = _check_sample_weight(sample_weight, data, dtype=np.float64)
     if not (weights > 0).all():
@@ -129,11 +134,12 @@ def _adopt(model: UKR, Y: FloatArray, weights: FloatArray, X: FloatArray, bandwi
     settings = model._settings(get_loss(model.loss, Y.shape))
     problem = settings.cross_validated_problem(Y, model.weights_)
     problem = replace(problem, loss=loss_for_starts(problem, Y))
-    model.loss_ = problem.loss
     scaled = fit_bandwidths(problem, X)
     model.latent_scale_ = scaled.X.std(axis=0) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)
     model.latent_scale_ = np.where(model.latent_scale_ > 0, model.latent_scale_, 1)
     error, unit = scaled.error, problem.error_unit
+    original = replace(problem, loss=get_loss(model.loss, Y.shape))
+    model.loss_ = with_huber_scale(original, problem, scaled.X).loss
     if bandwidth == "local":
         model.widths_, error = fit_local_widths(problem, model.latent_ * model.latent_scale_)
     model.objective_, model.history_ = float(error * unit), np.array([error * unit])
