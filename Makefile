@@ -11,10 +11,10 @@ demo: .venv/.demo
 	$(BIN)/python examples/digits_demo.py demo-output
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 test-all: lint
-	$(BIN)/python -m pytest -m "slow or not slow"
+	$(BIN)/python -m pytest -n auto -m "slow or not slow"
 
 lint: .venv/.test
 	$(BIN)/ruff check .
