@@ -89,8 +89,8 @@ def main(seeds: int) -> None:
             f"{np.median(column):.2f} ({column.min():.2f} to {column.max():.2f})"
             for column in ratios.T
         ]
-        rows.append([name, *cells])
-    show(["data", *LOSSES], rows)
+        rows.append((name, *cells))
+    show("Error on clean rows, relative to training without outliers", ("data", *LOSSES), rows)
 
 
 if __name__ == "__main__":
