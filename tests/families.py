@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from twofold import UKR
+from twofold import UKR, Scaled
 from twofold.contract import TwoWayModel
 from twofold.losses import EpsilonInsensitive, Huber
 from twofold.regularization import Density, Extension, LeaveKOut
@@ -22,6 +22,7 @@ class Family:
     scores_in_data_space : whether scores are squared distances of rows, not of their features
     smooth : whether the way back is differentiable
     can_grow : whether ``partial_fit`` takes new rows in; otherwise it says why not
+    prefix : of the parameters of the model inside, where there is one
     """
 
     name: str
@@ -29,6 +30,11 @@ class Family:
     scores_in_data_space: bool = True
     smooth: bool = True
     can_grow: bool = True
+    prefix: str = ""
+
+    def make_with(self, **parameters: object) -> TwoWayModel:
+        """Return an unfitted model with other parameters."""
+        return self.make().set_params(**{self.prefix + k: v for k, v in parameters.items()})
 
 
 FAMILIES = [
@@ -68,5 +74,17 @@ FAMILIES = [
         scores_in_data_space=False,
         smooth=False,
         can_grow=False,
+    ),
+    Family(
+        "Scaled",
+        lambda: Scaled(UKR(init="isomap", random_state=0, max_iter=15)),
+        scores_in_data_space=False,
+        prefix="model__",
+    ),
+    Family(
+        "Scaled-robust-1d",
+        lambda: Scaled(UKR(1, init="isomap", degree=1, max_iter=10), how="robust"),
+        scores_in_data_space=False,
+        prefix="model__",
     ),
 ]

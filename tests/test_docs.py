@@ -1,10 +1,13 @@
-"""Every Python block of the docs runs, in order, page by page."""
+"""Every Python block and every command of the docs runs, in order, page by page."""
 
 from __future__ import annotations
 
 import doctest
 import importlib
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,10 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if "```python" in page.read_text()]
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
+COMMANDS = re.compile(r"```sh\n(.*?)```", re.DOTALL)
+PAGES_OF_COMMANDS = [
+    page for page in sorted((ROOT / "docs").glob("*.md")) if "```sh" in page.read_text()
+]
 MODULES = [
     "twofold.kernels",
     "twofold.landmarks",
@@ -24,6 +31,7 @@ MODULES = [
     "twofold.classification.manifold_classifier",
     "twofold.loading",
     "twofold.optimize.loop",
+    "twofold.scaled",
     "twofold.ukr.estimator",
     "twofold.ukr.nadaraya_watson",
     "twofold.ukr.upgrade",
@@ -31,10 +39,23 @@ MODULES = [
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_page_runs(page: Path, capsys):
+def test_page_runs(page: Path, capsys, tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
     for block in BLOCK.findall(page.read_text()):
         exec(compile(block, str(page), "exec"), namespace)
+
+
+@pytest.mark.parametrize("page", PAGES_OF_COMMANDS, ids=lambda page: page.stem)
+def test_commands_run(page: Path, tmp_path: Path):
+    folder = Path(sys.executable).parent  # where `twofold` and `python` of these tests are
+    environment = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+    for block in COMMANDS.findall(page.read_text()):
+        done = subprocess.run(
+            ["bash", "-euc", block], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, f"{block}\n{done.stderr}"
+    assert len(list(tmp_path.iterdir())) >= 5
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from twofold import UKR
+from twofold import UKR, Scaled
 from twofold.regularization import Extension
 
 ESTIMATORS = [
@@ -16,6 +16,8 @@ ESTIMATORS = [
     UKR(loss="huber", init="pca", max_iter=10),
     UKR(landmarks="auto", init="pca", max_iter=10),
     UKR(data_kernel="rbf", init="pca", max_iter=10),
+    Scaled(),
+    Scaled(UKR(init="pca", max_iter=10), how="robust"),
 ]
 
 

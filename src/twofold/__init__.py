@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from twofold import (
         datasets,
+        explorer,
         features,
         kernels,
         landmarks,
         losses,
         optimize,
+        plots,
         regularization,
     )
     from twofold.classification import ManifoldClassifier
     from twofold.k_harmonic_means import KHarmonicMeans
     from twofold.loading import load
+    from twofold.scaled import Scaled
     from twofold.ukr import UKR, NadarayaWatson, upgrade
 
 __version__ = "0.1.0"
@@ -30,16 +33,19 @@ _HOMES = {
     "NadarayaWatson": "twofold.ukr",
     "ManifoldClassifier": "twofold.classification",
     "KHarmonicMeans": "twofold.k_harmonic_means",
+    "Scaled": "twofold.scaled",
     "upgrade": "twofold.ukr",
     "load": "twofold.loading",
 }
 _MODULES = (
     "datasets",
+    "explorer",
     "features",
     "kernels",
     "landmarks",
     "losses",
     "optimize",
+    "plots",
     "regularization",
 )
 
@@ -48,13 +54,16 @@ __all__ = [
     "KHarmonicMeans",
     "ManifoldClassifier",
     "NadarayaWatson",
+    "Scaled",
     "datasets",
+    "explorer",
     "features",
     "kernels",
     "landmarks",
     "load",
     "losses",
     "optimize",
+    "plots",
     "regularization",
     "upgrade",
 ]

@@ -11,8 +11,9 @@ reconstruct                             f(g(y)): denoising
 complete                                fill NaN from the manifold, leave the rest as it is
 score_samples, score                    negative squared reconstruction error, per row and mean
 density, in_domain                      how well the data supports a latent place
-sample                                  new data from the latent density
+sample, sample_latent                   new data, and the latent points it belongs to
 jacobian, magnification                 how features move with the latent point
+annotate, kernel_regression             what pictures show, and what others need to run f
 save, twofold.load                      a file that runs no code when opened
 ======================================= =====================================================
 
@@ -24,25 +25,24 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.distinct_rows import RowIndex, merge_duplicates
-from twofold.latent_sampling import draw_latent_points
-from twofold.table_checks import check_missing, check_numeric, check_size
-from twofold.tables import ModelFile, write_model_file
+from twofold.kernel_description import KernelDescription
+from twofold.latent_sampling import check_request, draw_latent_points
+from twofold.row_notes import RowNotes
+from twofold.table_checks import check_missing, check_size, validate_latent, validate_rows
+from twofold.tables import ModelFile, register_value_type, state_of, write_model_file
+
+register_value_type(RowNotes)
 
 
 class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
@@ -126,7 +126,7 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         counted = weights > 0
         check_missing(Y[counted], getattr(self, "feature_names_in_", None))
         distinct = merge_duplicates(Y[counted], weights[counted])
-        check_size(distinct.Y, self.n_components, len(Y))
+        check_size(distinct.Y, self._wanted_dimensions(), len(Y))
         self.data_, self.weights_ = distinct.Y, distinct.weights
         self.member_ = np.full(len(Y), -1)
         self.member_[counted] = distinct.member
@@ -314,21 +314,32 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         ndarray of shape (n_samples, n_features)
         """
+        return self._regress(self.sample_latent(n_samples, random_state, spread=spread))
+
+    def sample_latent(
+        self, n_samples: int = 1, random_state: Any = None, *, spread: str = "density"
+    ) -> FloatArray:
+        """Draw latent points inside the domain: those that :meth:`sample` carries to data.
+
+        Parameters
+        ----------
+        n_samples, random_state, spread
+            As in :meth:`sample`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+        """
         check_is_fitted(self)
-        if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise ValueError(f"`n_samples` must be an integer of at least 1; got {n_samples!r}.")
-        if spread not in ("density", "uniform"):
-            raise ValueError(f"`spread` must be 'density' or 'uniform'; got {spread!r}.")
-        rng = check_random_state(random_state)
-        X = draw_latent_points(
+        check_request(n_samples, spread)
+        return draw_latent_points(
             self.latent_,
             self.weights_,
             n_samples,
-            rng,
+            check_random_state(random_state),
             None if spread == "uniform" else self._latent_unit(),
             lambda X: self._density(X) >= self.domain_threshold_,
         )
-        return self._regress(X)
 
     def jacobian(self, X: Any) -> FloatArray:
         """Return how each feature moves as each latent coordinate moves.
@@ -358,7 +369,45 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         metric = np.einsum("mdq,mdr->mqr", J, J)
         return np.sqrt(np.maximum(np.linalg.det(metric), 0))
 
-    # ---- files --------------------------------------------------------------------------------
+    def kernel_regression(self) -> KernelDescription | None:
+        """Return the way back in plain arrays, or None if it is no kernel regression.
+
+        Returns
+        -------
+        KernelDescription or None
+        """
+        check_is_fitted(self)
+        return None
+
+    # ---- files and pictures -------------------------------------------------------------------
+
+    def annotate(self, *, names: Any = None, labels: Any = None, image_shape: Any = None) -> Self:
+        """Note what is known about the training rows; pictures show it, files keep it.
+
+        Parameters
+        ----------
+        names : array-like of shape (n_samples,), default=None
+            A name for each row passed to ``fit``.
+        labels : array-like of shape (n_samples,), mapping of such or data frame, default=None
+            Classes or numbers to colour rows by, in one column or several.
+        image_shape : (height, width) or (height, width, 3), default=None
+            How to draw a row as an image.
+
+        Returns
+        -------
+        self
+            With ``notes_``; what is None stays as it was.
+        """
+        check_is_fitted(self)
+        notes, n = getattr(self, "notes_", RowNotes()), len(self.embedding_)
+        if names is not None:
+            notes = notes.with_names(names, n)
+        if labels is not None:
+            notes = notes.with_labels(labels, n)
+        if image_shape is not None:
+            notes = notes.with_image_shape(image_shape, self.n_features_in_)
+        self.notes_ = notes
+        return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file that :func:`twofold.load` opens without running code.
@@ -367,21 +416,19 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         ----------
         path : str or path
         """
+        write_model_file(path, self.to_file())
+
+    def to_file(self) -> ModelFile:
+        """Return what a file of the fitted model holds."""
         check_is_fitted(self)
-        fitted = {
-            name: value
-            for name, value in vars(self).items()
-            if name.endswith("_") and not name.startswith("_")
-        }
-        arrays = {name: value for name, value in fitted.items() if isinstance(value, np.ndarray)}
-        rest = {name: value for name, value in fitted.items() if name not in arrays}
-        parameters = self.get_params(deep=False)
-        parameters.update({name: () for name in _RUN_ONLY if name in parameters})
-        write_model_file(path, ModelFile(type(self).__name__, parameters, rest, arrays))
+        return state_of(self, RUN_ONLY)
 
     @classmethod
-    def from_file(cls, stored: ModelFile) -> Self:
-        """Return the fitted model of a file that was read; see :func:`twofold.load`."""
+    def from_file(cls, stored: ModelFile, families: Mapping[str, type[TwoWayModel]]) -> Self:
+        """Return the fitted model of a file that was read; see :func:`twofold.load`.
+
+        ``families`` holds the classes that models inside the model may have, by name.
+        """
         model = cls(**stored.params)
         for name, value in {**stored.attributes, **stored.arrays}.items():
             setattr(model, name, value)
@@ -422,31 +469,12 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return Y
 
     def _validate(self, X: Any, *, reset: bool) -> FloatArray:
-        check_numeric(X)
-        if isinstance(X, np.ma.MaskedArray):
-            X = np.ma.filled(X.astype(np.float64), np.nan)
-        Y = validate_data(
-            self,
-            X,
-            reset=reset,
-            dtype=[np.float64, np.float32],
-            ensure_all_finite="allow-nan",
-            ensure_min_samples=2 if reset else 1,
-        )
-        if reset:
-            return np.ascontiguousarray(Y)
-        return np.ascontiguousarray(Y, dtype=self.data_.dtype)
+        Y = validate_rows(self, X, reset=reset)
+        return Y if reset else np.ascontiguousarray(Y, dtype=self.latent_.dtype)
 
     def _validate_latent(self, X: Any) -> FloatArray:
         check_is_fitted(self)
-        X = check_array(X, dtype=self.data_.dtype, input_name="X")
-        q = self._n_features_out
-        if X.shape[1] != q:
-            raise ValueError(
-                f"Expected latent points with {q} columns, as in `embedding_`; "
-                f"got an array of shape {X.shape}. (Data rows go through `transform` first.)"
-            )
-        return X
+        return validate_latent(X, self._n_features_out, self.latent_.dtype)
 
     def _place(self, Y: FloatArray) -> FloatArray:
         """Return latent points of any rows: their own for training rows, projections else."""
@@ -459,6 +487,9 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             X[new] = self._project(Y[new], None if observed.all() else observed)
         return X
 
+    def _wanted_dimensions(self) -> int:
+        return int(self.n_components)
+
     def _latent_unit(self) -> FloatArray:
         """Return the bandwidth of the latent density along each coordinate (q,)."""
         return np.ones(self._n_features_out)
@@ -466,4 +497,4 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
 _DERIVED = ("_index", "_surface", "_space")
 # Parameters that watch a fit and mean nothing to a fitted model: a file does not keep them.
-_RUN_ONLY = ("callbacks",)
+RUN_ONLY = ("callbacks",)

@@ -6,10 +6,11 @@ import os
 
 from twofold.classification import ManifoldClassifier
 from twofold.contract import TwoWayModel
+from twofold.scaled import Scaled
 from twofold.tables import expect_class, read_model_file
 from twofold.ukr import UKR
 
-FAMILIES: dict[str, type[TwoWayModel]] = {"UKR": UKR}
+FAMILIES: dict[str, type[TwoWayModel]] = {"UKR": UKR, "Scaled": Scaled}
 
 
 def load(path: str | os.PathLike[str]) -> TwoWayModel | ManifoldClassifier:
@@ -42,4 +43,4 @@ def load(path: str | os.PathLike[str]) -> TwoWayModel | ManifoldClassifier:
     expect_class(stored, [*FAMILIES, "ManifoldClassifier"])
     if stored.class_name == "ManifoldClassifier":
         return ManifoldClassifier.from_file(stored, FAMILIES)
-    return FAMILIES[stored.class_name].from_file(stored)
+    return FAMILIES[stored.class_name].from_file(stored, FAMILIES)

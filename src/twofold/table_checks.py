@@ -6,8 +6,40 @@ import re
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
 
 from twofold.array_types import FloatArray
+
+
+def validate_rows(estimator: Any, X: Any, *, reset: bool) -> FloatArray:
+    """Return the table an estimator was given as floats, NaN where an entry is missing.
+
+    With ``reset`` its width and column names are remembered, else they are compared.
+    """
+    check_numeric(X)
+    if isinstance(X, np.ma.MaskedArray):
+        X = np.ma.filled(X.astype(np.float64), np.nan)
+    Y = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        dtype=[np.float64, np.float32],
+        ensure_all_finite="allow-nan",
+        ensure_min_samples=2 if reset else 1,
+    )
+    return np.ascontiguousarray(Y)
+
+
+def validate_latent(X: Any, q: int, dtype: np.dtype[Any]) -> FloatArray:
+    """Return latent points (m, q) that a user passed."""
+    X = check_array(X, dtype=dtype, input_name="X")
+    if X.shape[1] != q:
+        raise ValueError(
+            f"Expected latent points with {q} columns, as in `embedding_`; "
+            f"got an array of shape {X.shape}. (Data rows go through `transform` first.)"
+        )
+    return X
 
 
 def check_missing(Y: FloatArray, names: FloatArray | None = None, *, columns: bool = True) -> None:
@@ -40,6 +72,7 @@ def check_numeric(X: Any) -> None:
         f"'{name}' ({dtype})"
         for name, dtype in zip(columns, dtypes, strict=True)
         if not _NUMERIC.match(str(dtype).lower())
+        or (str(dtype) == "object" and not _converts(X[name]))
     ]
     if odd:
         more = f" and {len(odd) - 5} more" if len(odd) > 5 else ""
@@ -47,6 +80,15 @@ def check_numeric(X: Any) -> None:
             f"Every column must hold numbers; could not convert {', '.join(odd[:5])}{more}. "
             "Leave these columns out or encode them."
         )
+
+
+def _converts(column: Any) -> bool:
+    """Say whether a column of objects holds numbers; strings that look like some will do."""
+    try:
+        np.asarray(column, dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 # What pandas and polars call columns that convert to floats; "object" may hold numbers, too.

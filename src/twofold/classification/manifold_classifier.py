@@ -18,11 +18,8 @@ A class of too few rows for a manifold gets one of no dimension, the mean of its
 from __future__ import annotations
 
 import os
-import tempfile
 import warnings
-from collections.abc import Mapping
 from numbers import Real
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -34,11 +31,17 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.distinct_rows import merge_duplicates
+from twofold.nested_models import (
+    Families,
+    fitted_part,
+    from_fitted_part,
+    from_template,
+    template_of,
+)
 from twofold.table_checks import check_missing, check_numeric, check_size
-from twofold.tables import ModelFile, expect_class, read_model_file, write_model_file
+from twofold.tables import ModelFile, write_model_file
 
 Labels = npt.NDArray[Any]
-Families = Mapping[str, type[TwoWayModel]]
 N_FOLDS = 5
 CHECKS: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
 
@@ -242,10 +245,7 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         parameters = self.get_params(deep=False)
-        if self.model is not None:
-            given = self.model.get_params(deep=False)
-            given.pop("callbacks", None)  # they watch a fit and mean nothing to a fitted model
-            parameters["model"] = {"class_name": type(self.model).__name__, "params": given}
+        parameters["model"] = template_of(self.model)
         fitted = {name: value for name, value in vars(self).items() if name.endswith("_")}
         fitted["models_"] = [_content(model) for model in self.models_]
         write_model_file(path, ModelFile(type(self).__name__, parameters, fitted, {}))
@@ -261,10 +261,7 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
 
             families = {"UKR": UKR}
         parameters, fitted = dict(stored.params), dict(stored.attributes)
-        template = parameters["model"]
-        if template is not None:
-            expect_class(ModelFile(**template, attributes={}, arrays={}), families)
-            parameters["model"] = families[template["class_name"]](**template["params"])
+        parameters["model"] = from_template(parameters["model"], families)
         fitted["models_"] = [_revived(part, families) for part in fitted["models_"]]
         classifier = cls(**parameters)
         classifier.__dict__.update(fitted)
@@ -344,7 +341,7 @@ def _fitted(
 
 def _too_small(template: TwoWayModel, Y: FloatArray, weights: FloatArray) -> str:
     """Return why rows are too few for a manifold, or nothing if they are enough."""
-    q = min(template.n_components, Y.shape[1])  # more than that is not for want of rows
+    q = min(template._wanted_dimensions(), Y.shape[1])  # more than that is not for want of rows
     try:
         check_size(merge_duplicates(Y, weights).Y, q, len(Y))
     except ValueError as error:
@@ -390,20 +387,14 @@ def _for_whole_rows(errors: FloatArray, Y: FloatArray) -> FloatArray:
 
 
 def _content(model: TwoWayModel | ClassMean) -> dict[str, Any]:
-    """Return what the file of a model holds; written and read, for only its family knows."""
+    """Return what the file of a model holds."""
     if isinstance(model, ClassMean):
         return {"class_name": ClassMean.__name__, "mean": model.mean_}
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "part.twofold"
-        model.save(path)
-        stored = read_model_file(path)
-    return {name: value for name, value in vars(stored).items() if name != "versions"}
+    return fitted_part(model)
 
 
 def _revived(part: dict[str, Any], families: Families) -> TwoWayModel | ClassMean:
     """Return the model that `_content` told of."""
     if part["class_name"] == ClassMean.__name__:
         return ClassMean(part["mean"])
-    stored = ModelFile(**part)
-    expect_class(stored, families)
-    return families[stored.class_name].from_file(stored)
+    return from_fitted_part(part, families)

@@ -1,5 +1,7 @@
-"""Files that the library reads and writes; so far the files of saved models."""
+"""Files that the library reads and writes: tables of several kinds, and saved models."""
 
+from twofold.tables.dialect import Dialect, sniff
+from twofold.tables.estimator_state import state_of
 from twofold.tables.model_file import (
     ModelFile,
     ModelFileError,
@@ -9,13 +11,26 @@ from twofold.tables.model_file import (
     register_value_type,
     write_model_file,
 )
+from twofold.tables.reading import TableSource, open_table
+from twofold.tables.replacing import replacing
+from twofold.tables.table_error import TableError
+from twofold.tables.writing import TableWriter, open_writer
 
 __all__ = [
+    "Dialect",
     "ModelFile",
     "ModelFileError",
+    "TableError",
+    "TableSource",
+    "TableWriter",
     "current_versions",
     "expect_class",
+    "open_table",
+    "open_writer",
     "read_model_file",
     "register_value_type",
+    "replacing",
+    "sniff",
+    "state_of",
     "write_model_file",
 ]

@@ -25,8 +25,6 @@ import json
 import math
 import os
 import platform
-import secrets
-import stat
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -35,6 +33,8 @@ import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
+
+from twofold.tables.replacing import replacing
 
 FORMAT_VERSION = 1
 AnyArray: TypeAlias = npt.NDArray[Any]
@@ -134,26 +134,12 @@ def write_model_file(path: str | os.PathLike[str], model: ModelFile) -> None:
     an interrupted save leaves an older file of that name as it was. A value that the file cannot
     hold raises a TypeError that names it.
     """
-    target = Path(path).resolve()  # a link stays a link: the file it points to is replaced
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"The folder '{target.parent}' does not exist; create it first.")
-    if target.is_dir():
-        raise IsADirectoryError(f"'{path}' is a folder; name a file in it.")
-    text, tensors = _encode_model(model)
-    temporary = target.parent / f".twofold-{secrets.token_hex(8)}.tmp"
     try:
-        temporary.touch(exist_ok=False)
-        # safetensors makes files that only their owner can read; we keep the usual permissions.
-        mode = stat.S_IMODE((target if target.exists() else temporary).stat().st_mode)
-        save_file(tensors, temporary, metadata={_METADATA_KEY: text})
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        temporary.chmod(mode)
-        os.replace(temporary, target)
+        with replacing(path) as partial:
+            text, tensors = _encode_model(model)
+            save_file(tensors, partial, metadata={_METADATA_KEY: text})
     except SafetensorError as error:
         raise ModelFileError(f"Could not write the model to '{path}': {error}.") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def read_model_file(path: str | os.PathLike[str]) -> ModelFile:

@@ -20,11 +20,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_sample_weight
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.contract import TwoWayModel
-from twofold.distinct_rows import merge_duplicates
 from twofold.engine import Degree
 from twofold.features import (
     L1,
@@ -37,7 +35,8 @@ from twofold.features import (
     PrecomputedDistance,
     get_data_kernel,
 )
-from twofold.kernels import Kernel, get_kernel
+from twofold.kernel_description import KernelDescription
+from twofold.kernels import KERNELS, Kernel, get_kernel
 from twofold.landmarks import Landmarks, get_landmarks
 from twofold.losses import EpsilonInsensitive, Huber, Loss, Squared, get_loss
 from twofold.optimize import Callback, ProgressBar, Solution, StopReason
@@ -49,10 +48,10 @@ from twofold.regularization import (
     Smoothest,
     get_regularization,
 )
-from twofold.table_checks import check_missing
 from twofold.tables import register_value_type
 from twofold.ukr.feature_space import FeatureSpace
 from twofold.ukr.fitting import Fit, Wishes, settle, teller
+from twofold.ukr.growing import check_can_grow, grow, is_growing
 from twofold.ukr.parameters import check_parameters
 from twofold.ukr.problem import Problem
 from twofold.ukr.projection import project
@@ -72,17 +71,6 @@ for value_type in (*KINDS, *DATA_KERNELS, Squared, Huber, EpsilonInsensitive, La
 
 # A tenth of a fit is enough to settle rows that arrive where the others already lie.
 PARTIAL_SHARE = 10
-
-
-def _can_grow(model: UKR) -> bool:
-    """Say whether a model of these parameters takes new rows in, by an error if it does not."""
-    for name in ("landmarks", "data_kernel"):
-        if getattr(model, name) is not None:
-            raise AttributeError(
-                f"A model with `{name}` has no partial_fit: what it is made of was chosen from "
-                "all rows together. Fit it again with the new ones."
-            )
-    return True
 
 
 class UKR(TwoWayModel):
@@ -222,7 +210,7 @@ class UKR(TwoWayModel):
         self.verbose = verbose
         self.callbacks = callbacks
 
-    @available_if(_can_grow)  # type: ignore[untyped-decorator]
+    @available_if(is_growing)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
         """Take new rows in without starting over.
 
@@ -244,47 +232,10 @@ class UKR(TwoWayModel):
         if not hasattr(self, "latent_"):
             return self.fit(X, sample_weight=sample_weight)
         self._check_parameters()
-        self._check_can_grow()
+        check_can_grow(self)
         with self._all_or_nothing():
-            self._grow(X, sample_weight)
+            grow(self, self._validate(X, reset=False), sample_weight)
         return self
-
-    def _check_can_grow(self) -> None:
-        if hasattr(self, "widths_"):
-            raise ValueError(
-                "A model with local bandwidths cannot take new rows in: they belong to the "
-                "picture it was made from. Call `upgrade` with a picture of all rows."
-            )
-        if hasattr(self.loss_, "at") and np.ndim(getattr(self.loss_, "eps", [0])) > 0:
-            raise ValueError(
-                "A model whose loss has numbers for each row cannot take new rows in: they have "
-                "none. Fit it again with all rows."
-            )
-
-    def _grow(self, X: Any, sample_weight: Any) -> None:
-        Y = self._validate(X, reset=False)
-        weights = _check_sample_weight(sample_weight, Y, dtype=np.float64, ensure_non_negative=True)
-        check_missing(Y, columns=False)
-        places = self._place(Y)
-        known = self._index.find(Y)
-        fresh = (known < 0) & (weights > 0)
-        self.weights_ = self.weights_.copy()
-        np.add.at(self.weights_, known[known >= 0], weights[known >= 0])
-        member = known.copy()
-        if fresh.any():
-            added = merge_duplicates(Y[fresh], weights[fresh])
-            member[fresh] = len(self.data_) + added.member
-            self.data_ = np.concatenate([self.data_, added.Y])
-            self.weights_ = np.concatenate([self.weights_, added.weights])
-            self.latent_ = np.concatenate([self.latent_, places[fresh][added.first]])
-        self.member_ = np.concatenate([self.member_, member])
-        self.latent_ = self._settle(self.data_, self.weights_, self.latent_)
-        self._wake()
-        self._bound_domain()
-        placed = np.concatenate([self.embedding_, places])
-        self.embedding_ = np.where(
-            self.member_[:, None] >= 0, self.latent_[self.member_], placed
-        ).astype(Y.dtype)
 
     # ---- what the contract asks for -------------------------------------------------------------
 
@@ -441,6 +392,27 @@ class UKR(TwoWayModel):
 
     def _latent_unit(self) -> FloatArray:
         return 1 / self.latent_scale_
+
+    def kernel_regression(self) -> KernelDescription | None:
+        """Return the way back in plain arrays, or None if it is no kernel regression.
+
+        It is none with ``data_kernel``, where rows are sought behind a kernel's features, and with
+        a kernel of your own, which others do not know.
+        """
+        super().kernel_regression()
+        kernel = get_kernel(self.kernel_)
+        if self._space is not None or KERNELS.get(kernel.name) is not kernel:
+            return None
+        return KernelDescription(
+            latent=self.latent_,
+            data=self.data_,
+            weights=self.weights_,
+            widths=getattr(self, "widths_", None),
+            kernel=kernel.name,
+            degree=self.degree,
+            tolerance=self.tolerance,
+            latent_scale=np.broadcast_to(self.latent_scale_, self.latent_.shape[1:]),
+        )
 
     # ---- inside -----------------------------------------------------------------------------
 

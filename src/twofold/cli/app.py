@@ -1,0 +1,102 @@
+"""The ``twofold`` command: its commands, and what all of them do with errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from itertools import takewhile
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from twofold import __version__
+from twofold.cli import demo, fitting, generating, looking, rows
+from twofold.cli.console import show_error, write_line
+from twofold.cli.failing import INTERRUPTED, READER_LEFT, report
+
+ANYWHERE = ("--quiet", "--json")
+EPILOG = "Start with: twofold demo, or: twofold fit table.csv"
+
+
+class Commands(TyperGroup):
+    """The commands, with one place for every way a command can end."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run a command; errors become sentences and exit codes, never tracebacks."""
+        kwargs["standalone_mode"] = False
+        try:
+            code = super().main(*args, **kwargs)
+        except Exception as error:
+            code = report(error)
+        sys.exit(code if isinstance(code, int) else 0)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Let options of every command stand before the command, too."""
+        head = list(takewhile(lambda word: word.startswith("-"), args))
+        early = [word for word in head if word in ANYWHERE]
+        if early and len(args) > len(head):
+            kept = [word for word in head if word not in early]
+            args = [*kept, args[len(head)], *early, *args[len(head) + 1 :]]
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; Ctrl-C and a reader that has gone away end it without a word too many."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except KeyboardInterrupt:
+            show_error("Interrupted; nothing was changed.")
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            # As in `twofold transform … | head`. Python flushes once more when it ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(READER_LEFT) from None
+
+
+app = typer.Typer(
+    cls=Commands,
+    help="Maps of data that go both ways: rows to a few coordinates, and coordinates to rows.",
+    epilog=EPILOG,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        write_line(f"twofold {__version__}")
+        raise typer.Exit()
+
+
+@app.callback(invoke_without_command=True)
+def _without_command(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and end."
+        ),
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        write_line(context.get_help())
+        raise typer.Exit(2)
+
+
+COMMANDS: tuple[Callable[..., None], ...] = (
+    fitting.fit,
+    rows.transform,
+    rows.complete,
+    rows.denoise,
+    rows.score,
+    generating.generate,
+    looking.info,
+    looking.plot,
+    looking.explore,
+    demo.demo,
+)
+for command in COMMANDS:
+    app.command()(command)

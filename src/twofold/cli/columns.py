@@ -1,0 +1,127 @@
+"""Which columns of a table belong to a model, found by name, and errors that name names."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from twofold.cli.console import CommandError, counted, listed
+from twofold.cli.files import shown
+
+if TYPE_CHECKING:
+    from twofold.contract import TwoWayModel
+
+
+@dataclass(frozen=True)
+class Match:
+    """Columns of a table seen from a model.
+
+    Attributes
+    ----------
+    features : the table's columns that hold the model's features, in the model's order
+    labels : columns with the names of the model's labels
+    unused : all others
+    """
+
+    features: list[str]
+    labels: list[str]
+    unused: list[str]
+
+
+def default_names(n: int) -> list[str]:
+    """Return the names that the columns of a table without names get."""
+    return [f"x{k}" for k in range(1, n + 1)]
+
+
+def are_default(names: Sequence[str]) -> bool:
+    """Say whether columns have no names of their own."""
+    return list(names) == default_names(len(names))
+
+
+def feature_names(model: TwoWayModel) -> list[str] | None:
+    """Return the names of a model's features, None for a model of nameless columns."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def shown_feature_names(model: TwoWayModel) -> list[str]:
+    """Return names for generated columns: the model's, or y1, y2, ... (x is latent)."""
+    return feature_names(model) or [f"y{k}" for k in range(1, model.n_features_in_ + 1)]
+
+
+def label_names(model: TwoWayModel) -> list[str]:
+    """Return the names of a model's label columns."""
+    notes = getattr(model, "notes_", None)
+    return [] if notes is None else list(notes.labels)
+
+
+def latent_names(model: TwoWayModel, taken: Iterable[str]) -> list[str]:
+    """Return names for the latent coordinates that no other column has."""
+    q, others = model.embedding_.shape[1], set(taken)
+    for stem in ("x", "latent", "twofold_latent"):
+        names = [f"{stem}{k}" for k in range(1, q + 1)]
+        if not others & set(names):
+            return names
+    raise CommandError(
+        f"The table has columns named like the latent coordinates already: {listed(names)}.",
+        "Rename them.",
+    )
+
+
+def match_columns(model: TwoWayModel, columns: Sequence[str], path: str) -> Match:
+    """Find a model's columns in a table, by name if both have names, else by position."""
+    wanted = feature_names(model)
+    labels = [name for name in label_names(model) if name in columns]
+    if wanted is None or (are_default(columns) and not set(wanted) & set(columns)):
+        features = [name for name in columns if name not in labels]
+        if len(features) != model.n_features_in_:
+            raise CommandError(
+                f"{shown(path)} has {counted(len(features), 'column')}, but the model was fitted "
+                f"to {model.n_features_in_}: columns without names are matched by position.",
+                "Pass a table with the same columns in the same order, or with their names in the "
+                "first line.",
+            )
+        return Match(features, labels, [])
+    features = find_columns(wanted, columns, path, "the model needs")
+    used = {*features, *labels}
+    return Match(features, labels, [name for name in columns if name not in used])
+
+
+def find_columns(wanted: Sequence[str], columns: Sequence[str], path: str, who: str) -> list[str]:
+    """Return the wanted columns; raise if some are not in the table, and say what is close."""
+    missing = [name for name in wanted if name not in columns]
+    if not missing:
+        return list(wanted)
+    noun = "a column" if len(missing) == 1 else f"{len(missing)} columns"
+    raise CommandError(
+        f"{shown(path)} lacks {noun} that {who}: {listed(missing)}.",
+        _what_is_close(missing, [name for name in columns if name not in wanted]),
+    )
+
+
+def split_names(given: Iterable[str], columns: Sequence[str]) -> list[str]:
+    """Return the names in options such as ``a,b,c``; a column may have a comma in its name."""
+    names: list[str] = []
+    for text in given:
+        parts = [text] if text in columns else [part.strip() for part in text.split(",")]
+        names += [part for part in parts if part and part not in names]
+    return names
+
+
+def _what_is_close(missing: Sequence[str], others: Sequence[str]) -> str:
+    """Say which other columns are nearly called like the missing ones."""
+    by_letters = {"".join(name.lower().split()): name for name in others}
+    pairs = []
+    for name in missing:
+        letters = "".join(name.lower().split())
+        close = difflib.get_close_matches(letters, by_letters, n=1, cutoff=0.6)
+        if close:
+            pairs.append(f"'{by_letters[close[0]]}' for '{name}'")
+    if pairs:
+        more = f" and {len(pairs) - 3} more" if len(pairs) > 3 else ""
+        return f"Did you mean {', '.join(pairs[:3])}{more}? Names must agree letter by letter."
+    if not others:
+        return "The table has no other columns."
+    return f"The table's other columns are {listed(others)}."

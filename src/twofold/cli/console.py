@@ -1,0 +1,221 @@
+"""What the command line says, and where it says it.
+
+Standard output carries data, the path of a result, or with ``--json`` one JSON object. Standard
+error carries everything meant for a person: what is being done, progress, warnings, errors. So the
+output of a command can always be piped on.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console as RichConsole
+
+SECONDS_BEFORE_BAR = 1.0
+SECONDS_BETWEEN_LINES = 10.0
+NAMES_IN_A_LINE = 8
+
+Advance = Callable[[int], None]
+
+
+class CommandError(Exception):
+    """What ends a command, in words for the user: what is wrong, and what to do about it."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class UsageError(CommandError):
+    """A command line that no table and no model could make right."""
+
+    exit_code = 2
+
+
+class Console:
+    """How one command talks.
+
+    Parameters
+    ----------
+    quiet : bool
+        Say nothing but errors.
+    as_json : bool
+        Give the result as one JSON object.
+    """
+
+    def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
+        self.quiet = quiet
+        self.as_json = as_json
+
+    def say(self, text: str = "") -> None:
+        """Tell the user what is going on."""
+        if not self.quiet:
+            _print(_error_stream(), "", "", text)
+
+    def say_each(self, notes: Iterable[str]) -> None:
+        """Tell the user what a reader or a writer of files noticed."""
+        for note in notes:
+            self.say(note)
+
+    def warn(self, text: str) -> None:
+        """Tell the user what looks wrong but does not stop the command."""
+        if not self.quiet:
+            _print(_error_stream(), "warning: ", "bold yellow", text)
+
+    def finish(self, result: str, facts: dict[str, Any]) -> None:
+        """Write the result of a command to standard output: text, or the facts as JSON.
+
+        Nothing is written for an empty result without ``--json``: the data went there already.
+        """
+        if self.as_json:
+            write_line(json.dumps(plain(facts), ensure_ascii=False, allow_nan=False))
+        elif result:
+            write_line(result)
+
+    @contextmanager
+    def warnings_shown(self) -> Iterator[None]:
+        """Show Python's warnings as lines of this console, without file names and code."""
+        with warnings.catch_warnings():
+            warnings.showwarning = self._show_warning
+            yield
+
+    def _show_warning(
+        self,
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        self.warn(str(message))
+
+    @contextmanager
+    def counting_rows(self, total: int | None) -> Iterator[Advance]:
+        """Yield a function to call with how many rows were done; it draws the progress."""
+        if self.quiet:
+            yield lambda rows: None
+        elif _error_stream().is_terminal:
+            with _bar(total) as advance:
+                yield advance
+        else:
+            yield _line_writer(total, self.say)
+
+
+def show_error(message: str, hint: str | None = None) -> None:
+    """Write an error, and what to do about it, to standard error."""
+    stream = _error_stream()
+    _print(stream, "error: ", "bold red", message)
+    if hint:
+        _print(stream, "", "", "")
+        _print(stream, "hint: ", "bold cyan", hint)
+
+
+def write_line(text: str) -> None:
+    """Write a line of the result."""
+    sys.stdout.write(text + "\n")
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON knows it; a number that is not finite becomes None."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def listed(names: Iterable[object], most: int = NAMES_IN_A_LINE) -> str:
+    """Return names in quotes, the first few of many."""
+    texts = [f"'{name}'" for name in names]
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
+
+
+def counted(number: int, noun: str) -> str:
+    """Return "1 row", "2 rows", "1,617 rows"."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def _error_stream() -> RichConsole:
+    """Return a console for standard error as it is now; it honours NO_COLOR by itself."""
+    from rich.console import Console as RichConsole
+
+    return RichConsole(stderr=True)
+
+
+def _print(stream: RichConsole, lead: str, style: str, text: str) -> None:
+    """Print text as it is: names may hold brackets, and logs must not be wrapped."""
+    from rich.text import Text
+
+    stream.print(Text.assemble((lead, style), text), soft_wrap=True, highlight=False)
+
+
+@contextmanager
+def _bar(total: int | None) -> Iterator[Advance]:
+    """Draw a bar with the rows done and their rate, once it has taken a while."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    progress = Progress(
+        TextColumn("rows"),
+        BarColumn(bar_width=20),
+        TextColumn("{task.fields[count]}", markup=False),
+        TimeRemainingColumn(),
+        console=_error_stream(),
+        transient=True,
+        auto_refresh=False,
+    )
+    task = progress.add_task("", total=total, count="")
+    started, done, is_open = time.monotonic(), 0, False
+
+    def advance(rows: int) -> None:
+        nonlocal done, is_open
+        done += rows
+        elapsed = time.monotonic() - started
+        progress.update(task, completed=done, count=_count(done, total, elapsed))
+        if not is_open and elapsed > SECONDS_BEFORE_BAR:
+            progress.start()
+            is_open = True
+        if is_open:
+            progress.refresh()
+
+    try:
+        yield advance
+    finally:
+        if is_open:
+            progress.stop()
+
+
+def _line_writer(total: int | None, say: Callable[[str], None]) -> Advance:
+    """Return what writes a plain line now and then, for logs."""
+    started = last = time.monotonic()
+    done = 0
+
+    def advance(rows: int) -> None:
+        nonlocal done, last
+        done += rows
+        now = time.monotonic()
+        if now - last >= SECONDS_BETWEEN_LINES:
+            last = now
+            say(_count(done, total, now - started))
+
+    return advance
+
+
+def _count(done: int, total: int | None, elapsed: float) -> str:
+    of_total = "" if total is None else f" of {total:,}"
+    return f"{done:,}{of_total} rows, {done / max(elapsed, 1e-9):,.0f} a second"

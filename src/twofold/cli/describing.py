@@ -1,0 +1,113 @@
+"""What a model is, in facts for programs and in lines for people."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from twofold.cli.columns import feature_names
+from twofold.cli.console import counted, listed
+
+STOP_REASONS = {"max_iter": "not converged: ended at --max-iter"}
+# Parameters that say nothing about the model, only about the run that made it.
+OF_THE_RUN = ("callbacks", "verbose", "n_jobs", "model", "estimator")
+
+
+def describe(model: Any, versions: dict[str, str]) -> dict[str, Any]:
+    """Return what a fitted model is and how it came about."""
+    inside = getattr(model, "model_", model)
+    parameters = _parameters(inside)
+    facts: dict[str, Any] = {
+        "class": type(inside).__name__,
+        "scale": getattr(model, "how", "none"),
+        "n_features": int(model.n_features_in_),
+        "columns": feature_names(model),
+        "parameters": parameters,
+        "changed_parameters": _changed(inside, parameters),
+        "versions": versions,
+    }
+    if hasattr(model, "embedding_"):
+        facts |= {
+            "rows": len(model.embedding_),
+            "dimensions": int(model.embedding_.shape[1]),
+            "carried_rows": len(model.latent_),
+            "missing_cells": _missing_cells(model),
+        }
+    for name in ("start_", "n_iter_", "stop_reason_", "objective_", "backend_"):
+        if hasattr(model, name):
+            facts[name.rstrip("_")] = getattr(model, name)
+    return facts | _notes(model)
+
+
+def describe_in_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the facts in words, most telling first."""
+    pairs = [("model", facts["class"])]
+    if "rows" in facts:
+        pairs += [
+            ("map", f"{facts['n_features']:,} columns to {facts['dimensions']} dimensions"),
+            ("rows", _rows_in_words(facts)),
+        ]
+    if facts["columns"]:
+        pairs.append(("columns", listed(facts["columns"], 20)))
+    pairs.append(("scaling", facts["scale"]))
+    for name, values in facts.get("labels", {}).items():
+        pairs.append((f"label '{name}'", values))
+    if facts.get("image_shape"):
+        pairs.append(("images", " x ".join(str(side) for side in facts["image_shape"])))
+    if "n_iter" in facts:
+        reason = STOP_REASONS.get(facts["stop_reason"], facts["stop_reason"])
+        steps = counted(facts["n_iter"], "iteration")
+        pairs.append(("fit", f"start {facts['start']}, {steps}, {reason}"))
+        pairs.append(("objective", f"{facts['objective']:.6g}"))
+    changed = [f"{name}={facts['parameters'][name]}" for name in facts["changed_parameters"]]
+    pairs.append(("parameters", ", ".join(changed) or "all as usual"))
+    pairs.append(("saved with", ", ".join(f"{k} {v}" for k, v in facts["versions"].items())))
+    return pairs
+
+
+def _rows_in_words(facts: dict[str, Any]) -> str:
+    words = f"{facts['rows']:,}"
+    if facts["carried_rows"] < facts["rows"]:
+        what = "landmarks" if facts["parameters"].get("landmarks") != "None" else "different ones"
+        words += f", carried by {facts['carried_rows']:,} {what}"
+    if facts["has_names"]:
+        words += ", with names"
+    return words
+
+
+def _parameters(model: Any) -> dict[str, str]:
+    given = model.get_params(deep=False)
+    return {name: str(value) for name, value in given.items() if name not in OF_THE_RUN}
+
+
+def _changed(model: Any, parameters: dict[str, str]) -> list[str]:
+    """Return the names of parameters that are not what they are by default."""
+    usual = inspect.signature(type(model)).parameters
+    return [name for name, value in parameters.items() if value != str(usual[name].default)]
+
+
+def _missing_cells(model: Any) -> int:
+    import numpy as np
+
+    return int(np.isnan(model.data_).sum())
+
+
+def _notes(model: Any) -> dict[str, Any]:
+    """Return what is known about rows beside their numbers."""
+    notes = getattr(model, "notes_", None)
+    if notes is None:
+        return {"has_names": False, "labels": {}, "image_shape": None}
+    return {
+        "has_names": notes.names is not None,
+        "labels": {name: _label_in_words(values) for name, values in notes.labels.items()},
+        "image_shape": notes.image_shape,
+    }
+
+
+def _label_in_words(values: Any) -> str:
+    import numpy as np
+
+    if values.dtype.kind != "U":
+        return f"numbers from {np.nanmin(values):.4g} to {np.nanmax(values):.4g}"
+    classes = [name for name in np.unique(values) if name]
+    return f"{counted(len(classes), 'value')}: {listed(classes, 12)}"

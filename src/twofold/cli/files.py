@@ -1,0 +1,116 @@
+"""Files that commands open and write, checked before any long work begins."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from twofold.cli.console import CommandError, UsageError, listed
+
+if TYPE_CHECKING:
+    from twofold.contract import TwoWayModel
+
+STANDARD = "-"
+MODEL_SUFFIX = ".twofold"
+TABLE_SUFFIXES = (".csv", ".tsv", ".txt", ".gz", ".parquet", ".npy", ".npz", ".h5ad")
+
+
+def open_model(path: str, table: str | None = None) -> TwoWayModel:
+    """Open a two-way model; ``table`` is what else stands on the command line."""
+    model = open_any_model(path, table)
+    # A wrong path is told before this import, which takes seconds.
+    from twofold.contract import TwoWayModel
+
+    if not isinstance(model, TwoWayModel):
+        raise CommandError(
+            f"'{path}' holds a {type(model).__name__}, which has no single map to work with.",
+            "Fit a map with: twofold fit TABLE",
+        )
+    return model
+
+
+def open_any_model(path: str, table: str | None = None) -> Any:
+    """Open whatever `twofold.load` opens, with hints for what people mix up."""
+    if table is not None and _looks_like_table(path) and table.endswith(MODEL_SUFFIX):
+        raise UsageError(
+            f"'{path}' is a table, but a model is expected in its place.",
+            f"The model comes first: {table} {path}",
+        )
+    if not Path(path).exists():
+        raise CommandError(f"There is no model file '{path}'.", _models_beside(Path(path)))
+    if Path(path).is_dir():
+        raise CommandError(
+            f"'{path}' is a folder, not a model file.", _models_beside(Path(path) / MODEL_SUFFIX)
+        )
+    if _looks_like_table(path):
+        raise CommandError(
+            f"'{path}' looks like a table, not like a model.",
+            f"Fit a model to it first: twofold fit {path}",
+        )
+    from twofold import load
+
+    return load(path)
+
+
+def check_output(path: str, *inputs: str, folder_of: str = "the result") -> None:
+    """Raise unless a file can be written there without harm to what is read."""
+    if path == STANDARD:
+        return
+    target = Path(path)
+    parent = target.resolve().parent
+    if target.is_dir():
+        raise CommandError(f"'{path}' is a folder.", f"Name a file in it for {folder_of}.")
+    if not parent.is_dir():
+        raise CommandError(
+            f"The folder '{parent}' does not exist.",
+            f"Make it first: mkdir -p {shlex.quote(str(parent))}",
+        )
+    if not os.access(parent, os.W_OK):
+        raise CommandError(
+            f"Files cannot be written to '{parent}'.", "Choose another place with -o."
+        )
+    for name in inputs:
+        if target.exists() and os.path.exists(name) and os.path.samefile(target, name):
+            raise CommandError(
+                f"'{path}' would replace the file that is read.", "Choose another name with -o."
+            )
+
+
+def check_streams(output: str, as_json: bool) -> None:
+    """Raise if data and a JSON object would share standard output."""
+    if output == STANDARD and as_json:
+        raise UsageError(
+            "With --json the table needs a file of its own: both would go to standard output.",
+            "Add -o FILE.",
+        )
+
+
+def shown(path: str) -> str:
+    """Return a path as messages name it."""
+    return "standard input" if path == STANDARD else f"'{path}'"
+
+
+def beside(path: str, suffix: str) -> str:
+    """Return the path with another ending, ".csv.gz" and the like taken off whole."""
+    place = Path(path)
+    stem = Path(place.name.removesuffix(".gz")).stem
+    return str(place.parent / f"{stem}{suffix}")
+
+
+def _looks_like_table(path: str) -> bool:
+    return path.lower().endswith(TABLE_SUFFIXES) or path == STANDARD
+
+
+def _models_beside(path: Path) -> str:
+    """Say which models there are in the folder, the one most like the name first."""
+    folder = path.parent
+    found = sorted(file.name for file in folder.glob(f"*{MODEL_SUFFIX}"))
+    close = difflib.get_close_matches(path.name, found, n=3, cutoff=0.5)
+    if close:
+        return f"Did you mean {listed(str(folder / name) for name in close)}?"
+    if found:
+        return f"Models in '{folder}': {listed(found)}."
+    return "Make one with: twofold fit TABLE"

@@ -1,0 +1,244 @@
+"""``twofold fit``: from a table to a model file, saying what is used, what is not, and why."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from twofold.cli.console import Console, UsageError, counted, listed
+from twofold.cli.describing import STOP_REASONS
+from twofold.cli.files import MODEL_SUFFIX, STANDARD, beside, check_output
+from twofold.cli.options import AsJson, Index, Missing, Quiet, Seed, Table
+
+if TYPE_CHECKING:
+    from twofold.array_types import FloatArray
+    from twofold.cli.training_table import TrainingTable
+    from twofold.contract import TwoWayModel
+
+# From here on a model of all rows takes its time, and one of landmarks is hardly worse.
+ROWS_FOR_LANDMARKS = 20_000
+
+
+def fit(
+    table: Table,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="MODEL",
+            help="Where the model goes; by default beside the table, ending in .twofold.",
+            show_default=False,
+        ),
+    ] = None,
+    dimensions: Annotated[
+        int, typer.Option("--dimensions", "-q", min=1, help="Coordinates of the map.")
+    ] = 2,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--label",
+            metavar="COL",
+            help="A column to colour the map by; never used for fitting. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    index: Index = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--columns",
+            metavar="A,B,C",
+            help="Use these columns only; by default all columns of numbers.",
+            show_default=False,
+        ),
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--drop", metavar="COL", help="Do not use this column. Repeatable.", show_default=False
+        ),
+    ] = None,
+    scale: Annotated[
+        Literal["standard", "robust", "none"],
+        typer.Option(
+            "--scale",
+            help="Let columns count alike: by their standard deviation, by their quartiles "
+            "(with outliers), or leave them as they are (if all have the same unit).",
+        ),
+    ] = "standard",
+    missing: Missing = None,
+    degree: Annotated[
+        Literal["0", "1", "2", "2-axes"],
+        typer.Option("--degree", help="Of the local polynomials; above 0 is slower."),
+    ] = "0",
+    loss: Annotated[
+        Literal["squared", "huber"],
+        typer.Option("--loss", help="huber is less disturbed by outliers."),
+    ] = "squared",
+    landmarks: Annotated[
+        str | None,
+        typer.Option(
+            "--landmarks",
+            metavar="N|auto",
+            help="Let so many points stand for all rows; for large tables.",
+            show_default=False,
+        ),
+    ] = None,
+    kernel: Annotated[
+        Literal["gaussian", "quartic", "triweight"],
+        typer.Option("--kernel", help="How rows nearby are weighted."),
+    ] = "gaussian",
+    max_iter: Annotated[int, typer.Option("--max-iter", min=0, help="Most iterations.")] = 200,
+    seed: Seed = 0,
+    image_shape: Annotated[
+        str | None,
+        typer.Option(
+            "--image-shape",
+            metavar="HxW[x3]",
+            help="Rows are images, such as 28x28; pictures then show them.",
+            show_default=False,
+        ),
+    ] = None,
+    quiet: Quiet = False,
+    json: AsJson = False,
+) -> None:
+    """Fit a map to a table and save it as a model.
+
+    Columns of numbers are used, text is left out, empty cells are allowed. Ctrl-C ends the fit
+    early and keeps the best model so far.
+    """
+    from twofold.cli.training_table import Wanted, read_training_table
+
+    console = Console(quiet=quiet, as_json=json)
+    if columns and drop:
+        raise UsageError(
+            "--columns and --drop exclude each other.",
+            "Name the columns to use, or those to leave out.",
+        )
+    target = output or _default_output(table)
+    parameters = {
+        "n_components": dimensions,
+        "kernel": kernel,
+        "degree": degree if degree == "2-axes" else int(degree),
+        "loss": loss,
+        "landmarks": parse_landmarks(landmarks),
+        "max_iter": max_iter,
+        "random_state": seed,
+        "verbose": False if quiet else "auto",
+    }
+    shape = parse_image_shape(image_shape)
+    check_output(target, table)
+    wanted = Wanted(label or [], columns or [], drop or [], index, tuple(missing or ()))
+    rows = read_training_table(table, wanted, console, dimensions, shape)
+    describe_scaling(console, scale, rows)
+    if len(rows.frame) > ROWS_FOR_LANDMARKS and landmarks is None:
+        console.say(f"{len(rows.frame):,} rows take a while; --landmarks auto is much faster.")
+    started = time.perf_counter()
+    with console.warnings_shown():
+        model = fit_model(rows, scale, parameters)
+    seconds = time.perf_counter() - started
+    model.annotate(names=rows.names, labels=rows.labels or None, image_shape=shape)
+    model.save(target)
+    summary = summarize(model, rows, loss, seconds)
+    tell_summary(console, summary)
+    console.finish(target, {"model": target, "scale": scale, **rows.facts(), **summary})
+
+
+def fit_model(rows: TrainingTable, scale: str, parameters: dict[str, Any]) -> TwoWayModel:
+    """Fit UKR to the rows, its columns scaled or not."""
+    from twofold import UKR, Scaled
+
+    estimator = UKR(**parameters)
+    model: TwoWayModel = estimator if scale == "none" else Scaled(estimator, how=scale)
+    # Columns without names of their own are given as an array: the model then has none either.
+    return model.fit(rows.frame if rows.has_names else rows.frame.to_numpy())
+
+
+def describe_scaling(console: Console, scale: str, rows: TrainingTable) -> None:
+    """Say how columns are weighed against each other, and what is odd about that."""
+    if rows.constant:
+        console.say(f"the same value in every row: {listed(rows.constant)} (used, tells nothing)")
+    if scale != "none":
+        how = "standard deviation" if scale == "standard" else "distance of its quartiles"
+        console.say(f"scaling: every column by its {how}")
+        return
+    console.say("scaling: none")
+    spreads = rows.frame.std()
+    least, most = spreads[spreads > 0].min(), spreads.max()
+    if most > 100 * least:
+        console.warn(
+            f"Column '{spreads.idxmax()}' varies {most / least:,.0f} times as much as "
+            f"'{spreads[spreads > 0].idxmin()}' and will decide the map; use --scale standard "
+            "unless all columns have the same unit."
+        )
+
+
+def summarize(model: TwoWayModel, rows: TrainingTable, loss: str, seconds: float) -> dict[str, Any]:
+    """Return how a fit went."""
+    # With landmarks rows are reconstructed from them; without, each row from the others.
+    is_left_out = loss == "squared" and len(model.latent_) >= len(set(model.member_)) > 1
+    return {
+        "start": model.start_,
+        "iterations": int(model.n_iter_),
+        "stop_reason": str(model.stop_reason_),
+        "seconds": round(seconds, 3),
+        "objective": float(model.objective_),
+        "error_kind": "leave-one-out" if is_left_out else "reconstruction",
+        "error_share": float(model.objective_) / _variance(model, rows.frame.to_numpy())
+        if loss == "squared"
+        else None,
+    }
+
+
+def tell_summary(console: Console, summary: dict[str, Any]) -> None:
+    """Say how a fit went."""
+    reason = summary["stop_reason"]
+    console.say(
+        f"fitted in {summary['seconds']:.1f} s: start {summary['start']}, "
+        f"{counted(summary['iterations'], 'iteration')}, {STOP_REASONS.get(reason, reason)}"
+    )
+    if summary["error_share"] is not None:
+        console.say(
+            f"{summary['error_kind']} error: {100 * summary['error_share']:.3g} % of the variance"
+        )
+
+
+def _variance(model: TwoWayModel, Y: FloatArray) -> float:
+    """Return the mean squared distance of rows from their mean, in the units of the model."""
+    import numpy as np
+
+    spread = getattr(model, "spread_", 1.0)
+    deviations = (Y - np.nanmean(Y, axis=0)) / spread
+    return float(np.nansum(deviations**2)) / len(Y)
+
+
+def parse_landmarks(text: str | None) -> int | str | None:
+    """Return the number of landmarks that an option asks for."""
+    if text is None or text == "auto":
+        return text
+    if not text.isdecimal() or int(text) < 3:
+        raise UsageError(f"--landmarks must be 'auto' or a number of at least 3; got '{text}'.")
+    return int(text)
+
+
+def parse_image_shape(text: str | None) -> tuple[int, ...] | None:
+    """Return height, width and perhaps 3 from text such as 28x28 or 32x32x3."""
+    if text is None:
+        return None
+    sides = re.split("[x×,*]", "".join(text.lower().split()))
+    if not all(side.isdecimal() and int(side) for side in sides) or len(sides) not in (2, 3):
+        raise UsageError(
+            f"--image-shape must be height x width, such as 28x28, or 32x32x3 for colour; got "
+            f"'{text}'."
+        )
+    return tuple(int(side) for side in sides)
+
+
+def _default_output(table: str) -> str:
+    if table == STANDARD:
+        raise UsageError("A table from standard input has no name for the model.", "Add -o MODEL.")
+    return beside(table, MODEL_SUFFIX)

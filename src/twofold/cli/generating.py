@@ -1,0 +1,199 @@
+"""``twofold generate``: data for places on the map."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from twofold.cli.console import CommandError, Console, UsageError, counted
+from twofold.cli.files import STANDARD, check_output, check_streams, open_model
+from twofold.cli.options import AsJson, Model, Quiet, Seed, TableOutput
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from twofold.array_types import FloatArray
+    from twofold.contract import TwoWayModel
+
+MOST_GRID_POINTS = 10_000_000
+
+
+def generate(
+    model: Model,
+    output: TableOutput = STANDARD,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--at", metavar="X1,X2", help="A place on the map. Repeatable.", show_default=False
+        ),
+    ] = None,
+    points: Annotated[
+        str | None,
+        typer.Option(
+            "--points",
+            metavar="TABLE",
+            help="A table of places, such as 'twofold transform' writes.",
+            show_default=False,
+        ),
+    ] = None,
+    grid: Annotated[
+        int | None,
+        typer.Option(
+            "--grid", metavar="N", min=2, help="N places along each axis.", show_default=False
+        ),
+    ] = None,
+    path: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            "--path",
+            metavar="FROM TO",
+            help="The straight way between two rows (names, or numbers from 1) or places (X1,X2).",
+            show_default=False,
+        ),
+    ] = None,
+    steps: Annotated[int, typer.Option("--steps", min=2, help="Places on a --path.")] = 20,
+    samples: Annotated[
+        int | None,
+        typer.Option(
+            "--samples",
+            metavar="N",
+            min=1,
+            help="N new rows, spread like those the model was fitted to.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Seed = 0,
+    only_data: Annotated[
+        bool, typer.Option("--only-data", help="Leave the coordinates out of the table.")
+    ] = False,
+    in_domain: Annotated[
+        bool, typer.Option("--in-domain", help="Only places of a --grid that the data supports.")
+    ] = False,
+    quiet: Quiet = False,
+    json: AsJson = False,
+) -> None:
+    """Make data for places on the map: single ones, a table, a grid, a path or at random."""
+    from twofold.cli.places import even_grid, parse_place, straight_way
+    from twofold.tables import open_writer
+
+    console = Console(quiet=quiet, as_json=json)
+    _check_one_source(at, points, grid, path, samples)
+    check_streams(output, json)
+    if in_domain and grid is None:
+        raise UsageError("--in-domain goes with --grid.")
+    two_way = open_model(model)
+    check_output(output, model, *([points] if points else []))
+    if points is not None:
+        pieces, total = _places_of_table(console, two_way, points)
+    else:
+        if at:
+            X = _stacked([parse_place(text, two_way, "--at") for text in at])
+        elif grid is not None:
+            X = even_grid(two_way, grid, in_domain, MOST_GRID_POINTS)
+        elif path is not None:
+            X = straight_way(two_way, *path, steps)
+        else:
+            X = two_way.sample_latent(int(samples or 1), seed)
+        pieces, total = _in_pieces(X), len(X)
+    done = outside = 0
+    with (
+        console.warnings_shown(),
+        open_writer(output) as writer,
+        console.counting_rows(total) as advance,
+    ):
+        for places, names in pieces:
+            writer.write(generated(two_way, places, names, only_data))
+            done += len(places)
+            outside += int((~two_way.in_domain(places)).sum())
+            advance(len(places))
+    console.say_each(writer.notes)
+    _tell_outside(console, outside, done)
+    facts = {"output": output, "rows": done, "rows_outside_domain": outside}
+    console.finish("" if output == STANDARD else output, facts)
+
+
+def generated(model: TwoWayModel, X: FloatArray, names: Any, only_data: bool) -> pd.DataFrame:
+    """Return latent points X (m, q) and their data as a table."""
+    import pandas as pd
+
+    from twofold.cli.columns import latent_names, shown_feature_names
+
+    features = shown_feature_names(model)
+    data = pd.DataFrame(model.inverse_transform(X), columns=features, index=names)
+    if only_data:
+        return data
+    places = pd.DataFrame(X, columns=latent_names(model, features), index=names)
+    return pd.concat([places, data], axis=1)
+
+
+def _check_one_source(*given: object) -> None:
+    options = ("--at", "--points", "--grid", "--path", "--samples")
+    named = [name for name, value in zip(options, given, strict=True) if value not in (None, [])]
+    if len(named) != 1:
+        raise UsageError(
+            f"Say where on the map with exactly one of {', '.join(options)}; got "
+            f"{' and '.join(named) or 'none'}.",
+            None if named else "For a first look: --grid 10",
+        )
+
+
+def _tell_outside(console: Console, outside: int, done: int) -> None:
+    if outside:
+        console.warn(
+            f"{counted(outside, 'place')} of {done:,} lie where no data supports the map: the rows "
+            "made there are guesses."
+        )
+
+
+def _stacked(places: list[FloatArray]) -> FloatArray:
+    import numpy as np
+
+    return np.stack(places)
+
+
+def _in_pieces(X: FloatArray) -> Iterator[tuple[FloatArray, Any]]:
+    from twofold.cli.streaming import ROWS_AT_A_TIME
+
+    for start in range(0, len(X), ROWS_AT_A_TIME):
+        yield X[start : start + ROWS_AT_A_TIME], None
+
+
+def _places_of_table(
+    console: Console, model: TwoWayModel, path: str
+) -> tuple[Iterator[tuple[FloatArray, Any]], int | None]:
+    """Return the places in a table, piece by piece, and their number if it is known."""
+    import numpy as np
+
+    from twofold.cli.columns import find_columns, latent_names, shown_feature_names
+    from twofold.cli.console import listed
+    from twofold.cli.streaming import ROWS_AT_A_TIME
+    from twofold.tables import open_table
+
+    source = open_table(path)
+    q = model.embedding_.shape[1]
+    wanted = latent_names(model, [] if f"x{q}" in source.columns else shown_feature_names(model))
+    if len(source.columns) == q and not set(wanted) & set(source.columns):
+        wanted = list(source.columns)  # places without the names we would give them
+    names = find_columns(wanted, source.columns, path, "hold the coordinates")
+    unused = [name for name in source.columns if name not in names]
+    if unused:
+        console.say(f"not used: {listed(unused)}")
+
+    def pieces() -> Iterator[tuple[FloatArray, Any]]:
+        done = 0
+        for frame in source.chunks(ROWS_AT_A_TIME, numbers=names):
+            X = frame[names].to_numpy(dtype=np.float64)
+            bad = np.argwhere(~np.isfinite(X))
+            if len(bad):
+                row, column = bad[0]
+                raise CommandError(
+                    f"'{path}' has no coordinate in column '{names[column]}' of row "
+                    f"{done + row + 1}; a place needs all of them.",
+                    "Leave such rows out.",
+                )
+            yield X, frame.index
+            done += len(frame)
+
+    return pieces(), source.n_rows

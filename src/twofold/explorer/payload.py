@@ -1,0 +1,184 @@
+"""What the page needs of a model: a header and a few arrays; format 1.
+
+The header is JSON. Its ``sections`` name the arrays in the data: references of the regression
+(``reg.x``, ``reg.y``, ``reg.w``, ``reg.h``), rows (``rows.x``, ``rows.y``, ``rows.ref``) and what
+is known about them (``rows.label.*``, ``rows.density``, ``rows.magnification``). Data are codes:
+see :mod:`twofold.explorer.codes`. Nothing in it depends on time or machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from twofold.array_types import FloatArray, IntArray
+from twofold.contract import TwoWayModel
+from twofold.explorer.codes import Scale, short
+from twofold.explorer.sections import Payload, Sections, add_fact, add_labels, add_positions
+from twofold.kernel_description import KernelDescription
+from twofold.row_notes import RowNotes
+
+FORMAT = 1
+# From so many rows on, their positions are written in 16 bits: finer than any screen.
+MANY_ROWS = 200_000
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """What is to be shown of a model beside its regression.
+
+    Attributes
+    ----------
+    title : of the page
+    notes : names, labels and image shape of the rows
+    view : "image", "curve", "bars" or "table"
+    features : names of the D features
+    facts : numbers to colour rows by, (n,) each
+    data : (n, D) the training table, or None if only what the model keeps is known
+    """
+
+    title: str
+    notes: RowNotes
+    view: str
+    features: list[str]
+    facts: dict[str, FloatArray]
+    data: FloatArray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """One way to show a model: a regression, and the data of rows.
+
+    Attributes
+    ----------
+    regression : what the page evaluates
+    total_weight, threshold : its density's divisor, and where its domain ends
+    rows : (k, D) data of rows that the references do not hold, or None
+    ref : (n,) which of ``rows``, else which reference, holds the data of each row; -1 for none
+    bits : 8 or 16, of the codes
+    difference : of a stand-in from the model; None for the model's own regression
+    """
+
+    regression: KernelDescription
+    total_weight: float
+    threshold: float
+    rows: FloatArray | None
+    ref: IntArray
+    bits: int
+    difference: float | None = None
+
+    @property
+    def tables(self) -> list[FloatArray]:
+        """The tables that become codes; what is known best about rows comes last."""
+        return [self.regression.data] if self.rows is None else [self.regression.data, self.rows]
+
+
+def compose(model: TwoWayModel, wanted: Wanted, shown: Shown) -> Payload:
+    """Return header and sections of one way to show a model."""
+    scale = Scale.of(shown.tables, shown.bits)
+    sections = Sections()
+    _add_regression(sections, shown.regression, scale)
+    _add_rows(sections, model.embedding_, shown, scale)
+    labels = add_labels(sections, wanted.notes.labels)
+    for name, values in wanted.facts.items():
+        add_fact(sections, f"rows.{name}", values, log=name == "magnification")
+    names = wanted.notes.names
+    header = {
+        "format": FORMAT,
+        **_about(model, wanted, shown.tables[-1]),
+        "shows": sentences(len(model.embedding_), shown, scale),
+        "regression": _described(shown),
+        "domain_threshold": shown.threshold,
+        "rows": {
+            "n": len(model.embedding_),
+            "has_data": bool((shown.ref >= 0).any()),
+            "names": None if names is None else names.tolist(),
+            "labels": labels,
+            "image": None,
+        },
+        "quantised": {
+            "low": scale.low.tolist(),
+            "step": scale.step.tolist(),
+            "missing": scale.missing,
+        },
+        "sections": sections.entries,
+    }
+    return Payload(header, sections.compressed())
+
+
+def _about(model: TwoWayModel, wanted: Wanted, Y: FloatArray) -> dict[str, Any]:
+    n, q = model.embedding_.shape
+    shape = wanted.notes.image_shape
+    return {
+        "title": wanted.title,
+        "model": {
+            "family": type(model).__name__,
+            "n_rows": n,
+            "n_features": len(wanted.features),
+            "n_components": q,
+        },
+        "features": wanted.features,
+        "view": wanted.view,
+        "image_shape": None if shape is None else list(shape),
+        "feature_low": short(np.nanmin(Y, axis=0)).tolist(),
+        "feature_high": short(np.nanmax(Y, axis=0)).tolist(),
+    }
+
+
+def _described(shown: Shown) -> dict[str, Any]:
+    found = shown.regression
+    mass = np.where(np.isnan(found.data), 0, found.weights[:, None])
+    summed = (mass * np.nan_to_num(found.data)).sum(axis=0, dtype=np.float64)
+    total = mass.sum(axis=0)
+    return {
+        "kernel": found.kernel,
+        "degree": found.degree if isinstance(found.degree, str) else int(found.degree),
+        "tolerance": float(found.tolerance),
+        "latent_scale": np.asarray(found.latent_scale, dtype=np.float64).tolist(),
+        "n": len(found.latent),
+        "mean": short(summed / np.where(total > 0, total, 1)).tolist(),
+        "total_weight": shown.total_weight,
+        "exact": shown.difference is None,
+        "difference": None if shown.difference is None else float(f"{shown.difference:.3g}"),
+    }
+
+
+def _add_regression(sections: Sections, found: KernelDescription, scale: Scale) -> None:
+    sections.add("reg.x", found.latent.astype(np.float32))
+    sections.add("reg.y", scale.codes(found.data))
+    if (found.weights != 1).any():
+        sections.add("reg.w", found.weights.astype(np.float32))
+    if found.widths is not None:
+        sections.add("reg.h", found.widths.astype(np.float32))
+
+
+def _add_rows(sections: Sections, X: FloatArray, shown: Shown, scale: Scale) -> None:
+    if not np.array_equal(X, shown.regression.latent):
+        add_positions(sections, X, coarse=len(X) > MANY_ROWS)
+    if shown.rows is not None:
+        sections.add("rows.y", scale.codes(shown.rows))
+    if not np.array_equal(shown.ref, np.arange(len(shown.tables[-1]))):
+        sections.add("rows.ref", shown.ref.astype(np.int32))
+
+
+def sentences(n: int, shown: Shown, scale: Scale) -> list[str]:
+    """Say what the page shows, and how it differs from the model."""
+    rounded = f"quantised to 1/{2**scale.bits - 1:,} of each feature's range"
+    if shown.difference is None:
+        kept = "as they are" if scale.is_exact else rounded
+        regression = f"the model's own regression, rows {kept}"
+    else:
+        regression = (
+            f"a stand-in of {len(shown.regression.latent):,} landmarks: differs by "
+            f"{100 * shown.difference:.2g} % of the spread from the model"
+        )
+    n_known = int((shown.ref >= 0).sum())
+    if n_known == 0:
+        rows = f"where all {n:,} rows are, without their data"
+    elif n_known < n:
+        rows = f"where all {n:,} rows are, and the data of {n_known:,} of them"
+    else:
+        rows = f"all {n:,} rows"
+    return [rows, regression]

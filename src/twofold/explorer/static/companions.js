@@ -1,0 +1,41 @@
+/**
+ * What is shown beside the generated row: the nearest real row, one that was asked for, a pasted one,
+ * or the mean of a selection.
+ */
+
+import { countOf, formatNumber } from "./elements.js";
+import { labelValues, rowName } from "./row_names.js";
+import { meanRow } from "./selection_view.js";
+
+/**
+ * @typedef {{values: ArrayLike<number>, title: string, detail?: string}} Companion
+ */
+
+/** A real row, or null if the page does not hold its data. @returns {Companion|null} */
+export function rowCompanion(atlas, row, isNearest) {
+  const values = atlas.rowData(row);
+  if (!values) return null;
+  const name = rowName(atlas, row);
+  const labels = labelValues(atlas, row);
+  const detail = [isNearest ? "nearest" : "chosen", labels].filter(Boolean).join(" \u00b7 ");
+  return { values, title: name, detail };
+}
+
+/** @returns {Companion|null} */
+export function meanCompanion(atlas, rows) {
+  const values = rows.length ? meanRow(atlas, rows) : null;
+  return values && { values, title: "Mean", detail: `of ${countOf(rows.length, "selected row")}` };
+}
+
+/** @returns {Companion} */
+export function pastedCompanion(values) {
+  const missing = values.reduce((count, value) => count + Number.isNaN(value), 0);
+  return { values, title: "Pasted", detail: missing ? `${countOf(missing, "value")} missing` : "" };
+}
+
+/** How far a pasted row is from what the model makes of it. */
+export function pastedNotice(values, error) {
+  const observed = values.reduce((count, value) => count + !Number.isNaN(value), 0);
+  const each = formatNumber(error / Math.sqrt(observed), 3);
+  return `Pasted row: error ${formatNumber(error, 3)}, that is ${each} a feature (root mean square).`;
+}

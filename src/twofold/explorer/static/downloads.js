@@ -1,0 +1,63 @@
+/**
+ * Files that the page hands out: the generated row and the selected rows.
+ */
+
+import { element } from "./elements.js";
+import { labelText, rowName } from "./row_names.js";
+
+/** Pixels of the longer side of a downloaded image; small images are enlarged by a whole factor. */
+const PNG_SIDE = 512;
+
+/** Text as a field of a CSV file. */
+export function csvField(text) {
+  const plain = String(text);
+  return /[",\n\r]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
+}
+
+/** The row as two lines: names, values. */
+export function rowCsv(features, values) {
+  const cells = Array.from(values, (value) =>
+    Number.isNaN(value) ? "" : String(Number(value.toPrecision(9))),
+  );
+  return `${features.map(csvField).join(",")}\n${cells.join(",")}\n`;
+}
+
+/** Name, labels and latent coordinates of some rows. */
+export function selectionCsv(atlas, rows) {
+  const columns = Object.keys(atlas.labels);
+  const head = ["row", "name", ...columns, ...Array.from({ length: atlas.q }, (_, d) => `latent ${d + 1}`)];
+  const lines = [head.map(csvField).join(",")];
+  for (const i of rows) {
+    const place = Array.from(atlas.rowX.subarray(i * atlas.q, (i + 1) * atlas.q), (value) =>
+      value.toPrecision(7),
+    );
+    const labels = columns.map((column) =>
+      csvField(labelText(atlas, column, i) ?? "").replace("\u2212", "-"),
+    );
+    lines.push([i, csvField(rowName(atlas, i)), ...labels, ...place].join(","));
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+/** Hand a file to the reader. */
+export function saveFile(name, content, type) {
+  const url = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
+  const link = element("a", { href: url, download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10000);
+}
+
+/** The canvas of a row enlarged without smoothing, as a PNG file. */
+export function saveImage(name, canvas) {
+  const factor = Math.max(1, Math.floor(PNG_SIDE / Math.max(canvas.width, canvas.height)));
+  const large = element("canvas", { width: canvas.width * factor, height: canvas.height * factor });
+  const context = large.getContext("2d");
+  context.imageSmoothingEnabled = false;
+  context.drawImage(canvas, 0, 0, large.width, large.height);
+  large.toBlob((blob) => saveFile(name, blob, "image/png"));
+}
+
+/** A file name without what file systems dislike. */
+export function fileStem(title) {
+  return title.replace(/\.twofold$/, "").replace(/[^\p{L}\p{N}._-]+/gu, "-") || "twofold";
+}

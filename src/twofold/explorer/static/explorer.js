@@ -1,0 +1,399 @@
+/**
+ * The explorer: what happens between map, regression and panel.
+ */
+
+import { decodePayload } from "./decode.js";
+import { Regression } from "./regression.js";
+import { project } from "./projection.js";
+import { MapView } from "./map_view.js";
+import { meanCompanion, pastedCompanion, pastedNotice, rowCompanion } from "./companions.js";
+import { fileStem, rowCsv, saveFile, saveImage, selectionCsv } from "./downloads.js";
+import { HelpDialog } from "./help.js";
+import { Layout } from "./layout.js";
+import { localChange } from "./local_change.js";
+import { NEIGHBORS } from "./neighbors.js";
+import { makeParts } from "./parts.js";
+import { domainNote } from "./path_player.js";
+import { rowName, rowWords } from "./row_names.js";
+import { readState, writeState } from "./share.js";
+import { listenForKeys } from "./shortcuts.js";
+import { Scene } from "./scene.js";
+import { densestRow } from "./spread.js";
+import { Announcer, placeText } from "./where.js";
+
+/** The probe rests when it has not moved for this long; only then slower things are looked up. */
+const REST_MS = 60;
+
+const ZOOM_STEP = 1.5;
+
+export class Explorer {
+  constructor(root, header, hooks) {
+    this.header = header;
+    this.hooks = hooks;
+    this.isPinned = false;
+    this.mode = "probe";
+    this.hovered = -1;
+    this.fixed = null; // a companion that stays until it is dismissed
+    this.chosen = -1; // a row that was jumped to; gone when the probe moves on
+    this.selection = new Uint32Array(0);
+    this.neighborRows = [];
+    this.pasted = null;
+    this.cleanups = [];
+    this.layout = new Layout(
+      root,
+      header,
+      {
+        zoomIn: () => this.map.zoomBy(ZOOM_STEP),
+        zoomOut: () => this.map.zoomBy(1 / ZOOM_STEP),
+        home: () => this.map.resetView(),
+        pan: () => this.toggleMode("pan"),
+        lasso: () => this.toggleMode("lasso"),
+        play: () => this.path.toggle(),
+        theme: () => this.toggleTheme(),
+        help: () => this.help.toggle(),
+      },
+      hooks.wholePage,
+    );
+    this.layout.setTheme(this.layout.systemTheme);
+    this.help = new HelpDialog(header);
+    this.announcer = new Announcer();
+    this.layout.app.append(this.help.element, this.announcer.element);
+  }
+
+  async start(data) {
+    this.atlas = await decodePayload(this.header, data);
+    this.regression = new Regression(this.atlas);
+    this.value = new Float64Array(this.atlas.D);
+    this.buildParts();
+    this.scene = new Scene(this.atlas, this.regression, this.slices);
+    this.map = new MapView(this.layout.mapHost, { ...this.scene.box, theme: this.layout.theme });
+    this.scene.map = this.map;
+    this.listen();
+    await this.map.ready();
+    this.restore();
+    this.layout.loading.hidden = true;
+    this.scene.showDensity();
+  }
+
+  buildParts() {
+    const actions = { paste: () => this.paste.open(), csv: () => this.saveRow(), png: () => this.savePng() };
+    Object.assign(this, makeParts(this.atlas, this.layout, actions));
+    this.placeLegend();
+  }
+
+  placeLegend() {
+    const { isPhone, legendCard, legendSlot } = this.layout;
+    if (this.wasPhone === isPhone) return;
+    this.wasPhone = isPhone;
+    this.panel.holdLegend(this.legend.element, isPhone);
+    legendCard.hidden = isPhone;
+    if (!isPhone) legendSlot.append(this.legend.element);
+  }
+
+  listen() {
+    const on = (target, type, act) => target.addEventListener(type, (event) => act(event.detail));
+    on(this.map, "probe", ({ x, phase }) => this.onMapProbe(x, phase));
+    on(this.map, "rowhover", ({ row }) => this.onHover(row));
+    on(this.map, "select", ({ rows }) => {
+      this.setMode("probe");
+      this.select(rows);
+    });
+    on(this.legend, "color", () => {
+      this.map.setColors(this.legend.coloring);
+      this.keepState();
+    });
+    on(this.legend, "filter", ({ mask }) => this.map.setFilter(mask));
+    on(this.search, "choose", (row) => this.jumpTo(row, true));
+    on(this.neighbors, "jump", ({ row }) => this.jumpTo(row, false));
+    on(this.neighbors, "pick", ({ row, end }) =>
+      this.path.setEnd(end, this.scene.rowPlace(row), rowName(this.atlas, row)),
+    );
+    on(this.path, "pick", ({ end }) => this.pick(end));
+    on(this.path, "path", ({ points }) => this.onPath(points));
+    on(this.path, "state", () => this.layout.setPlay(Boolean(this.path.points), this.path.isPlaying));
+    on(this.path, "walk", ({ x, k }) => this.onWalk(x, k));
+    on(this.slices, "slice", () => this.onSlice());
+    on(this.selectionView, "clear", () => this.select(new Uint32Array(0)));
+    on(this.selectionView, "download", () => this.saveSelection());
+    on(this.paste, "row", ({ values }) => this.showPasted(values));
+    on(this.where, "unpin", () => this.setPinned(false));
+    on(this.where, "dismiss", () => this.dismissPasted());
+    on(this.rowView, "view", () => this.lookAround());
+    this.listenOutside();
+  }
+
+  listenOutside() {
+    const { layout } = this;
+    layout.mapHost.addEventListener("pointermove", (event) => {
+      this.pointer = event;
+      this.moveTip();
+    });
+    layout.mapHost.addEventListener("pointerleave", () => this.onHover(-1));
+    const observer = new ResizeObserver(() => {
+      this.placeLegend();
+      this.map.resize();
+    });
+    observer.observe(layout.app);
+    observer.observe(layout.mapHost);
+    const dark = globalThis.matchMedia("(prefers-color-scheme: dark)");
+    const onSystem = () => this.setTheme(layout.systemTheme);
+    dark.addEventListener("change", onSystem);
+    const stopKeys = listenForKeys(this.hooks.wholePage ? document : layout.app, {
+      a: () => this.pick("A"),
+      b: () => this.pick("B"),
+      p: () => this.path.toggle(),
+      l: () => this.toggleMode("lasso"),
+      m: () => this.toggleMode("pan"),
+      v: () => this.rowView.nextView(),
+      t: () => this.toggleTheme(),
+      c: () => this.focusColor(),
+      "/": () => this.search.focus(),
+      "?": () => this.help.toggle(),
+      Escape: () => this.escape(),
+    });
+    this.cleanups.push(
+      () => observer.disconnect(),
+      () => dark.removeEventListener("change", onSystem),
+      stopKeys,
+    );
+  }
+
+  onMapProbe(point, phase) {
+    if (phase === "hover" && (this.isPinned || this.path.isPlaying)) return;
+    this.path.pause();
+    if (phase === "click" && this.hovered >= 0) {
+      this.jumpTo(this.hovered, false);
+      this.hooks.onPick?.(this.chosen);
+      return;
+    }
+    // Without pinning, the way from the map to the panel would move the probe away again.
+    if (phase !== "hover") this.setPinned(true);
+    this.chosen = -1;
+    this.moveProbe(this.scene.fromMap(point));
+  }
+
+  /** Put the probe at a latent place; all that follows is drawn once a frame. */
+  moveProbe(x) {
+    this.probe = Float64Array.from(x);
+    this.frame ??= requestAnimationFrame(() => this.drawFrame());
+  }
+
+  drawFrame() {
+    this.frame = null;
+    if (this.isDestroyed) return;
+    const { probe, regression } = this;
+    this.rowView.setRow(regression.at(probe, this.value));
+    this.density = regression.density(probe);
+    this.isInside = this.density >= this.header.domain_threshold;
+    this.where.show(probe, this.density, this.isInside);
+    this.scene.setProbe(probe);
+    clearTimeout(this.restTimer);
+    this.restTimer = setTimeout(() => this.lookAround(), REST_MS);
+  }
+
+  /** What is looked up when the probe rests: nearest rows, local change, and words about the place. */
+  lookAround() {
+    const { atlas, probe, regression } = this;
+    // With a frame on its way the numbers are of an older place; it will come back here.
+    if (!probe || this.frame || this.isDestroyed) return;
+    const near = regression.nearestRows(probe, NEIGHBORS);
+    this.neighborRows = near.map(({ row }) => row);
+    this.neighbors.show(near);
+    const beside = this.chosen >= 0 ? this.chosen : this.neighborRows[0];
+    this.rowView.setCompanion(
+      this.fixed ?? (beside === undefined ? null : rowCompanion(atlas, beside, this.chosen < 0)),
+    );
+    if (this.rowView.wantsChange) this.rowView.setChange(localChange(regression, atlas, probe));
+    this.drawMarks();
+    this.announcer.say(this.where.words(near.length ? rowWords(atlas, near[0].row) : null));
+    this.keepState();
+    this.hooks.onProbe?.(probe, this.value);
+  }
+
+  drawMarks() {
+    const { neighborRows: neighbors, pasted, chosen } = this;
+    this.scene.setMarks({ neighbors, ends: this.path.ends, pasted, chosen });
+  }
+
+  onHover(row) {
+    this.hovered = row;
+    this.moveTip();
+  }
+
+  moveTip() {
+    this.layout.showTip(this.hovered >= 0 ? rowWords(this.atlas, this.hovered) : null, this.pointer);
+  }
+
+  setPinned(isPinned) {
+    this.isPinned = isPinned;
+    this.where.setPinned(isPinned);
+  }
+
+  /** Go to a row: the probe at its latent place, the row itself beside what is generated there. */
+  jumpTo(row, doesFrame) {
+    this.path.pause();
+    this.chosen = row;
+    this.setPinned(true);
+    this.goTo(this.scene.rowPlace(row));
+    if (doesFrame) this.map.frameRow(this.scene.rowPoint(row));
+  }
+
+  /** Move the probe, and the slice with it where there are more than two dimensions. */
+  goTo(x) {
+    if (this.atlas.q > 2) {
+      this.slices.setRest(x.slice(2));
+      this.scene.showSlice();
+    }
+    this.moveProbe(x);
+  }
+
+  pick(end) {
+    if (!this.probe) return;
+    this.setPinned(true);
+    const name = this.chosen >= 0 ? rowName(this.atlas, this.chosen) : placeText(this.probe);
+    this.path.setEnd(end, this.probe, name);
+  }
+
+  onPath(points) {
+    this.scene.setPath(points, Math.round(this.path.position));
+    this.drawMarks();
+    this.keepState();
+    if (points) this.path.setNote(domainNote(this.regression, points));
+  }
+
+  onWalk(x, k) {
+    this.setPinned(true);
+    this.chosen = -1;
+    this.scene.setPath(this.path.points, k);
+    this.goTo(x);
+  }
+
+  onSlice() {
+    this.scene.showSlice();
+    if (this.probe) this.moveProbe(this.scene.fromMap(this.scene.toMap(this.probe)));
+  }
+
+  /** @param {"probe"|"pan"|"lasso"} mode what dragging does */
+  setMode(mode) {
+    this.mode = mode;
+    this.layout.setMode(mode);
+    this.map.setMode(mode);
+  }
+
+  toggleMode(mode) {
+    this.setMode(this.mode === mode ? "probe" : mode);
+  }
+
+  /** @param {Uint32Array} rows */
+  select(rows) {
+    this.selection = rows;
+    this.map.setSelection(rows);
+    this.selectionView.show(rows);
+    this.panel.showSelection(rows.length > 0);
+    if (!this.pasted) this.fixed = meanCompanion(this.atlas, rows);
+    this.lookAround();
+    this.hooks.onSelect?.(rows);
+  }
+
+  async showPasted(values) {
+    this.where.setNotice("Looking for its place\u2026");
+    // Let that line be painted before the search takes the thread.
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    const { x, error } = project(
+      this.regression,
+      values,
+      Uint8Array.from(values, (value) => Number(!Number.isNaN(value))),
+    );
+    this.pasted = { x, values };
+    this.fixed = pastedCompanion(values);
+    this.chosen = -1;
+    this.setPinned(true);
+    this.goTo(x);
+    this.where.setNotice(pastedNotice(values, error));
+  }
+
+  dismissPasted() {
+    this.pasted = null;
+    this.where.setNotice(null);
+    this.fixed = meanCompanion(this.atlas, this.selection);
+    this.lookAround();
+  }
+
+  escape() {
+    if (this.mode !== "probe") this.setMode("probe");
+    else if (this.selection.length) this.select(new Uint32Array(0));
+    else this.setPinned(false);
+  }
+
+  focusColor() {
+    this.legend.colorBox.focus();
+    this.legend.colorBox.open("");
+  }
+
+  toggleTheme() {
+    this.setTheme(this.layout.theme === "dark" ? "light" : "dark");
+  }
+
+  setTheme(theme) {
+    this.layout.setTheme(theme);
+    this.map?.setTheme(theme);
+    this.rowView?.refreshTheme();
+  }
+
+  saveRow() {
+    saveFile(`${fileStem(this.header.title)}-row.csv`, rowCsv(this.header.features, this.value), "text/csv");
+  }
+
+  savePng() {
+    this.rowView.generatedImage.draw(this.value);
+    saveImage(`${fileStem(this.header.title)}-row.png`, this.rowView.generatedImage.canvas);
+  }
+
+  saveSelection() {
+    saveFile(
+      `${fileStem(this.header.title)}-selection.csv`,
+      selectionCsv(this.atlas, this.selection),
+      "text/csv",
+    );
+  }
+
+  /** Begin where the address says, or at the densest place. */
+  restore() {
+    const state = this.hooks.wholePage ? readState(location.hash, this.atlas.q) : {};
+    this.legend.setColor(state.color ?? this.legend.defaultColor);
+    if (state.view) this.rowView.setView(state.view);
+    if (state.a) this.path.setEnd("A", state.a, placeText(state.a));
+    if (state.b) this.path.setEnd("B", state.b, placeText(state.b));
+    this.setPinned(Boolean(state.probe));
+    this.goTo(state.probe ?? this.scene.rowPlace(densestRow(this.atlas)));
+  }
+
+  keepState() {
+    if (!this.hooks.wholePage || !this.probe) return;
+    const { A, B } = this.path.ends;
+    const hash = writeState({
+      probe: this.isPinned ? this.probe : null,
+      color: this.legend.color,
+      view: this.rowView.view,
+      a: A?.x,
+      b: B?.x,
+    });
+    // Replaced, not pushed: the back button should leave the page. Some embedders forbid it.
+    try {
+      history.replaceState(null, "", `#${hash}`);
+    } catch {
+      this.hooks = { ...this.hooks, wholePage: false };
+    }
+  }
+
+  destroy() {
+    this.isDestroyed = true;
+    this.path?.pause();
+    clearTimeout(this.restTimer);
+    this.announcer.destroy();
+    for (const clean of this.cleanups) clean();
+    this.rowView?.destroy();
+    this.scene?.destroy();
+    this.layout.app.remove();
+  }
+}

@@ -1,0 +1,156 @@
+/**
+ * The frame of the page: top bar, map with its tools, and the place for panel and windows.
+ */
+
+import { countOf, element, icon, iconButton, uniqueId } from "./elements.js";
+
+/** Narrower than this, the panel is a sheet at the bottom. */
+export const PHONE_WIDTH = 720;
+
+export class Layout {
+  /**
+   * @param {ParentNode} root
+   * @param {object} header
+   * @param {Object<string, () => void>} actions zoomIn, zoomOut, home, pan, lasso, play, theme, help
+   * @param {boolean} isWholePage a notebook has its own main part
+   */
+  constructor(root, header, actions, isWholePage) {
+    this.title = element("h1", { title: header.title }, header.title);
+    this.searchSlot = element("div", { class: "tf-search" });
+    this.themeButton = iconButton("moon", "Light or dark", actions.theme);
+    this.mapHost = element("div", { class: "tf-map" });
+    this.modeButtons = {
+      pan: iconButton("move", "Move the map by dragging", actions.pan, { "aria-pressed": "false" }),
+      lasso: iconButton("lasso", "Select rows with a lasso", actions.lasso, { "aria-pressed": "false" }),
+    };
+    // On a phone the path's own button is out of sight while the row is in sight.
+    this.playButton = element("button", {
+      type: "button",
+      class: "tf-button tf-map-play",
+      hidden: true,
+      onclick: actions.play,
+    });
+    this.legendSlot = element("div", {});
+    this.legendCard = element(
+      "details",
+      { class: "tf-legend-card tf-more", open: true },
+      element("summary", {}, "Colour and filter"),
+      this.legendSlot,
+    );
+    this.tip = element("div", { class: "tf-tip", hidden: true, "aria-hidden": "true" });
+    this.loading = element("p", { class: "tf-loading", role: "status" }, "Reading the map\u2026");
+    const panelId = uniqueId("panel");
+    this.mapArea = element(
+      isWholePage ? "main" : "section",
+      { class: "tf-map-area", "aria-label": "Map" },
+      this.mapHost,
+      element(
+        "div",
+        { class: "tf-tools", role: "toolbar", "aria-label": "Map", "aria-orientation": "vertical" },
+        iconButton("plus", "Zoom in", actions.zoomIn),
+        iconButton("minus", "Zoom out", actions.zoomOut),
+        iconButton("home", "Show the whole map", actions.home),
+        ...Object.values(this.modeButtons),
+      ),
+      this.playButton,
+      this.legendCard,
+      this.tip,
+      this.loading,
+    );
+    const { model } = header;
+    this.panelSlot = element("div", { class: "tf-panel-slot", id: panelId, tabindex: -1 });
+    this.app = element(
+      "div",
+      { class: "twofold-explorer" },
+      element(
+        "a",
+        {
+          class: "tf-skip",
+          href: `#${panelId}`,
+          // By script: a change of the address would lose the state kept there, and shadow roots have no targets.
+          onclick: (event) => {
+            event.preventDefault();
+            this.panelSlot.focus();
+          },
+        },
+        "Skip to the row",
+      ),
+      element(
+        "header",
+        { class: "tf-bar" },
+        element(
+          "div",
+          { class: "tf-titles" },
+          this.title,
+          element(
+            "p",
+            {},
+            `${model.family} \u00b7 ${countOf(model.n_rows, "row")} \u00b7 ${countOf(model.n_features, "feature")}`,
+          ),
+        ),
+        this.searchSlot,
+        element(
+          "div",
+          { class: "tf-bar-buttons" },
+          this.themeButton,
+          iconButton("help", "Help and keys", actions.help),
+        ),
+      ),
+      this.mapArea,
+      this.panelSlot,
+    );
+    root.append(this.app);
+  }
+
+  /** The wish of the system until the reader chooses. */
+  get systemTheme() {
+    return globalThis.matchMedia?.("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  }
+
+  get theme() {
+    return this.app.dataset.theme;
+  }
+
+  setTheme(theme) {
+    this.app.dataset.theme = theme;
+    const label = theme === "dark" ? "Use light colours" : "Use dark colours";
+    this.themeButton.setAttribute("aria-label", label);
+    this.themeButton.title = label;
+    this.themeButton.replaceChildren(icon(theme === "dark" ? "sun" : "moon"));
+  }
+
+  /** @param {"probe"|"pan"|"lasso"} mode what dragging does */
+  setMode(mode) {
+    for (const [name, button] of Object.entries(this.modeButtons))
+      button.setAttribute("aria-pressed", String(name === mode));
+  }
+
+  setPlay(isReady, isPlaying) {
+    this.playButton.hidden = !isReady;
+    this.playButton.replaceChildren(icon(isPlaying ? "pause" : "play"), isPlaying ? "Pause" : "Play A to B");
+  }
+
+  get isPhone() {
+    return this.app.clientWidth > 0 && this.app.clientWidth < PHONE_WIDTH;
+  }
+
+  /** Name of the row under the pointer, beside it; null hides it. */
+  showTip(text, event) {
+    this.tip.hidden = !text;
+    if (!text || !event) return;
+    this.tip.textContent = text;
+    const box = this.mapArea.getBoundingClientRect();
+    const x = event.clientX - box.left;
+    const onLeft = x > box.width - this.tip.offsetWidth - 24;
+    this.tip.style.left = `${onLeft ? x - this.tip.offsetWidth - 14 : x + 14}px`;
+    this.tip.style.top = `${Math.max(4, event.clientY - box.top - 34)}px`;
+  }
+
+  /** Instead of the map: why it cannot be shown. */
+  fail(error) {
+    this.loading.hidden = false;
+    this.loading.classList.add("tf-problem");
+    this.loading.setAttribute("role", "alert");
+    this.loading.textContent = `The map could not be shown: ${error.message}`;
+  }
+}

@@ -1,0 +1,79 @@
+// Where the data is, and lines of equal density.
+//
+// The lines are found once and kept as paths in latent coordinates. To follow the camera they are
+// only drawn again under another transform.
+
+import { addSmoothLine, contourLevels, contourLines, contourRings, logGrid } from "./contours.js";
+
+/** Lines between the border of the domain and the highest density. */
+const CONTOUR_COUNT = 5;
+
+/** Densities below this share of the threshold are as good as none. */
+const LEAST_SHARE = 1e-4;
+
+/** In pixels of the page. */
+const CONTOUR_WIDTH = 0.9;
+const SHORE_WIDTH = 1.2;
+
+/**
+ * @param {{grid: Float64Array, size: number, low: number[], high: number[], threshold: number}} density
+ * @returns {{land: Path2D, shore: Path2D, contours: Path2D}} in latent coordinates
+ */
+export function groundPaths({ grid, size, low, high, threshold }) {
+  const step = [0, 1].map((d) => (high[d] - low[d]) / (size - 1));
+  const place = (column, row) => [low[0] + column * step[0], low[1] + row * step[1]];
+  // In the logarithm, where a bell of density is a paraboloid, straight interpolation is nearly exact.
+  const border = threshold > 0 ? threshold : Number.MIN_VALUE;
+  const logs = logGrid(grid, Math.max(border * LEAST_SHARE, Number.MIN_VALUE));
+  const highest = grid.reduce((best, value) => Math.max(best, value), 0);
+  const land = new Path2D();
+  for (const ring of contourRings(logs, size, size, Math.log(border))) addSmoothLine(land, ring, true, place);
+  const linesAt = (path, level) => {
+    for (const { points, isClosed } of contourLines(logs, size, size, Math.log(level))) addSmoothLine(path, points, isClosed, place);
+    return path;
+  };
+  const shore = linesAt(new Path2D(), border);
+  const contours = new Path2D();
+  for (const level of contourLevels(border, highest, CONTOUR_COUNT)) linesAt(contours, level);
+  return { land, shore, contours };
+}
+
+/**
+ * Sea and land.
+ * @param {CanvasRenderingContext2D} context
+ * @param {import("./camera.js").Camera} camera
+ * @param {{land: Path2D}|null} paths null: nothing is known yet
+ * @param {object} theme
+ */
+export function drawGround(context, camera, paths, theme) {
+  context.setTransform(1, 0, 0, 1, 0, 0);
+  context.fillStyle = paths ? theme.sea : theme.land;
+  context.fillRect(0, 0, context.canvas.width, context.canvas.height);
+  if (!paths) return;
+  setLatentTransform(context, camera);
+  context.fillStyle = theme.land;
+  context.fill(paths.land, "evenodd");
+}
+
+/** The shore and the contours; arguments as above. */
+export function drawLines(context, camera, paths, theme) {
+  context.setTransform(1, 0, 0, 1, 0, 0);
+  context.clearRect(0, 0, context.canvas.width, context.canvas.height);
+  if (!paths) return;
+  setLatentTransform(context, camera);
+  context.lineJoin = "round";
+  context.strokeStyle = theme.contour;
+  context.lineWidth = CONTOUR_WIDTH / camera.scale;
+  context.stroke(paths.contours);
+  context.strokeStyle = theme.shore;
+  context.lineWidth = SHORE_WIDTH / camera.scale;
+  context.stroke(paths.shore);
+}
+
+/** Let a canvas take latent coordinates. Sides are rounded to whole pixels, so each has its own ratio. */
+function setLatentTransform(context, camera) {
+  const across = context.canvas.width / camera.width;
+  const down = context.canvas.height / camera.height;
+  const [x, y] = camera.toScreen([0, 0]);
+  context.setTransform(camera.scale * across, 0, 0, -camera.scale * down, x * across, y * down);
+}

@@ -1,0 +1,389 @@
+// The map: points in WebGL between other canvases, all following one camera.
+//
+// At the bottom lies the domain, on top the probe, the path and marks. Lines of equal density are below
+// few points, which stay in front, and above many, which would bury them. Only what changed is drawn
+// again: moving the probe touches the top canvas alone.
+
+import { Camera } from "./camera.js";
+import { pointColors } from "./colors.js";
+import { MapGestures } from "./map_gestures.js";
+import { drawGround, drawLines, groundPaths } from "./map_ground.js";
+import { drawMarks } from "./map_marks.js";
+import { MAP_THEMES } from "./map_theme.js";
+import { PointLayer } from "./point_layer.js";
+import { RowPicker } from "./row_picker.js";
+
+/** How near the pointer must come to a row, in pixels. */
+const HOVER_REACH = 9;
+
+/** Rows fainter than this (of 255) are neither hovered nor selected. */
+const LEAST_SHOWN = 60;
+
+/** Opacity of the other points while some are selected. */
+const UNSELECTED_FADE = 0.28;
+
+const FLIGHT_MS = 260;
+
+/** A row that is looked up is shown at least this close. */
+const FRAME_ZOOM = 3;
+
+const MOST_PIXEL_RATIO = 3;
+
+/** From this many points on, lines of equal density are drawn above them. */
+const MANY_POINTS = 30000;
+
+/** Cells along a side of the map in which points are counted to see how crowded it is. */
+const CROWD_CELLS = 96;
+
+export class MapView extends EventTarget {
+  /**
+   * Events, with their details: "probe" {x, phase}, "rowhover" {row}, "select" {rows}, "view" {low, high}.
+   * @param {HTMLElement} host
+   * @param {{positions: Float32Array, low: number[], high: number[], theme?: "light"|"dark"}} options
+   *   positions (n, 2) in latent units
+   */
+  constructor(host, { positions, low, high, theme = "light" }) {
+    super();
+    this.host = host;
+    this.positions = positions;
+    this.n = positions.length / 2;
+    this.theme = theme;
+    this.camera = new Camera(low, high);
+    this.picker = new RowPicker(positions);
+    this.coloring = { kind: "plain" };
+    this.mask = null;
+    this.emphasis = null;
+    this.alphas = new Uint8Array(this.n).fill(255);
+    this.density = null;
+    this.paths = null;
+    this.shown = { probe: null, path: null, pathIndex: null, marks: [], lasso: null, hovered: null, hoverRadius: 0 };
+    this.hoveredRow = -1;
+    this.ratio = 1;
+    this.stale = { ground: true, points: true, marks: true };
+    this.build(low, high);
+    this.resize();
+  }
+
+  build(low, high) {
+    const { host } = this;
+    host.tabIndex = 0;
+    host.setAttribute("role", "application");
+    if (!host.hasAttribute("aria-label")) {
+      host.setAttribute("aria-label", "Map of the rows. Arrow keys move the probe, plus and minus zoom, 0 shows all, Alt with arrows pans.");
+    }
+    // Fingers belong to the map, not to the scrolling of the page.
+    Object.assign(host.style, { touchAction: "none", userSelect: "none", webkitUserSelect: "none", overflow: "hidden" });
+    if (getComputedStyle(host).position === "static") host.style.position = "relative";
+    const names = this.n < MANY_POINTS ? ["ground", "lines", "points", "marks"] : ["ground", "points", "lines", "marks"];
+    this.canvases = Object.fromEntries(names.map((name) => {
+      const canvas = document.createElement("canvas");
+      canvas.dataset.layer = name;
+      canvas.setAttribute("aria-hidden", "true");
+      Object.assign(canvas.style, { position: "absolute", inset: "0", width: "100%", height: "100%", display: "block", pointerEvents: "none" });
+      host.append(canvas);
+      return [name, canvas];
+    }));
+    const { ground, lines, points, marks } = this.canvases;
+    this.pens = { ground: ground.getContext("2d"), lines: lines.getContext("2d"), marks: marks.getContext("2d") };
+    this.points = new PointLayer(points, this.positions, this.camera.middle);
+    this.crowding = crowdingOf(this.positions, low, high);
+    this.gestures = new MapGestures(host, this.gestureActions());
+    this.observer = new ResizeObserver(() => this.resize());
+    this.observer.observe(host);
+    points.addEventListener("webglcontextlost", (event) => event.preventDefault());
+    points.addEventListener("webglcontextrestored", () => {
+      this.points.build();
+      this.redraw("points");
+    });
+    this.paintPoints();
+  }
+
+  gestureActions() {
+    return {
+      probe: (pixel, phase) => this.onProbe(pixel, phase),
+      leave: () => this.hoverRow(-1),
+      panBy: (dx, dy) => this.panBy(dx, dy),
+      zoomBy: (factor, pixel) => (pixel ? this.zoomAt(factor, pixel) : this.zoomBy(factor)),
+      lasso: (pixels, isDone) => this.onLasso(pixels, isDone),
+      cancelLasso: () => this.show({ lasso: null }),
+      stepProbe: (dx, dy) => this.stepProbe(dx, dy),
+      reset: () => this.resetView(),
+    };
+  }
+
+  /** Resolves when the map has been drawn, or at once where it is hidden. */
+  async ready() {
+    if (this.camera.width === 0) return;
+    await new Promise((resolve) => { this.onDrawn = resolve; this.redraw("points"); });
+  }
+
+  setColors(description) {
+    this.coloring = description;
+    this.paintPoints();
+  }
+
+  paintPoints() {
+    this.points.setColors(pointColors(this.coloring, this.n, MAP_THEMES[this.theme]));
+    this.redraw("points");
+  }
+
+  /** @param {Uint8Array|null} mask 0 hides a row */
+  setFilter(mask) {
+    this.mask = mask;
+    this.fadePoints();
+  }
+
+  /** @param {Float32Array|null} alpha 0 to 1 for each row */
+  setEmphasis(alpha) {
+    this.emphasis = alpha;
+    this.fadePoints();
+  }
+
+  fadePoints() {
+    const { alphas, emphasis, mask } = this;
+    for (let i = 0; i < this.n; i++) {
+      alphas[i] = mask && !mask[i] ? 0 : emphasis ? Math.max(1, Math.round(255 * emphasis[i])) : 255;
+    }
+    this.points.setAlphas(alphas);
+    if (this.hoveredRow >= 0 && !this.isShown(this.hoveredRow)) this.hoverRow(-1);
+    this.redraw("points");
+  }
+
+  isShown(row) {
+    return this.alphas[row] >= LEAST_SHOWN;
+  }
+
+  setProbe(point) {
+    this.show({ probe: point });
+  }
+
+  setPath(points, positionIndex = null) {
+    this.show({ path: points, pathIndex: positionIndex });
+  }
+
+  setMarks(marks) {
+    this.show({ marks });
+  }
+
+  show(changes) {
+    Object.assign(this.shown, changes);
+    this.redraw("marks");
+  }
+
+  /** @param {{grid: Float64Array, size: number, low: number[], high: number[], threshold: number}|null} density */
+  setDensity(density) {
+    this.density = density;
+    this.paths = density && groundPaths(density);
+    this.redraw("ground");
+  }
+
+  /** @param {Uint32Array} rows */
+  setSelection(rows) {
+    const isSelected = new Uint8Array(this.n);
+    for (const row of rows) isSelected[row] = 1;
+    this.points.setSelected(isSelected);
+    this.redraw("points");
+  }
+
+  /** @param {"probe"|"lasso"|"pan"} mode what pressing and dragging does */
+  setMode(mode) {
+    this.gestures.setMode(mode);
+  }
+
+  setTheme(theme) {
+    this.theme = theme;
+    this.paintPoints();
+    this.redraw("ground", "marks");
+  }
+
+  resetView() {
+    this.fly(this.camera.middle, 1);
+  }
+
+  panBy(dx, dy) {
+    this.stopFlight();
+    this.camera.panBy(dx, dy);
+    this.onCamera();
+  }
+
+  /** @param {number} factor @param {number[]|null} center latent point that stays in place; default the middle */
+  zoomBy(factor, center = null) {
+    if (center) this.zoomAt(factor, this.camera.toScreen(center));
+    else this.fly(this.target?.center ?? this.camera.center, (this.target?.zoom ?? this.camera.zoom) * factor);
+  }
+
+  zoomAt(factor, pixel) {
+    this.stopFlight();
+    this.camera.zoomBy(factor, pixel);
+    this.onCamera();
+  }
+
+  /** Bring a place into the middle, and near. */
+  frameRow(point) {
+    this.fly(point, Math.max(this.camera.zoom, FRAME_ZOOM));
+  }
+
+  /** Move the camera smoothly, or at once for those who prefer no motion. */
+  fly(center, zoom) {
+    this.stopFlight();
+    const from = { center: [...this.camera.center], zoom: this.camera.zoom };
+    const prefersStill = globalThis.matchMedia?.("(prefers-reduced-motion: reduce)").matches;
+    this.target = { center: [...center], zoom };
+    const since = performance.now();
+    const step = (now) => {
+      const share = prefersStill ? 1 : Math.min(1, Math.max(0, (now - since) / FLIGHT_MS));
+      const eased = 1 - (1 - share) ** 3;
+      // Zoom is felt in ratios, so it moves evenly in the logarithm.
+      const between = [0, 1].map((d) => from.center[d] + eased * (center[d] - from.center[d]));
+      this.camera.moveTo(between, from.zoom * (zoom / from.zoom) ** eased);
+      this.onCamera();
+      this.flight = share < 1 ? requestAnimationFrame(step) : null;
+      if (share === 1) this.target = null;
+    };
+    if (prefersStill || this.camera.width === 0) step(since + FLIGHT_MS);
+    else this.flight = requestAnimationFrame(step);
+  }
+
+  stopFlight() {
+    cancelAnimationFrame(this.flight);
+    this.flight = this.target = null;
+  }
+
+  onCamera() {
+    this.isViewNews = true;
+    this.redraw("ground", "points", "marks");
+  }
+
+  onProbe(pixel, phase) {
+    const x = this.camera.toLatent(pixel);
+    this.hoverRow(this.picker.nearest(x, HOVER_REACH / this.camera.scale, (row) => this.isShown(row)));
+    this.tell("probe", { x, phase });
+  }
+
+  stepProbe(dx, dy) {
+    const [x, y] = this.camera.toScreen(this.shown.probe ?? this.camera.center);
+    const { width, height } = this.camera;
+    const place = this.camera.toLatent([x + dx, y + dy]);
+    this.setProbe(place);
+    // A probe that leaves the view takes the view along.
+    if (x + dx < 0 || x + dx > width || y + dy < 0 || y + dy > height) this.panBy(-dx, -dy);
+    this.tell("probe", { x: place, phase: "drag" });
+  }
+
+  hoverRow(row) {
+    if (row === this.hoveredRow) return;
+    this.hoveredRow = row;
+    this.show({ hovered: row < 0 ? null : [this.positions[2 * row], this.positions[2 * row + 1]] });
+    this.tell("rowhover", { row });
+  }
+
+  onLasso(pixels, isDone) {
+    const polygon = pixels.map((pixel) => this.camera.toLatent(pixel));
+    this.show({ lasso: isDone ? null : polygon });
+    if (isDone) this.tell("select", { rows: this.picker.inside(polygon, (row) => this.isShown(row)) });
+  }
+
+  tell(type, detail) {
+    this.dispatchEvent(new CustomEvent(type, { detail }));
+  }
+
+  /** Fit the canvases to the host; called by itself when the host's size changes. */
+  resize() {
+    const { clientWidth, clientHeight } = this.host;
+    const ratio = Math.min(MOST_PIXEL_RATIO, globalThis.devicePixelRatio || 1);
+    if (clientWidth === this.camera.width && clientHeight === this.camera.height && ratio === this.ratio) return;
+    this.ratio = ratio;
+    this.camera.setSize(clientWidth, clientHeight);
+    if (clientWidth === 0 || clientHeight === 0) return;
+    for (const canvas of Object.values(this.canvases)) {
+      canvas.width = Math.round(clientWidth * ratio);
+      canvas.height = Math.round(clientHeight * ratio);
+    }
+    this.onCamera();
+    // A canvas is blank after a change of size: drawn before the next picture, or it would flash.
+    this.drawFrame();
+  }
+
+  redraw(...layers) {
+    for (const layer of layers) this.stale[layer] = true;
+    this.frame ??= requestAnimationFrame(() => this.drawFrame());
+  }
+
+  drawFrame() {
+    cancelAnimationFrame(this.frame);
+    this.frame = null;
+    const { camera, ratio, stale, points } = this;
+    if (this.isDestroyed || !(camera.width > 0 && camera.height > 0)) return;
+    if (ratio !== Math.min(MOST_PIXEL_RATIO, globalThis.devicePixelRatio || 1)) this.resize();
+    const theme = MAP_THEMES[this.theme];
+    const style = this.pointStyle();
+    this.shown.hoverRadius = style.diameter / 2;
+    if (stale.ground) {
+      drawGround(this.pens.ground, camera, this.paths, theme);
+      drawLines(this.pens.lines, camera, this.paths, theme);
+    }
+    if (stale.points || !points.isComplete) points.draw(camera, style, stale.points);
+    if (stale.marks) drawMarks(this.pens.marks, camera, this.shown, theme);
+    this.stale = { ground: false, points: false, marks: false };
+    if (!points.isComplete && !points.gl.isContextLost()) this.redraw();
+    this.afterFrame();
+  }
+
+  afterFrame() {
+    if (this.isViewNews) {
+      this.isViewNews = false;
+      this.tell("view", this.camera.view);
+    }
+    this.onDrawn?.();
+    this.onDrawn = null;
+  }
+
+  /** Many points are drawn small and pale, so that dense places can be told from very dense ones. */
+  pointStyle() {
+    const { camera, n, ratio } = this;
+    const area = camera.width * camera.height;
+    const room = Math.sqrt(area / 6e5);
+    const atRest = 6.8 * room * (Math.max(n, 700) / 1500) ** -0.23;
+    const diameter = Math.min(11, Math.max(1.25, atRest * camera.zoom ** 0.3));
+    // Discs that lie above each other at a typical point; together they should just about cover it.
+    const layers = (this.crowding * Math.PI * diameter ** 2) / (4 * camera.scale ** 2);
+    const opacity = Math.min(0.92, Math.max(0.08, 2.4 / layers));
+    return { ratio, diameter, opacity, ground: MAP_THEMES[this.theme].pointGround, fade: UNSELECTED_FADE };
+  }
+
+  /** The map as it is seen. @returns {string} a PNG as data URL */
+  screenshot() {
+    this.stale = { ground: true, points: true, marks: true };
+    this.points.draw(this.camera, this.pointStyle(), true, true);
+    this.stale.points = false;
+    this.drawFrame();
+    const canvas = document.createElement("canvas");
+    canvas.width = this.canvases.ground.width;
+    canvas.height = this.canvases.ground.height;
+    const pen = canvas.getContext("2d");
+    for (const layer of Object.values(this.canvases)) pen.drawImage(layer, 0, 0);
+    return canvas.toDataURL("image/png");
+  }
+
+  destroy() {
+    this.isDestroyed = true;
+    this.stopFlight();
+    cancelAnimationFrame(this.frame);
+    this.observer.disconnect();
+    this.gestures.destroy();
+    this.points.destroy();
+    for (const canvas of Object.values(this.canvases)) canvas.remove();
+  }
+}
+
+/** Points per square of latent units around a typical point. */
+function crowdingOf(positions, low, high) {
+  const width = [0, 1].map((d) => (high[d] - low[d]) / CROWD_CELLS || 1e-9);
+  const counts = new Uint32Array(CROWD_CELLS * CROWD_CELLS);
+  const step = (value, d) => Math.min(CROWD_CELLS - 1, Math.max(0, Math.floor((value - low[d]) / width[d])));
+  for (let k = 0; k < positions.length; k += 2) counts[CROWD_CELLS * step(positions[k + 1], 1) + step(positions[k], 0)]++;
+  let squares = 0;
+  // A lone point in its cell does not crowd.
+  for (const count of counts) squares += count * (count - 1);
+  return (2 * squares) / (positions.length || 1) / (width[0] * width[1]);
+}

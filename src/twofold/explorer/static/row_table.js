@@ -1,0 +1,156 @@
+/**
+ * A row as a table: name, value, the companion's value, range, and how strongly it changes here.
+ */
+
+import { element, formatNumber, uniqueId } from "./elements.js";
+
+/** A page of the table; the rest is found by typing part of a name. */
+export const MOST_TABLE_ROWS = 150;
+
+/** So few need no search. */
+const FEW_TABLE_ROWS = 12;
+
+const TABLE_COLUMNS = [
+  ["feature", "Feature"],
+  ["value", "Value"],
+  ["companion", "Beside"],
+  ["range", "Range"],
+  ["change", "Change"],
+];
+
+export class RowTable {
+  constructor(header) {
+    this.header = header;
+    this.values = null;
+    this.companion = null;
+    this.change = null;
+    this.sort = { column: "feature", descending: false };
+    const id = uniqueId("table-filter");
+    this.filter = element("input", {
+      id,
+      type: "search",
+      class: "tf-input",
+      placeholder: "Part of a name",
+      autocomplete: "off",
+      oninput: () => this.arrange(),
+    });
+    this.body = element("tbody");
+    this.note = element("p", { class: "tf-note" });
+    this.element = element(
+      "div",
+      { class: "tf-table-box" },
+      header.features.length > FEW_TABLE_ROWS
+        ? element("label", { class: "tf-field", for: id }, element("span", {}, "Find a feature"), this.filter)
+        : null,
+      element(
+        "div",
+        {
+          class: "tf-table-scroll",
+          tabindex: 0,
+          role: "region",
+          "aria-label": "Values of the generated row",
+        },
+        element("table", {}, element("thead", {}, this.makeHead()), this.body),
+      ),
+      this.note,
+    );
+    this.arrange();
+  }
+
+  makeHead() {
+    this.heads = TABLE_COLUMNS.map(([key, title]) => {
+      const button = element("button", { type: "button", onclick: () => this.sortBy(key) }, title);
+      if (key === "change") {
+        button.title = "How far the feature moves across a twentieth of the map, as a share of its range";
+      }
+      return element("th", { scope: "col", "data-column": key }, button);
+    });
+    return element("tr", {}, ...this.heads);
+  }
+
+  sortBy(column) {
+    const again = this.sort.column === column;
+    this.sort = { column, descending: again ? !this.sort.descending : column !== "feature" };
+    this.arrange();
+  }
+
+  /** The number that a column is sorted by. */
+  sortKey(j) {
+    const { feature_low: low, feature_high: high } = this.header;
+    if (this.sort.column === "value") return this.values?.[j] ?? 0;
+    if (this.sort.column === "companion") return this.companion?.[j] ?? NaN;
+    if (this.sort.column === "range") return high[j] - low[j];
+    if (this.sort.column === "change") return this.change?.[j] ?? 0;
+    return j;
+  }
+
+  /** Choose and order the rows of the table; `draw` only writes numbers into them. */
+  arrange() {
+    const wanted = this.filter.value.trim().toLowerCase();
+    const found = [];
+    this.header.features.forEach((name, j) => {
+      if (!wanted || name.toLowerCase().includes(wanted)) found.push(j);
+    });
+    const sign = this.sort.descending ? -1 : 1;
+    const keys = new Map(found.map((j) => [j, this.sortKey(j)]));
+    found.sort((a, b) => sign * (keys.get(a) - keys.get(b)) || a - b);
+    const shown = found.slice(0, MOST_TABLE_ROWS);
+    this.lines = shown.map((j) => this.makeLine(j));
+    this.body.replaceChildren(...this.lines.map((line) => line.item));
+    for (const head of this.heads) {
+      const active = head.dataset.column === this.sort.column;
+      head.setAttribute("aria-sort", active ? (this.sort.descending ? "descending" : "ascending") : "none");
+    }
+    this.note.textContent =
+      shown.length < found.length
+        ? `${shown.length} of ${found.length} features shown. Type a name to find others.`
+        : found.length === 0
+          ? "No feature has that name."
+          : "";
+    if (this.values) this.draw(this.values, this.companion);
+  }
+
+  makeLine(j) {
+    const { feature_low: low, feature_high: high } = this.header;
+    const cells = {
+      value: element("td", {}),
+      companion: element("td", { class: "tf-companion-cell" }),
+      range: element("td", {}, `${formatNumber(low[j], 2)} \u2026 ${formatNumber(high[j], 2)}`),
+      change: element("td", {}),
+    };
+    const name = this.header.features[j];
+    const item = element(
+      "tr",
+      {},
+      element("th", { scope: "row", title: name }, name),
+      ...Object.values(cells),
+    );
+    return { j, item, ...cells };
+  }
+
+  draw(values, companion) {
+    this.values = values;
+    this.companion = companion;
+    for (const line of this.lines) {
+      line.value.textContent = formatNumber(values[line.j], 3);
+      line.companion.textContent = companion ? formatNumber(companion[line.j], 3) : "";
+      line.change.textContent = this.change ? `${formatNumber(100 * this.change[line.j], 2)}\u202f%` : "";
+    }
+  }
+
+  /** What the column beside the generated values is called. */
+  setCompanionTitle(title) {
+    const button = this.heads[2].firstChild;
+    button.textContent = title ?? "Beside";
+    button.title = title ?? "";
+  }
+
+  setChange(change) {
+    this.change = change;
+    if (this.sort.column === "feature" || this.sort.column === "range") {
+      if (this.values) this.draw(this.values, this.companion);
+    } else {
+      this.arrange();
+    }
+  }
+}

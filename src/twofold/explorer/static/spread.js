@@ -1,0 +1,90 @@
+/**
+ * Where rows are drawn: models with one latent dimension are spread out to a second one.
+ */
+
+/** The golden ratio's fraction: its multiples fill the unit interval evenly and always the same way. */
+const GOLDEN = 0.6180339887498949;
+
+/** Height of the spread as a share of the width of the map. */
+const SPREAD_SHARE = 0.12;
+
+/** Nodes along a side of the density grid; how far it goes beyond the rows, as a share and in kernel widths. */
+const DENSITY_SIZE = 112;
+const DENSITY_MARGIN = 0.2;
+const DENSITY_REACH = 4;
+
+/** For one latent dimension: nodes, where the density is cut off, and half the height by the width. */
+const BAND_SIZE = 240;
+const BAND_CUT = 1.02;
+const BAND_HEIGHT = 5;
+
+/**
+ * Positions on the map in latent units. With one latent dimension, dense places are drawn tall, so that
+ * the outline of the points shows how many there are.
+ * @param {{n: number, q: number, rowX: Float32Array, low: Float64Array, high: Float64Array, density: Float32Array|null}} atlas
+ * @returns {{positions: Float32Array, low: number[], high: number[]}}
+ */
+export function mapPositions(atlas) {
+  const { n, q, rowX } = atlas;
+  const positions = new Float32Array(2 * n);
+  if (q >= 2) {
+    for (let i = 0; i < n; i++) {
+      positions[2 * i] = rowX[q * i];
+      positions[2 * i + 1] = rowX[q * i + 1];
+    }
+    return { positions, low: [atlas.low[0], atlas.low[1]], high: [atlas.high[0], atlas.high[1]] };
+  }
+  const tall = SPREAD_SHARE * (atlas.high[0] - atlas.low[0] || 1);
+  let densest = 0;
+  if (atlas.density) for (const value of atlas.density) densest = Math.max(densest, value);
+  for (let i = 0; i < n; i++) {
+    const share = densest > 0 ? atlas.density[i] / densest : 1;
+    positions[2 * i] = rowX[i];
+    positions[2 * i + 1] = tall * share * (2 * ((i * GOLDEN) % 1) - 1);
+  }
+  return { positions, low: [atlas.low[0], -tall], high: [atlas.high[0], tall] };
+}
+
+/** The row in the densest place, to begin with. */
+export function densestRow({ density }) {
+  return density ? density.reduce((best, value, i) => (value > density[best] ? i : best), 0) : 0;
+}
+
+/**
+ * Density on a square grid around the rows, for the shading of the domain.
+ * @param {object} regression @param {{low: number[], high: number[]}} box of the map
+ * @param {number} q @param {Float64Array} rest the slice in dimensions 2, 3, ...
+ * @param {() => boolean} isStale whether the answer is no longer wanted
+ * @returns {Promise<{grid: Float64Array, size: number, low: number[], high: number[]}|null>} null if it went stale
+ */
+export async function mapDensity(regression, box, q, rest, isStale) {
+  // The domain of an elongated map reaches further beyond its rows than a share of its short side.
+  const margin = [0, 1].map((d) =>
+    Math.max(
+      DENSITY_MARGIN * (box.high[d] - box.low[d] || 1),
+      DENSITY_REACH * (regression.kernelWidth[d] ?? 0),
+    ),
+  );
+  const low = [box.low[0] - margin[0], box.low[1] - margin[1]];
+  const high = [box.high[0] + margin[0], box.high[1] + margin[1]];
+  if (q === 1) return bandDensity(regression, low, high);
+  const grid = await regression.densityGridSlowly(low, high, DENSITY_SIZE, rest, isStale);
+  return grid && { grid, size: DENSITY_SIZE, low, high };
+}
+
+/**
+ * With one latent dimension the domain is made of upright bands: height means nothing there. The density
+ * is cut off just above the threshold, so that no lines of equal density are drawn inside.
+ */
+function bandDensity(regression, low, high) {
+  const size = BAND_SIZE;
+  const most = BAND_CUT * regression.threshold;
+  const step = (high[0] - low[0]) / (size - 1);
+  const line = Float64Array.from({ length: size }, (_, k) =>
+    Math.min(most, regression.density([low[0] + k * step])),
+  );
+  const grid = new Float64Array(size * size);
+  for (let row = 0; row < size; row++) grid.set(line, row * size);
+  const tall = BAND_HEIGHT * (high[0] - low[0]);
+  return { grid, size, low: [low[0], -tall], high: [high[0], tall] };
+}

@@ -1,0 +1,31 @@
+"""Pictures of fitted models, for papers and for looking closely.
+
+Every function takes a fitted model first, draws into ``ax`` (a new figure if None) and returns the
+axes, so that a picture can be changed and saved as any other of matplotlib. Nothing is set
+globally: sizes and fonts are those of ``matplotlib.rcParams``.
+"""
+
+try:
+    import matplotlib  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        'twofold.plots draws with matplotlib, which is not installed: pip install "twofold[plot]"'
+    ) from error
+
+from twofold.plots.diagnosis import dimension_curve, errors, history
+from twofold.plots.features import important_features, sensitivities, sensitivity
+from twofold.plots.generated import grid, path
+from twofold.plots.maps import latent_map, magnification
+
+__all__ = [
+    "dimension_curve",
+    "errors",
+    "grid",
+    "history",
+    "important_features",
+    "latent_map",
+    "magnification",
+    "path",
+    "sensitivities",
+    "sensitivity",
+]

@@ -1,0 +1,211 @@
+"""Axes, colour bars, legends and domains: what several pictures share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib import rcParams
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.path import Path
+
+from twofold.array_types import BoolArray, FloatArray
+from twofold.plots.latent_view import LatentView, Lattice
+from twofold.plots.palette import INK, OUTSIDE, QUIET, category_style, sequential
+from twofold.plots.row_colors import Categories
+
+# From here on points are drawn as pixels within a vector file: as shapes they make it slow.
+MOST_VECTOR_POINTS = 20_000
+# Inches for what stands beside and below a map: ticks, names, a colour bar or a legend.
+BESIDE_MAP = np.array([1.6, 0.6])
+# A legend of more categories than this does not fit into a corner of a map.
+MOST_IN_CORNER = 5
+LEGEND_ROWS = 18
+# If the outermost hundredth of the values at each end makes the range longer by this factor, it is
+# left out of the colours: one far value would wash out the rest.
+FAR = 1.4
+CUT = 1.0
+
+
+def open_axes(ax: Axes | None, size: tuple[float, float] | None = None) -> Axes:
+    """Return the given axes, or those of a new figure."""
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    made: Axes = plt.subplots(figsize=size, layout="constrained")[1]
+    return made
+
+
+def open_map(ax: Axes | None, view: LatentView) -> Axes:
+    """Return the given axes, or those of a new figure shaped like the map.
+
+    The figure is at most as large as matplotlib's settings say.
+    """
+    if ax is not None or view.is_line:
+        return open_axes(ax)
+    most = np.asarray(rcParams["figure.figsize"]) - BESIDE_MAP
+    extent = np.ptp(view.limits, axis=1)
+    width, height = extent * (most / extent).min() + BESIDE_MAP
+    return open_axes(None, (float(width), float(height)))
+
+
+def frame_map(ax: Axes, view: LatentView) -> None:
+    """Set limits, names and equal units of the axes of a map."""
+    ax.set_xlim(*view.limits[0])
+    ax.set_xlabel(view.names[0])
+    if not view.is_line:
+        ax.set_ylim(*view.limits[1])
+        ax.set_ylabel(view.names[1])
+        ax.set_aspect("equal")
+
+
+def shade_outside(ax: Axes, view: LatentView, lattice: Lattice, support: FloatArray) -> None:
+    """Shade what lies outside the domain and draw its border."""
+    if view.is_line:
+        for low, high in intervals(lattice.axes[0], support < 0):
+            ax.axvspan(low, high, color=OUTSIDE, zorder=0, linewidth=0)
+        return
+    field = lattice.shaped(support)
+    if (support < 0).any():
+        ax.contourf(*lattice.axes, field, levels=[-np.inf, 0], colors=[OUTSIDE], zorder=0)
+    draw_border(ax, lattice, support)
+
+
+def draw_border(ax: Axes, lattice: Lattice, support: FloatArray) -> None:
+    """Draw the border of a domain in a plane."""
+    if (support < 0).any() and (support > 0).any():
+        field = lattice.shaped(support)
+        ax.contour(*lattice.axes, field, levels=[0], colors=[QUIET], linewidths=0.8, zorder=1.5)
+
+
+def intervals(axis: FloatArray, is_in: BoolArray) -> list[tuple[float, float]]:
+    """Return the ends of the runs of places that are in; half a step beyond the outermost ones."""
+    step = (axis[1] - axis[0]) / 2
+    turns = np.flatnonzero(np.diff(np.concatenate([[False], is_in, [False]]).astype(int)))
+    return [
+        (float(axis[first] - step), float(axis[last - 1] + step))
+        for first, last in zip(turns[::2], turns[1::2], strict=True)
+    ]
+
+
+def paint(ax: Axes, lattice: Lattice, values: FloatArray, within: FloatArray | None = None) -> Any:
+    """Paint values over the domain of a plane, with a clean edge; return what a colour bar needs.
+
+    Parameters
+    ----------
+    ax : Axes
+    lattice : Lattice
+    values : array of shape (m,)
+        NaN where nothing is painted.
+    within : array of shape (m,), optional
+        The support of each place; what is not positive is cut away.
+
+    Returns
+    -------
+    matplotlib.image.AxesImage
+    """
+    x, y = lattice.axes
+    half = (x[1] - x[0]) / 2, (y[1] - y[0]) / 2
+    seen = values if within is None else values[within > 0]
+    low, high = color_limits(seen)
+    if np.isfinite(seen).any():
+        # Places just outside the domain only help to colour its edge.
+        values = np.clip(values, np.nanmin(seen), np.nanmax(seen))
+    image = ax.imshow(
+        np.ma.masked_invalid(lattice.shaped(values)),
+        extent=(x[0] - half[0], x[-1] + half[0], y[0] - half[1], y[-1] + half[1]),
+        origin="lower",
+        interpolation="bilinear",
+        cmap=sequential(),
+        vmin=low,
+        vmax=high,
+        zorder=0.5,
+    )
+    if within is not None and (within < 0).any():
+        shape = ax.contourf(
+            x, y, lattice.shaped(within), levels=[0, np.inf], colors=["none"], zorder=0
+        )
+        paths = [path for path in shape.get_paths() if np.size(path.vertices)]
+        if paths:
+            image.set_clip_path(Path.make_compound_path(*paths), ax.transData)
+    return image
+
+
+def color_limits(values: FloatArray) -> tuple[float, float]:
+    """Return the numbers at the ends of the colour map."""
+    known = values[np.isfinite(values)]
+    if len(known) == 0:
+        return 0.0, 1.0
+    low, high = float(known.min()), float(known.max())
+    near_low, near_high = (float(end) for end in np.percentile(known, [CUT, 100 - CUT]))
+    if near_high > near_low and high - low > FAR * (near_high - near_low):
+        return near_low, near_high
+    return (low, high) if high > low else (low - 0.5, low + 0.5)
+
+
+def add_color_bar(ax: Axes, colored: Any, title: str | None) -> Any:
+    """Draw a colour bar as high as the map beside it."""
+    # An inset keeps to the map, which is smaller than the space it was given.
+    place = ax.inset_axes((1.03, 0.0, 0.035, 1.0))
+    bar = ax.figure.colorbar(colored, cax=place, extend=_ends_beyond(colored))
+    bar.outline.set_visible(False)
+    if title:
+        bar.set_label(title)
+    return bar
+
+
+def _ends_beyond(colored: Any) -> str:
+    """Say at which ends values lie beyond the colours."""
+    values = np.ma.masked_invalid(colored.get_array()).compressed()
+    low, high = colored.get_clim()
+    below, above = bool((values < low).any()), bool((values > high).any())
+    return {(True, True): "both", (True, False): "min", (False, True): "max"}.get(
+        (below, above), "neither"
+    )
+
+
+def add_legend(ax: Axes, categories: Categories, seen: FloatArray | None) -> None:
+    """Draw a legend: few categories in the emptiest corner, many beside the map.
+
+    Parameters
+    ----------
+    ax : Axes
+    categories : Categories
+    seen : array of shape (n, 2) or None
+        Where rows are drawn, to find the emptiest corner; None puts the legend beside the map.
+    """
+    handles = [_legend_entry(number, name) for number, name in enumerate(categories.names)]
+    common: dict[str, Any] = {"handles": handles, "title": categories.title, "fontsize": "small",
+              "title_fontsize": "small", "handletextpad": 0.2}  # fmt: skip
+    if seen is not None and len(handles) <= MOST_IN_CORNER:
+        ax.legend(loc=_emptiest_corner(ax, seen), framealpha=0.85, edgecolor="none", **common)
+        return
+    columns = -(-len(handles) // LEGEND_ROWS)
+    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, frameon=False,
+              ncols=columns, columnspacing=1.0, **common)  # fmt: skip
+
+
+def _legend_entry(number: int, name: str) -> Line2D:
+    style = category_style(number)
+    return Line2D([], [], linestyle="", marker=style.marker, color=style.color, label=name,
+                  markersize=6 * float(np.sqrt(style.area)))  # fmt: skip
+
+
+def _emptiest_corner(ax: Axes, seen: FloatArray) -> str:
+    """Return the corner of the map with the fewest rows."""
+    limits = np.array([ax.get_xlim(), ax.get_ylim()])
+    part = (seen - limits[:, 0]) / np.ptp(limits, axis=1)
+    counts = {}
+    for name, corner in (("upper right", (1, 1)), ("upper left", (0, 1)),
+                         ("lower right", (1, 0)), ("lower left", (0, 0))):  # fmt: skip
+        near = np.abs(part - np.array(corner)) < (0.3, 0.3)
+        counts[name] = int(near.all(axis=1).sum())
+    return min(counts, key=lambda name: counts[name])
+
+
+def light_frame(ax: Axes) -> None:
+    """Leave of the frame what carries numbers."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(color=INK)

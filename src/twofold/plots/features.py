@@ -1,0 +1,324 @@
+"""How features move over the map.
+
+The Jacobian df_j/dx_m says how feature j moves with latent coordinate m. What matters to a feature
+is that slope times how far the rows are spread along the coordinate, s_m, in units of the feature's
+own standard deviation σ_j, over the rows i:
+
+    importance_j² = Σ_m c_jm²,    c_jm = (s_m / σ_j) sqrt(mean_i (df_j/dx_m)(x_i)²)
+
+Squares add up, so a bar of length importance_j is split into parts as long as c_jm² are large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from twofold.array_types import FloatArray, IntArray
+from twofold.contract import TwoWayModel
+from twofold.plots.drawing import (
+    add_color_bar,
+    draw_border,
+    frame_map,
+    light_frame,
+    open_axes,
+    open_map,
+    paint,
+    shade_outside,
+)
+from twofold.plots.latent_view import BLOCK, LatentView
+from twofold.plots.palette import COLORS, category_style
+from twofold.plots.row_facts import feature_name, feature_number
+
+PAINTED = 110
+# Arrows along the longer side: of one map, and of each of many.
+ARROWS, FEWER_ARROWS = 20, 12
+# An arrow is the mean gradient over this many places squared: that at one place tells little of a
+# map with bumps between its rows. Arrows shorter than a part of the longest are left out.
+PLACES_EACH = 3
+SHORTEST = 0.2
+MOST_PANELS = 12
+PANEL_COLUMNS = 4
+# Rows at which the Jacobian is looked at; more change its mean very little.
+MOST_ROWS = 2000
+
+
+def sensitivity(
+    model: TwoWayModel,
+    feature: str | int,
+    *,
+    dims: tuple[int, int] = (0, 1),
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw how one feature moves over the map.
+
+    The colour is the feature's value as the model generates it. Arrows point to where it grows and
+    are longer where it grows faster: the Jacobian, averaged around the arrow. With one latent
+    dimension it is a curve; of more than two, a cut through the median of those not shown.
+
+    Parameters
+    ----------
+    model : fitted model
+    feature : str or int
+        Name or number of a column of the data.
+    dims : pair of int, default=(0, 1)
+        Which latent coordinates are shown.
+    ax : matplotlib Axes, default=None
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from twofold import UKR, plots
+    >>> from twofold.datasets import load_digits_split
+    >>> model = UKR(init="pca", max_iter=5).fit(load_digits_split().Y_train[:200])
+    >>> ax = plots.sensitivity(model, 36)
+    """
+    number = feature_number(model, feature)
+    view = LatentView(model, dims)
+    ax = open_map(ax, view)
+    _Fields(view, [number], ARROWS).draw(ax, 0, feature_name(model, number))
+    return ax
+
+
+def sensitivities(
+    model: TwoWayModel,
+    features: Sequence[str | int] | None = None,
+    *,
+    dims: tuple[int, int] = (0, 1),
+    figure: Figure | None = None,
+) -> Figure:
+    """Draw how several features move over the map, one :func:`sensitivity` each.
+
+    Parameters
+    ----------
+    model : fitted model
+    features : sequence of str or int, default=None
+        Names or numbers of columns; None takes the twelve that change most over the map, in the
+        units in which the model measures distances.
+    dims : pair of int, default=(0, 1)
+        Which latent coordinates are shown.
+    figure : matplotlib Figure, default=None
+        Where to draw; a new one by default.
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Examples
+    --------
+    >>> from twofold import UKR, plots
+    >>> from twofold.datasets import load_digits_split
+    >>> model = UKR(init="pca", max_iter=5).fit(load_digits_split().Y_train[:200])
+    >>> figure = plots.sensitivities(model, [20, 36, 42])
+    """
+    if features is None:
+        # A model of scaled columns measures each in units of its spread.
+        unit = np.reshape(getattr(model, "spread_", 1.0), (-1, 1))
+        numbers = [int(number) for number in ranked(_changes(model) / unit)[:MOST_PANELS]]
+    else:
+        numbers = [feature_number(model, feature) for feature in features]
+    if not numbers:
+        raise ValueError("`features` must name at least one feature; got none.")
+    columns = min(PANEL_COLUMNS, len(numbers))
+    rows = -(-len(numbers) // columns)
+    view = LatentView(model, dims)
+    fields = _Fields(view, numbers, FEWER_ARROWS)
+    extent = np.ptp(view.limits, axis=1)
+    height = 2.0 if view.is_line else float(np.clip(2.1 * extent[1] / extent[0], 1.0, 4.0))
+    figure = _open_figure(figure, (2.7 * columns, (height + 0.3) * rows + 0.3))
+    panels = figure.subplots(
+        rows, columns, sharex=True, sharey=not view.is_line, squeeze=False
+    ).ravel()
+    for k, (panel, number) in enumerate(zip(panels, numbers, strict=False)):
+        fields.draw(panel, k, None)
+        panel.set_title(feature_name(model, number), fontsize="medium")
+        panel.label_outer()
+    for panel in panels[len(numbers) :]:
+        panel.remove()
+    return figure
+
+
+def important_features(model: TwoWayModel, n: int = 20, *, ax: Axes | None = None) -> Axes:
+    """Draw which features change most over the map, and along which latent coordinate.
+
+    A bar is the root mean square slope of the feature times the spread of the rows, in units of
+    the feature's standard deviation: 0 for a feature that the map leaves alone, about 1 for one
+    that runs evenly across it, more for one that goes up and down. Its parts are the shares of the
+    latent coordinates in the square.
+
+    Parameters
+    ----------
+    model : fitted model
+    n : int, default=20
+        How many features, the most important ones.
+    ax : matplotlib Axes, default=None
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from twofold import UKR, plots
+    >>> from twofold.datasets import load_digits_split
+    >>> model = UKR(init="pca", max_iter=5).fit(load_digits_split().Y_train[:200])
+    >>> ax = plots.important_features(model, 10)
+    """
+    if n < 1:
+        raise ValueError(f"`n` must be an integer of at least 1; got {n!r}.")
+    parts = _parts(model)
+    shown = ranked(parts)[:n]
+    total = np.sqrt((parts[shown] ** 2).sum(axis=1))
+    shares = parts[shown] ** 2 / np.maximum(total, np.finfo(float).tiny)[:, None]
+    names = [feature_name(model, int(number)) for number in shown]
+    ax = open_axes(ax, (4.0 + 0.08 * max(map(len, names)), 0.8 + 0.22 * len(shown)))
+    places, left = np.arange(len(shown)), np.zeros(len(shown))
+    for m in range(parts.shape[1]):
+        style = category_style(m)
+        ax.barh(places, shares[:, m], left=left, height=0.75, color=style.color, label=f"x{m + 1}",
+                edgecolor="white", linewidth=0.5, hatch=HATCHES[m % len(HATCHES)])  # fmt: skip
+        left += shares[:, m]
+    ax.set_yticks(places, names)
+    ax.set_ylim(len(shown) - 0.4, -0.6)
+    ax.set_xlabel("change, in standard deviations")
+    if parts.shape[1] > 1:
+        ax.legend(frameon=False, loc="lower right", fontsize="small")
+    light_frame(ax)
+    return ax
+
+
+# Told apart without colour.
+HATCHES = ("", "////", "....", "xxxx")
+
+
+def _open_figure(figure: Figure | None, size: tuple[float, float]) -> Any:
+    if figure is not None:
+        return figure
+    import matplotlib.pyplot as plt
+
+    return plt.figure(figsize=size, layout="constrained")
+
+
+# Places (m, 2) of arrows, and their directions for each feature (m, k, 2).
+Arrows = tuple[FloatArray, FloatArray]
+
+
+class _Fields:
+    """The values of some features over a lattice, and their gradients at fewer places."""
+
+    def __init__(self, view: LatentView, features: list[int], n_arrows: int) -> None:
+        self.view, self.features = view, features
+        self.lattice = view.lattice(PAINTED)
+        self.support = view.support(self.lattice)
+        self.values = self.lattice.evaluate(
+            self._generate, self.lattice.nearly(self.support >= 0), len(features)
+        )
+        self.arrows = None if view.is_line else self._gradients(n_arrows)
+
+    def _generate(self, X: FloatArray) -> FloatArray:
+        return self.view.model.inverse_transform(X)[:, self.features]
+
+    def _slopes(self, X: FloatArray) -> FloatArray:
+        J = self.view.model.jacobian(X)[:, self.features]
+        return J[:, :, list(self.view.dims)].reshape(len(X), -1)
+
+    def _gradients(self, n_arrows: int) -> Arrows:
+        lattice = self.view.lattice(PLACES_EACH * n_arrows)
+        inside = self.view.support(lattice) > 0
+        slopes = lattice.evaluate(self._slopes, inside, 2 * len(self.features))
+        shape = [len(axis) for axis in lattice.axes[::-1]]
+        middle, means = _block_means(lattice.axes, slopes.reshape(*shape, -1))
+        return middle, means.reshape(-1, len(self.features), 2)
+
+    def draw(self, ax: Axes, k: int, title: str | None) -> None:
+        """Draw the k-th feature."""
+        values, lattice = self.values[:, k], self.lattice
+        if self.arrows is None:
+            shade_outside(ax, self.view, lattice, self.support)
+            ax.plot(lattice.axes[0], np.where(self.support >= 0, values, np.nan), color=COLORS[0])
+            ax.set_ylabel(title or "")
+            light_frame(ax)
+        else:
+            bar = add_color_bar(ax, paint(ax, lattice, values, self.support), title)
+            if title is None:
+                bar.ax.tick_params(labelsize="x-small")
+            draw_border(ax, lattice, self.support)
+            _draw_arrows(ax, self.arrows[0], self.arrows[1][:, k])
+        frame_map(ax, self.view)
+
+
+def _block_means(axes: list[FloatArray], values: FloatArray) -> Arrows:
+    """Return the middles (b, 2) and the means (b, c) of blocks of a lattice of values (m2, m1, c).
+
+    Blocks with less than half of their places known are left out.
+    """
+    side = PLACES_EACH
+    counts = [len(axis) // side for axis in axes]
+    middles = [
+        axis[: count * side].reshape(count, side).mean(axis=1)
+        for axis, count in zip(axes, counts, strict=True)
+    ]
+    blocks = values[: counts[1] * side, : counts[0] * side]
+    blocks = blocks.reshape(counts[1], side, counts[0], side, -1).swapaxes(1, 2)
+    blocks = blocks.reshape(counts[0] * counts[1], side * side, -1)
+    places = np.stack([along.ravel() for along in np.meshgrid(*middles)], axis=1)
+    kept = 2 * np.isfinite(blocks[:, :, 0]).sum(axis=1) > side * side
+    return places[kept], np.nanmean(blocks[kept], axis=1)
+
+
+def _draw_arrows(ax: Axes, places: FloatArray, slopes: FloatArray) -> None:
+    """Draw gradients, the longest about as long as the places are apart."""
+    length = np.hypot(slopes[:, 0], slopes[:, 1])
+    if not length.any():
+        return
+    longest = float(np.percentile(length, 95)) or float(length.max())
+    shown = length > SHORTEST * longest
+    scaled = slopes[shown] / np.maximum(length[shown], longest)[:, None]
+    gaps = np.diff(np.unique(places[:, 0]))
+    step = float(gaps.min()) if len(gaps) else 1.0
+    x, y, u, v = *places[shown].T, *(step * scaled).T
+    ax.quiver(x, y, u, v, angles="xy", scale_units="xy", scale=1, pivot="mid",
+              units="xy", width=0.11 * step, color="white", edgecolor="black", linewidth=0.5,
+              headwidth=3, headlength=3, headaxislength=2.8, zorder=2)  # fmt: skip
+
+
+def _changes(model: TwoWayModel) -> FloatArray:
+    """Return c_jm σ_j (D, q) of the module's formula: changes in the units of the features."""
+    X = np.asarray(model.embedding_, dtype=np.float64)
+    chosen = X[:: -(-len(X) // MOST_ROWS)]
+    squares = np.zeros((model.n_features_in_, X.shape[1]))
+    for start in range(0, len(chosen), BLOCK):
+        J = model.jacobian(chosen[start : start + BLOCK]).astype(np.float64)
+        squares += (J**2).sum(axis=0)
+    return np.sqrt(squares / len(chosen)) * X.std(axis=0)
+
+
+def _parts(model: TwoWayModel) -> FloatArray:
+    """Return c_jm (D, q) of the module's formula; 0 for features that are constant."""
+    Y, weights = np.asarray(model.data_, dtype=np.float64), np.asarray(model.weights_)
+    deviation = _deviation(Y, weights)[:, None]
+    return np.where(deviation > 0, _changes(model) / np.where(deviation > 0, deviation, 1), 0)
+
+
+def _deviation(Y: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the weighted standard deviation of each column over its observed entries."""
+    seen = weights[:, None] * ~np.isnan(Y)
+    total = seen.sum(axis=0)
+    mean = np.nansum(seen * Y, axis=0) / total
+    deviation = np.sqrt(np.nansum(seen * (Y - mean) ** 2, axis=0) / total)
+    # Rounding leaves a constant column a deviation that is not quite 0.
+    return np.where(np.nanmax(Y, axis=0) > np.nanmin(Y, axis=0), deviation, 0)
+
+
+def ranked(parts: FloatArray) -> IntArray:
+    """Return features by falling importance, given their parts (D, q)."""
+    return np.argsort(-(parts**2).sum(axis=1), kind="stable")

@@ -1,0 +1,176 @@
+"""What of a latent space a picture shows: two of its coordinates, and a lattice over them.
+
+A space of one dimension has one axis. Of a space of more than two dimensions two coordinates are
+shown; the others stand at their median over the rows, so that whatever is painted between the rows
+(domain, magnification, features) is a plane cut through that median, while the rows are all seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.ndimage import binary_dilation, generate_binary_structure
+
+from twofold.array_types import BoolArray, FloatArray
+from twofold.contract import TwoWayModel
+
+# Places along the longer side: three or more for each bandwidth of a usual map.
+FINE = 128
+COARSE = 40
+# A line costs little.
+ALONG_LINE = 1000
+# Room around the rows, as a part of the longer side, before the domain is looked for.
+MARGIN = 0.12
+MOST_WIDENINGS = 4
+# Places at a time; bounds the memory of regressions with many features.
+BLOCK = 1024
+# Differences of the log density beyond this are cut: a density of 0 has no logarithm.
+MOST_LOG = 4.0
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """A regular lattice of latent places.
+
+    Attributes
+    ----------
+    axes : list of arrays
+        Coordinates along each axis that is shown.
+    places : array of shape (m, q)
+        The places, those of the first axis next to each other.
+    """
+
+    axes: list[FloatArray]
+    places: FloatArray
+
+    def shaped(self, values: Any) -> Any:
+        """Return one value for each place as an array (second axis, first axis)."""
+        return values.reshape([len(axis) for axis in self.axes[::-1]])
+
+    def nearly(self, inside: BoolArray) -> BoolArray:
+        """Return the places (m,) inside and next to them: the edge lies between places."""
+        return binary_dilation(
+            self.shaped(inside), generate_binary_structure(len(self.axes), 2), 2
+        ).ravel()
+
+    def evaluate(
+        self, function: Callable[[FloatArray], FloatArray], wanted: BoolArray, n_values: int = 1
+    ) -> FloatArray:
+        """Return what a function says of the wanted places (m, n_values); NaN for the others."""
+        found = np.full((len(self.places), n_values), np.nan)
+        chosen = np.flatnonzero(wanted)
+        for start in range(0, len(chosen), BLOCK):
+            block = chosen[start : start + BLOCK]
+            found[block] = function(self.places[block]).reshape(len(block), n_values)
+        return found
+
+
+class LatentView:
+    """Two coordinates of a fitted model's latent space, or its only one.
+
+    Parameters
+    ----------
+    model : fitted model
+    dims : pair of int
+        Which coordinates are shown; a model with one has no choice.
+    """
+
+    def __init__(self, model: TwoWayModel, dims: tuple[int, int] = (0, 1)) -> None:
+        self.model = model
+        self.q = int(model.embedding_.shape[1])
+        self.dims = (0,) if self.q == 1 else _checked_dims(dims, self.q)
+        self.median = np.median(model.embedding_, axis=0)
+
+    @property
+    def is_line(self) -> bool:
+        """Whether the latent space has one dimension."""
+        return self.q == 1
+
+    @cached_property
+    def rows(self) -> FloatArray:
+        """What is seen of the embedding (n, 1 or 2)."""
+        return np.asarray(self.model.embedding_[:, list(self.dims)], dtype=np.float64)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the axes."""
+        return [f"x{m + 1}" for m in self.dims]
+
+    def places(self, seen: FloatArray) -> FloatArray:
+        """Return latent places (m, q) for what is seen of them (m, 1 or 2)."""
+        found = np.tile(self.median.astype(np.float64), (len(seen), 1))
+        found[:, list(self.dims)] = seen
+        return found
+
+    def lattice(self, size: int = FINE) -> Lattice:
+        """Return a lattice over the picture with `size` places along its longer side."""
+        return self._lattice(self.limits, ALONG_LINE if self.is_line else size)
+
+    def support(self, lattice: Lattice) -> FloatArray:
+        """Return the log of density / border density (m,): positive inside the domain."""
+        with np.errstate(divide="ignore"):
+            found = np.log(self.model.density(lattice.places) / self.model.domain_threshold_)
+        return np.clip(np.nan_to_num(found, nan=-MOST_LOG), -MOST_LOG, MOST_LOG).astype(np.float64)
+
+    @cached_property
+    def limits(self) -> FloatArray:
+        """The box that holds all rows and the domain (1 or 2, 2)."""
+        rows_box = np.stack([self.rows.min(axis=0), self.rows.max(axis=0)], axis=1)
+        side = float(np.ptp(rows_box, axis=1).max()) or 1.0
+        box = rows_box
+        for _ in range(MOST_WIDENINGS):
+            box = box + MARGIN * side * np.array([-1, 1])
+            lattice = self._lattice(box, COARSE)
+            inside = lattice.shaped(self.support(lattice)) > 0
+            if not _touches_edge(inside):
+                break
+        return _cropped(box, rows_box, lattice.axes, inside)
+
+    def _lattice(self, box: FloatArray, size: int) -> Lattice:
+        step = float(np.ptp(box, axis=1).max()) / (size - 1)
+        counts = [max(int(np.ceil(np.ptp(side) / step)) + 1, 2) for side in box]
+        axes = [
+            np.linspace(side[0], side[1], count) for side, count in zip(box, counts, strict=True)
+        ]
+        seen = np.stack([along.ravel() for along in np.meshgrid(*axes)], axis=1)
+        return Lattice(axes, self.places(seen))
+
+
+def _checked_dims(dims: tuple[int, int], q: int) -> tuple[int, int]:
+    try:
+        first, second = (int(m) for m in dims)
+    except (TypeError, ValueError):
+        raise ValueError(f"`dims` must be two latent coordinates; got {dims!r}.") from None
+    if first == second or not all(0 <= m < q for m in (first, second)):
+        raise ValueError(
+            f"`dims` must be two different latent coordinates between 0 and {q - 1}; got {dims!r}."
+        )
+    return first, second
+
+
+def _touches_edge(inside: BoolArray) -> bool:
+    """Say whether the domain reaches the end of the lattice along any axis."""
+    return any(
+        bool(np.take(inside, end, axis=axis).any())
+        for axis in range(inside.ndim)
+        for end in (0, -1)
+    )
+
+
+def _cropped(
+    box: FloatArray, rows_box: FloatArray, axes: list[FloatArray], inside: BoolArray
+) -> FloatArray:
+    """Return the box cut to the rows and the domain, with a little room."""
+    sides = []
+    for number, (axis, rows) in enumerate(zip(axes, rows_box, strict=True)):
+        # Lattices are shaped (second axis, first axis).
+        others = tuple(m for m in range(inside.ndim) if m != inside.ndim - 1 - number)
+        held = axis[inside.any(axis=others)] if others else axis[inside]
+        low, high = np.concatenate([held, rows]).min(), np.concatenate([held, rows]).max()
+        step = axis[1] - axis[0]
+        sides.append([max(low - step, box[number, 0]), min(high + step, box[number, 1])])
+    return np.asarray(sides)

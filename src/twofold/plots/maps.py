@@ -1,0 +1,290 @@
+"""Maps of the latent space: its rows, and how much the model stretches it.
+
+The border of the domain is where the latent density falls to ``domain_threshold_``. The
+magnification is ``sqrt(det(JᵀJ))``, data volume per latent volume, as the model computes it; its
+logarithm is drawn because its differences are factors.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from twofold.array_types import FloatArray
+from twofold.contract import TwoWayModel
+from twofold.plots.drawing import (
+    MOST_VECTOR_POINTS,
+    add_color_bar,
+    add_legend,
+    color_limits,
+    draw_border,
+    frame_map,
+    light_frame,
+    open_map,
+    paint,
+    shade_outside,
+)
+from twofold.plots.latent_view import LatentView, Lattice
+from twofold.plots.name_tags import draw_names
+from twofold.plots.palette import COLORS, INK, MISSING, QUIET, category_style, sequential
+from twofold.plots.row_colors import Amounts, Categories, RowColors, row_colors
+
+# The lattice of what needs a Jacobian at every place.
+JACOBIAN_SIZE = 110
+# Magnifications this far below the highest look alike.
+MOST_DECADES = 4.0
+N_DENSITY_LINES = 7
+
+
+def latent_map(
+    model: TwoWayModel,
+    *,
+    color: Any = None,
+    dims: tuple[int, int] = (0, 1),
+    ax: Axes | None = None,
+    size: float | None = None,
+    domain: bool = True,
+    contours: bool = False,
+    names: bool = False,
+) -> Axes:
+    """Draw the rows a model was fitted to in its latent space.
+
+    Of more than two latent dimensions two are shown, and the domain is a cut through the median of
+    the others. With one dimension rows stand at their coordinate, one above the other in order.
+
+    Parameters
+    ----------
+    model : fitted model
+    color : str, int or array-like of shape (n_samples,), default=None
+        What rows are coloured by: a label column (None takes the first that ``annotate`` noted), a
+        feature by name or number, "density", "magnification" (its logarithm), "error" (distance to
+        the reconstruction), or a value for each row. Text, and integers of at most 20 values, get
+        a legend, other numbers a colour bar. Your own names come first if they are the same.
+    dims : pair of int, default=(0, 1)
+        Which latent coordinates are shown.
+    ax : matplotlib Axes, default=None
+        Where to draw; a new figure by default.
+    size : float, default=None
+        Area of a point, in points squared; by the number of rows if None.
+    domain : bool, default=True
+        Draw the border of the domain and shade what is outside.
+    contours : bool, default=False
+        Draw lines of equal latent density; each is at twice the density of the one outside it.
+    names : bool, default=False
+        Write the names of rows beside them, as many as fit.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from twofold import UKR, plots
+    >>> from twofold.datasets import load_digits_split
+    >>> digits = load_digits_split()
+    >>> model = UKR(init="pca", max_iter=5).fit(digits.Y_train[:200])
+    >>> ax = plots.latent_map(model, color=digits.labels_train[:200])
+    """
+    view, colors = LatentView(model, dims), row_colors(model, color)
+    ax = open_map(ax, view)
+    frame_map(ax, view)
+    seen = _seen(view)
+    if domain or contours:
+        lattice = view.lattice()
+        support = view.support(lattice)
+        if domain:
+            shade_outside(ax, view, lattice, support)
+        if contours:
+            _draw_density(ax, view, lattice)
+    if view.is_line:
+        ax.set_ylabel("row")
+        ax.set_ylim(-0.02 * len(seen) - 0.5, 1.02 * len(seen) - 0.5)
+        light_frame(ax)
+    _draw_rows(ax, seen, colors, _area(len(seen)) if size is None else size, view.is_line)
+    if names:
+        draw_names(ax, model, seen)
+    return ax
+
+
+def magnification(
+    model: TwoWayModel, *, dims: tuple[int, int] = (0, 1), ax: Axes | None = None
+) -> Axes:
+    """Paint the domain by how much the model stretches the latent space there.
+
+    Where the picture is bright, neighbours on the map are far apart in the data: a border between
+    clusters, or a fold. With one latent dimension it is a curve; of more than two, a cut through
+    the median of those that are not shown.
+
+    Parameters
+    ----------
+    model : fitted model
+    dims : pair of int, default=(0, 1)
+        Which latent coordinates are shown.
+    ax : matplotlib Axes, default=None
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from twofold import UKR, plots
+    >>> from twofold.datasets import load_digits_split
+    >>> model = UKR(init="pca", max_iter=5).fit(load_digits_split().Y_train[:200])
+    >>> ax = plots.magnification(model)
+    """
+    view = LatentView(model, dims)
+    ax = open_map(ax, view)
+    lattice = view.lattice(JACOBIAN_SIZE)
+    support = view.support(lattice)
+    wanted = lattice.nearly(support >= 0)
+    values = lattice.evaluate(lambda X: _log_magnification(model, X), wanted)[:, 0]
+    # A place that is flat but for rounding has a magnification of nearly 0.
+    values = np.maximum(values, color_limits(values)[1] - MOST_DECADES)
+    title = "log10 magnification"
+    if view.is_line:
+        shade_outside(ax, view, lattice, support)
+        values = np.where(support >= 0, values, np.nan)
+        ax.plot(lattice.axes[0], values, color=COLORS[0])
+        low, high = color_limits(values)
+        ax.set_ylim(low - 0.1 * (high - low), high + 0.1 * (high - low))
+        _draw_ticks(ax, view.rows[:, 0])
+        ax.set_ylabel(title)
+        light_frame(ax)
+    else:
+        add_color_bar(ax, paint(ax, lattice, values, support), title)
+        draw_border(ax, lattice, support)
+        _draw_faint_rows(ax, view.rows)
+    frame_map(ax, view)
+    return ax
+
+
+def _draw_faint_rows(ax: Axes, seen: FloatArray) -> None:
+    """Draw rows so that what is painted below them stays in view."""
+    ax.scatter(
+        seen[:, 0],
+        seen[:, 1],
+        s=max(_area(len(seen)) / 5, 0.4),
+        color="white",
+        alpha=0.6,
+        linewidths=0,
+        zorder=2,
+        rasterized=len(seen) > MOST_VECTOR_POINTS,
+    )
+
+
+def _log_magnification(model: TwoWayModel, X: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        found = np.log10(model.magnification(X).astype(np.float64))
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def _seen(view: LatentView) -> FloatArray:
+    """Return where rows are drawn (n, 2); those of a line one above the other."""
+    if not view.is_line:
+        return view.rows
+    return np.column_stack([view.rows[:, 0], np.arange(len(view.rows))])
+
+
+def _area(n: int) -> float:
+    """Return the area of a point, so that n of them fill about the same part of a figure."""
+    return float(np.clip(9000 / n, 0.8, 28))
+
+
+def _draw_ticks(ax: Axes, places: FloatArray) -> None:
+    """Draw rows as ticks along the bottom."""
+    ax.plot(
+        places,
+        np.full(len(places), 0.015),
+        "|",
+        color=INK,
+        markersize=6,
+        alpha=0.5,
+        transform=ax.get_xaxis_transform(),
+        rasterized=len(places) > MOST_VECTOR_POINTS,
+    )
+
+
+def _draw_density(ax: Axes, view: LatentView, lattice: Lattice) -> None:
+    """Draw lines of equal density, or the density over a line as a hill at the bottom."""
+    density = view.model.density(lattice.places).astype(np.float64)
+    if view.is_line:
+        ax.fill_between(
+            lattice.axes[0],
+            0,
+            0.25 * density / density.max(),
+            transform=ax.get_xaxis_transform(),
+            color=QUIET,
+            alpha=0.4,
+            linewidth=0,
+            zorder=1,
+        )
+        return
+    levels = density.max() / 2.0 ** np.arange(N_DENSITY_LINES, 0, -1)
+    levels = levels[levels > view.model.domain_threshold_]
+    if len(levels):
+        field = lattice.shaped(density)
+        ax.contour(*lattice.axes, field, levels=levels, colors=[QUIET], linewidths=0.4, zorder=1.4)
+
+
+def _draw_rows(
+    ax: Axes, seen: FloatArray, colors: RowColors | None, area: float, beside: bool
+) -> None:
+    """Draw rows, with their legend in a corner or beside the map, or their colour bar."""
+    common: dict[str, Any] = {
+        "linewidths": 0,
+        "zorder": 2,
+        "rasterized": len(seen) > MOST_VECTOR_POINTS,
+    }
+    if colors is None:
+        ax.scatter(seen[:, 0], seen[:, 1], s=area, color=COLORS[0], **common)
+    elif isinstance(colors, Categories):
+        _draw_categories(ax, seen, colors, area, common)
+        add_legend(ax, colors, None if beside else seen)
+    else:
+        _draw_amounts(ax, seen, colors, area, common)
+
+
+def _draw_categories(
+    ax: Axes, seen: FloatArray, categories: Categories, area: float, common: dict[str, Any]
+) -> None:
+    none = categories.codes < 0
+    if none.any():
+        ax.scatter(seen[none, 0], seen[none, 1], s=area, color=MISSING, **{**common, "zorder": 1.9})
+    counts = np.bincount(categories.codes[~none], minlength=len(categories.names))
+    # The commonest first, so that it does not hide the others.
+    for code in np.argsort(-counts, kind="stable"):
+        style, members = category_style(int(code)), categories.codes == code
+        ax.scatter(
+            seen[members, 0],
+            seen[members, 1],
+            s=area * style.area,
+            color=style.color,
+            marker=style.marker,
+            **common,
+        )
+
+
+def _draw_amounts(
+    ax: Axes, seen: FloatArray, amounts: Amounts, area: float, common: dict[str, Any]
+) -> None:
+    known = np.isfinite(amounts.values)
+    if not known.all():
+        ax.scatter(
+            seen[~known, 0], seen[~known, 1], s=area, color=MISSING, **{**common, "zorder": 1.9}
+        )
+    low, high = color_limits(amounts.values)
+    points = ax.scatter(
+        seen[known, 0],
+        seen[known, 1],
+        s=area,
+        c=amounts.values[known],
+        cmap=sequential(),
+        vmin=low,
+        vmax=high,
+        **common,
+    )
+    add_color_bar(ax, points, amounts.title)

@@ -1,0 +1,104 @@
+"""What people know about the rows of a model beside the numbers: names, labels, image shape.
+
+Fitting never looks at them. Pictures do: they colour by label, find rows by name and draw rows as
+images. They are saved with the model, so that a map opened next year still says what is on it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+NoteArray: TypeAlias = npt.NDArray[Any]
+
+# The name of a label column that was given without one.
+UNNAMED = "label"
+
+
+@dataclass(frozen=True, eq=False)
+class RowNotes:
+    """Notes on n rows.
+
+    Attributes
+    ----------
+    names : (n,) text, or None
+    labels : columns of n values, text ("" for none) or numbers (NaN for none), by name
+    image_shape : (height, width) or (height, width, 3) that a row's features fill, or None
+    """
+
+    names: NoteArray | None = None
+    labels: dict[str, NoteArray] = field(default_factory=dict)
+    image_shape: tuple[int, ...] | None = None
+
+    def with_names(self, names: Any, n: int) -> RowNotes:
+        """Return the notes with other names of the rows."""
+        found = _as_text(_column(names))
+        _check_length("names", found, n)
+        return replace(self, names=found)
+
+    def with_labels(self, labels: Any, n: int) -> RowNotes:
+        """Return the notes with other labels: a column, or several as a mapping or a frame."""
+        if not isinstance(labels, Mapping) and not hasattr(labels, "columns"):
+            labels = {getattr(labels, "name", None) or UNNAMED: labels}
+        names = list(labels.columns) if hasattr(labels, "columns") else list(labels)
+        columns = {str(name): _as_label(_column(labels[name])) for name in names}
+        for name, column in columns.items():
+            _check_length(f"labels[{name!r}]", column, n)
+        return replace(self, labels=columns)
+
+    def with_image_shape(self, shape: Any, n_features: int) -> RowNotes:
+        """Return the notes with another shape of images."""
+        found = tuple(int(side) for side in shape)
+        is_image = len(found) == 2 or (len(found) == 3 and found[2] == 3)
+        if not is_image or math.prod(found) != n_features or min(found) < 1:
+            raise ValueError(
+                "`image_shape` must be (height, width) or (height, width, 3) and fill the "
+                f"{n_features} features of a row; got {found}, which fills {math.prod(found)}."
+            )
+        return replace(self, image_shape=found)
+
+    def for_rows(self, n: int) -> RowNotes:
+        """Return the notes for n rows: those that were added later have no name and no label."""
+        names = None if self.names is None else _longer(self.names, n)
+        return replace(self, names=names, labels={k: _longer(v, n) for k, v in self.labels.items()})
+
+
+def _column(values: Any) -> NoteArray:
+    column = np.asarray(values)
+    if column.ndim != 1:
+        raise ValueError(f"Expected one value for each row; got an array of shape {column.shape}.")
+    return column
+
+
+def _as_label(column: NoteArray) -> NoteArray:
+    return column if column.dtype.kind in "iuf" else _as_text(column)
+
+
+def _as_text(column: NoteArray) -> NoteArray:
+    """Return values as text; None and NaN, which is not equal to itself, become empty."""
+    return np.array(
+        ["" if value is None or value != value else str(value) for value in column.tolist()],
+        dtype=str,
+    )
+
+
+def _check_length(what: str, column: NoteArray, n: int) -> None:
+    if len(column) != n:
+        raise ValueError(
+            f"`{what}` must have one value for each of the {n} rows the model was fitted to; got "
+            f"{len(column)}."
+        )
+
+
+def _longer(column: NoteArray, n: int) -> NoteArray:
+    if len(column) >= n:
+        return column
+    if column.dtype.kind in "iu":
+        column = column.astype(np.float64)
+    none = "" if column.dtype.kind == "U" else np.nan
+    return np.concatenate([column, np.full(n - len(column), none, dtype=column.dtype)])

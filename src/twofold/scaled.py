@@ -1,0 +1,240 @@
+"""A model of scaled columns: each column counts alike, and the way back undoes it.
+
+    z = (y - c) / s,   f(x) = c + s ∘ f_z(x),   df/dx = s ∘ df_z/dx
+
+"standard" takes mean and standard deviation, "robust" the median and 0.7413 times the distance of
+the quartiles, which for normal data is the standard deviation, too, but which outliers do not move.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.contract import TwoWayModel
+from twofold.distinct_rows import merge_duplicates
+from twofold.kernel_description import KernelDescription
+from twofold.nested_models import (
+    Families,
+    fitted_part,
+    from_fitted_part,
+    from_template,
+    template_of,
+)
+from twofold.table_checks import check_missing
+from twofold.tables import ModelFile
+from twofold.ukr import UKR
+
+# Turns the distance between the quartiles of normal data into its standard deviation.
+QUARTILES_TO_DEVIATION = 0.741301109252801
+
+
+def _inner_can_grow(scaled: Scaled) -> bool:
+    return hasattr(getattr(scaled, "model_", scaled.model or UKR()), "partial_fit")
+
+
+class Scaled(TwoWayModel):
+    """Scale every column, fit a model to that, and undo the scaling on the way back.
+
+    Everything a two-way model does works in the units of the data: rows go in, and come out of
+    ``inverse_transform``, ``reconstruct``, ``complete``, ``sample`` and ``jacobian``, as they were
+    measured. Only errors and scores are in units of the scaled columns, so that each counts alike.
+
+    Parameters
+    ----------
+    model : TwoWayModel, default=None
+        The model of the scaled rows; fitted as a clone. None means ``UKR()``.
+    how : {"standard", "robust"}, default="standard"
+        By mean and standard deviation, or by median and quartiles. A column whose quartiles are
+        equal takes its standard deviation; a constant column is only centred.
+
+    Attributes
+    ----------
+    model_ : TwoWayModel
+        The fitted model of the scaled rows; its fitted attributes can be read from here, too.
+    center_, spread_ : ndarrays of shape (n_features,)
+        What is subtracted from a column, and what it is divided by.
+    n_features_in_, feature_names_in_ : int, ndarray
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from twofold import UKR, Scaled
+    >>> wine = load_wine().data
+    >>> model = Scaled(UKR(init="pca", max_iter=20)).fit(wine)
+    >>> model.inverse_transform([[0.0, 0.0]]).shape
+    (1, 13)
+    """
+
+    def __init__(self, model: TwoWayModel | None = None, how: str = "standard") -> None:
+        self.model = model
+        self.how = how
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a fitted attribute of the model inside."""
+        if name.endswith("_") and not name.startswith("_") and "model_" in self.__dict__:
+            return getattr(self.__dict__["model_"], name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _check_parameters(self) -> None:
+        if self.how not in ("standard", "robust"):
+            raise ValueError(f"`how` must be 'standard' or 'robust'; got {self.how!r}.")
+        if self.model is None:
+            return
+        if not isinstance(self.model, TwoWayModel):
+            raise TypeError(f"`model` must be a two-way model such as UKR(); got {self.model!r}.")
+        if self.model.__sklearn_tags__().input_tags.pairwise:
+            raise ValueError(
+                "A model of precomputed kernels or distances has no columns to scale. Scale the "
+                "data before its kernel is computed, and fit the model by itself."
+            )
+
+    def _fit_table(self, X: Any, sample_weight: Any) -> None:
+        Y = self._validate(X, reset=True)
+        weights = _check_sample_weight(sample_weight, Y, dtype=np.float64, ensure_non_negative=True)
+        counted = weights > 0
+        check_missing(Y[counted], self.__dict__.get("feature_names_in_"))
+        # Of distinct rows in their own order, so that neither order nor copies change a bit of it.
+        distinct = merge_duplicates(Y[counted], weights[counted])
+        self.center_, self.spread_ = center_and_spread(self.how, distinct.Y, distinct.weights)
+        inner = UKR() if self.model is None else clone(self.model)
+        self.model_ = inner.fit(self._scale(Y), sample_weight=weights)
+
+    @available_if(_inner_can_grow)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
+        """Take new rows in without starting over; the scaling stays as it is.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self
+        """
+        if "model_" not in self.__dict__:
+            return self.fit(X, sample_weight=sample_weight)
+        rows = self._scale(self._validate(X, reset=False))
+        self.model_.partial_fit(rows, sample_weight=sample_weight)  # whole or not at all
+        if "notes_" in self.__dict__:
+            self.notes_ = self.notes_.for_rows(len(self.embedding_))
+        return self
+
+    def _scale(self, Y: FloatArray) -> FloatArray:
+        return ((Y - self.center_) / self.spread_).astype(Y.dtype)
+
+    def _unscale(self, F: FloatArray) -> FloatArray:
+        return (F * self.spread_ + self.center_).astype(F.dtype)
+
+    @property
+    def data_(self) -> FloatArray:  # type: ignore[override]
+        """The rows of the model inside, in the units of the data."""
+        return self._unscale(self.model_.data_)
+
+    # ---- what the contract asks for -------------------------------------------------------------
+
+    def _fit_distinct(self, Y: FloatArray, weights: FloatArray, source: IntArray) -> FloatArray:
+        raise NotImplementedError("rows are made distinct by the model inside")
+
+    def _restore(self) -> None:
+        """Nothing is derived here: the model inside restores itself."""
+
+    def _wake(self) -> None:
+        """Nothing is derived here: the model inside wakes by itself."""
+
+    def _bound_domain(self) -> None:
+        """Nothing to set: the domain is that of the model inside."""
+
+    def _place(self, Y: FloatArray) -> FloatArray:
+        return self.model_._place(self._scale(Y))
+
+    def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
+        return self.model_._project(self._scale(Y), observed)
+
+    def _regress(self, X: FloatArray) -> FloatArray:
+        return self._unscale(self.model_._regress(X))
+
+    def _density(self, X: FloatArray) -> FloatArray:
+        return self.model_._density(X)
+
+    def _jacobian(self, X: FloatArray) -> FloatArray:
+        return (self.model_._jacobian(X) * self.spread_[:, None]).astype(X.dtype)
+
+    def _squared_errors(self, Y: FloatArray) -> FloatArray:
+        return self.model_._squared_errors(self._scale(Y))
+
+    def _latent_unit(self) -> FloatArray:
+        return self.model_._latent_unit()
+
+    def _wanted_dimensions(self) -> int:
+        return (self.model or UKR())._wanted_dimensions()
+
+    def kernel_regression(self) -> KernelDescription | None:
+        """Return the way back in plain arrays, in the units of the data, or None."""
+        check_is_fitted(self)
+        inside = self.model_.kernel_regression()
+        return None if inside is None else inside.with_data(self._unscale(inside.data))
+
+    # ---- files ----------------------------------------------------------------------------------
+
+    def to_file(self) -> ModelFile:
+        """Return what a file of the fitted model holds."""
+        stored = super().to_file()
+        stored.params["model"] = template_of(self.model)
+        stored.attributes["model_"] = fitted_part(self.model_)
+        return stored
+
+    @classmethod
+    def from_file(cls, stored: ModelFile, families: Families) -> Self:
+        """Return the fitted model of a file that was read; see :func:`twofold.load`."""
+        scaled = cls(from_template(stored.params["model"], families), stored.params["how"])
+        inside = from_fitted_part(stored.attributes["model_"], families)
+        scaled.__dict__.update({**stored.attributes, **stored.arrays, "model_": inside})
+        return scaled
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inside = self.model if isinstance(self.model, TwoWayModel) else UKR()
+        tags.input_tags.allow_nan = inside.__sklearn_tags__().input_tags.allow_nan
+        return tags
+
+
+def center_and_spread(
+    how: str, Y: FloatArray, weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return what to subtract from each column of Y (n, D) and what to divide it by.
+
+    A row of weight 2 counts like two rows, in the quartiles, too.
+    """
+    Y = Y.astype(np.float64)
+    seen = weights[:, None] * ~np.isnan(Y)
+    total = seen.sum(axis=0)
+    mean = np.nansum(seen * Y, axis=0) / total
+    deviation = np.sqrt(np.nansum(seen * (Y - mean) ** 2, axis=0) / total)
+    # Rounding leaves a constant column a deviation that is not quite 0.
+    deviation = np.where(np.nanmax(Y, axis=0) > np.nanmin(Y, axis=0), deviation, 0)
+    center, spread = mean, deviation
+    if how == "robust":
+        low, center, high = _quartiles(Y, seen)
+        spread = np.where(high > low, QUARTILES_TO_DEVIATION * (high - low), deviation)
+    return center, np.where(spread > 0, spread, 1)
+
+
+def _quartiles(Y: FloatArray, seen: FloatArray) -> FloatArray:
+    """Return the weighted quartiles (3, D): the first value with such a share at or below it."""
+    found = np.empty((3, Y.shape[1]))
+    for j, (column, weight) in enumerate(zip(Y.T, seen.T, strict=True)):
+        order = np.argsort(column[weight > 0], kind="stable")
+        shares = np.cumsum(weight[weight > 0][order])
+        place = np.searchsorted(shares, shares[-1] * np.array([0.25, 0.5, 0.75]))
+        found[:, j] = column[weight > 0][order][place]
+    return found

@@ -1,0 +1,335 @@
+"""How a text table is written: separator, decimal comma, encoding, and whether it has a header.
+
+All of it is found in the first lines. The separator is the one that cuts the lines into equally
+many cells; between several such the one that leaves the most numbers, so that ``1,5;2,3`` is two
+numbers with a decimal comma and not three cells. Nothing is guessed that a wrong guess would
+spoil silently: thousands marks and comments are left as they are.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import dataclasses
+import gzip
+import io
+import os
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import IO
+
+from twofold.tables.cells import CellRules, cell_rules
+from twofold.tables.table_error import TableError
+
+SEPARATORS = (",", ";", "\t", "|")
+_SAMPLE_BYTES = 256_000
+_MAX_SAMPLE_BYTES = 64_000_000  # a wide table may need more for its first lines
+_MIN_LINES = 20
+_MAX_RECORDS = 200
+_SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # what Excel writes and reads
+_COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
+_POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
+_BINARY = (
+    (b"PK\x03\x04", "a zip archive, such as an Excel workbook", "Save the sheet as CSV."),
+    (b"\xd0\xcf\x11\xe0", "an old Excel workbook", "Save the sheet as CSV."),
+    (b"PAR1", "a Parquet table", "Give the file the suffix .parquet."),
+    (b"\x93NUMPY", "a numpy array", "Give the file the suffix .npy."),
+    (b"\x89HDF", "an HDF5 file", "Give the file the suffix .h5ad if it is from AnnData."),
+    (b"version https://git-lfs", "a Git LFS pointer", "Download its file with `git lfs pull`."),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Dialect:
+    r"""How a text table is written.
+
+    Parameters
+    ----------
+    separator : str
+        One of ``,`` ``;`` tab ``|``, or a blank for cells parted by any number of blanks.
+    decimal : {".", ","}
+        Character before the decimals.
+    encoding : str
+        Name of the encoding; "utf-8-sig" and "utf-16" begin with a byte order mark.
+    has_header : bool
+        Whether the first line that is not skipped holds the names of the columns.
+    skip_lines : int
+        Lines before the header: blank ones, and Excel's ``sep=;``.
+    blank_after_separator : bool
+        Whether a blank follows each separator, as in ``1, 2, 3``, and is no part of the cells.
+    line_end : {"\n", "\r\n", "\r"}
+        What ends a line.
+    notes : tuple of str
+        Sentences worth telling the user.
+    """
+
+    separator: str = ","
+    decimal: str = "."
+    encoding: str = "utf-8"
+    has_header: bool = True
+    skip_lines: int = 0
+    blank_after_separator: bool = False
+    line_end: str = "\n"
+    notes: tuple[str, ...] = ()
+
+
+def sniff(path: str | os.PathLike[str], name: str | None = None) -> Dialect:
+    """Return how the text table at ``path`` is written; ``name`` is its name in messages.
+
+    Raises
+    ------
+    TableError
+        If the file is empty or no text.
+    """
+    return examine(path, os.fspath(path) if name is None else name)[0]
+
+
+def examine(path: str | os.PathLike[str], name: str) -> tuple[Dialect, str]:
+    """Return the dialect, and the first lines as text with plain line ends."""
+    raw, is_whole = _first_bytes(path, name)
+    encoding, notes = _encoding(raw, name, is_whole)
+    text = codecs.getincrementaldecoder(encoding)("replace").decode(raw, final=is_whole)
+    text, line_end = _plain_lines(text.removeprefix("\ufeff"))
+    if not is_whole and "\n" in text:
+        text = text[: text.rindex("\n") + 1]  # the last line is cut off
+    lines = text.split("\n", _MAX_RECORDS)
+    skip = _leading_blank(lines)
+    told = _SEPARATOR_LINE.fullmatch(lines[skip].strip(" ")) if skip < len(lines) else None
+    if told:
+        skip += 1 + _leading_blank(lines[skip + 1 :])
+    body = "\n".join(text.split("\n")[skip:])
+    if not body.strip():
+        raise TableError(f"'{name}' holds no table: it is empty.", "Check how it was written.")
+    separator = told[1] if told else _separator(body)
+    records = _first_records(body, separator)
+    decimal = _decimal(records, separator)
+    dialect = Dialect(separator, decimal, encoding, True, skip, line_end=line_end)
+    has_header, more = _has_header(body, separator, records, cell_rules(decimal=decimal))
+    dialect = dataclasses.replace(
+        dialect,
+        has_header=has_header,
+        blank_after_separator=_has_blanks(body, separator),
+        notes=(*notes, *more),
+    )
+    return dialect, body
+
+
+def open_bytes(path: str | os.PathLike[str]) -> IO[bytes]:
+    """Open a file for reading, decompressed if it is compressed by gzip."""
+    with open(path, "rb") as file:
+        is_gzip = file.read(2) == b"\x1f\x8b"
+    return gzip.open(path, "rb") if is_gzip else open(path, "rb")  # type: ignore[return-value]
+
+
+def damaged_gzip(name: str) -> TableError:
+    """Say that a compressed file does not end as it should."""
+    return TableError(
+        f"'{name}' is damaged or cut off: it does not decompress.", "Copy or download it again."
+    )
+
+
+def csv_records(lines: Iterator[str], dialect: Dialect) -> Iterator[list[str]]:
+    """Return the reader that cuts lines of this dialect into cells; it counts ``line_num``."""
+    return csv.reader(
+        lines,
+        delimiter=dialect.separator,
+        skipinitialspace=dialect.blank_after_separator or dialect.separator == " ",
+    )
+
+
+def is_blank(record: Sequence[str]) -> bool:
+    """Whether a record comes from a line without content, which pandas skips too."""
+    return not record or (len(record) == 1 and record[0] != "" and not record[0].strip(" \t"))
+
+
+def _first_bytes(path: str | os.PathLike[str], name: str) -> tuple[bytes, bool]:
+    """Return the start of the file and whether it is all of it."""
+    size = _SAMPLE_BYTES
+    try:
+        with open_bytes(path) as file:
+            raw = file.read(size)
+            while len(raw) == size < _MAX_SAMPLE_BYTES and raw.count(b"\n") < _MIN_LINES:
+                size *= 4
+                raw += file.read(size - len(raw))
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise damaged_gzip(name) from error
+    if not raw:
+        raise TableError(f"'{name}' is empty (0 bytes).", "Check how it was written.")
+    for start, kind, hint in _BINARY:
+        if raw.startswith(start):
+            raise TableError(f"'{name}' is no text: it looks like {kind}.", hint)
+    return raw, len(raw) < size
+
+
+def _encoding(raw: bytes, name: str, is_whole: bool) -> tuple[str, tuple[str, ...]]:
+    """Return the encoding of the start of a file, and a note if it had to be guessed."""
+    if raw.startswith(codecs.BOM_UTF8):
+        return "utf-8-sig", ()
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16", ()
+    if b"\0" in raw:
+        if not any(raw[1:2000:2]):  # Latin letters in UTF-16: every second byte is zero
+            return "utf-16-le", (f"'{name}' was read as UTF-16.",)
+        if not any(raw[0:2000:2]):
+            return "utf-16-be", (f"'{name}' was read as UTF-16.",)
+        raise TableError(f"'{name}' is no text: it has zero bytes.", "Save the table as CSV.")
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(raw, final=is_whole)
+    except UnicodeDecodeError:
+        encoding = western_encoding(raw)
+        return encoding, (western_note(name, encoding),)
+    return "utf-8", ()
+
+
+def western_encoding(raw: bytes) -> str:
+    """Return which of the two Western encodings can be meant by bytes that are not UTF-8."""
+    try:
+        raw.decode("cp1252")
+    except UnicodeDecodeError:  # five bytes have no meaning there, and any has in Latin-1
+        return "latin-1"
+    return "cp1252"
+
+
+def western_note(name: str, encoding: str) -> str:
+    """Say that a file is not UTF-8 and what it was taken for."""
+    label = "Windows-1252" if encoding == "cp1252" else "Latin-1"
+    return f"'{name}' is not valid UTF-8; it was read as {label}, so check names with accents."
+
+
+def _plain_lines(text: str) -> tuple[str, str]:
+    """Return the text with plain line ends, and the line end it had first."""
+    first = re.search(r"\r\n|\n|\r", text)
+    line_end = first[0] if first else "\n"
+    if line_end == "\r" and "\n" in text:  # a stray one within a first line
+        line_end = "\n"
+    return text.replace("\r\n", "\n").replace("\r", "\n"), line_end
+
+
+def _leading_blank(lines: Sequence[str]) -> int:
+    """Return how many lines at the start have no content."""
+    return next((i for i, line in enumerate(lines) if line.strip()), len(lines))
+
+
+def _first_records(body: str, separator: str) -> list[list[str]]:
+    """Return the cells of the first lines, those without content left out."""
+    if separator == " ":
+        lines = body[:_SAMPLE_BYTES].split("\n")[:_MAX_RECORDS]
+        return [line.split() for line in lines if line.strip()]
+    dialect = Dialect(separator, blank_after_separator=_has_blanks(body, separator))
+    records: list[list[str]] = []
+    n_cells = 0
+    try:
+        for record in csv_records(io.StringIO(body), dialect):
+            if not is_blank(record):
+                records.append(record)
+                n_cells += len(record)
+            if len(records) >= _MAX_RECORDS or (n_cells > 100_000 and len(records) > 4):
+                break
+    except csv.Error:  # such as a quote that is never closed; reading says where
+        pass
+    return records
+
+
+def _separator(body: str) -> str:
+    """Return the separator that cuts the lines evenly and leaves the most numbers."""
+    best, best_score = ",", (0.0, 0.0, 0)
+    for separator in SEPARATORS:
+        records = _first_records(body, separator)
+        widths = Counter(len(record) for record in records)
+        if not widths:
+            continue
+        width, n_even = widths.most_common(1)[0]
+        if width == 1 and max(widths) == 1:
+            continue
+        decimal = _decimal(records, separator)
+        share = _number_share(records[1:] or records, cell_rules(decimal=decimal))
+        score = (round(n_even / len(records), 1), round(share, 2), width)
+        if width > 1 and score > best_score:
+            best, best_score = separator, score
+    return " " if best_score[2] < 2 and _is_blank_separated(body) else best
+
+
+def _is_blank_separated(body: str) -> bool:
+    """Whether all first lines are equally many numbers parted by blanks, names in line one."""
+    if '"' in body[:_SAMPLE_BYTES] or any(mark in body[:_SAMPLE_BYTES] for mark in ";|"):
+        return False
+    records = _first_records(body, " ")
+    widths = {len(record) for record in records}
+    share = _number_share(records[1:] or records, cell_rules())
+    return len(widths) == 1 and widths.pop() > 1 and share > 0.5
+
+
+def _number_share(records: Sequence[Sequence[str]], rules: CellRules) -> float:
+    """Return the share of the cells that are numbers or missing."""
+    cells = [cell for record in records for cell in record]
+    return sum(_is_number(cell, rules) for cell in cells) / max(1, len(cells))
+
+
+def _is_number(cell: str, rules: CellRules) -> bool:
+    try:
+        rules.number(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _decimal(records: Sequence[Sequence[str]], separator: str) -> str:
+    """Return the decimal character; a comma only where it cannot be the separator."""
+    if separator == ",":
+        return "."
+    cells = [cell.strip() for record in records for cell in record]
+    n_comma = sum(_COMMA_NUMBER.fullmatch(cell) is not None for cell in cells)
+    n_point = sum(_POINT_NUMBER.fullmatch(cell) is not None for cell in cells)
+    return "," if n_comma > n_point else "."
+
+
+def _has_blanks(body: str, separator: str) -> bool:
+    """Whether a blank follows nearly every separator."""
+    start = body[:_SAMPLE_BYTES]
+    n_all = start.count(separator)
+    return separator != " " and n_all > 0 and start.count(separator + " ") > 0.9 * n_all
+
+
+def _has_header(
+    body: str, separator: str, records: Sequence[Sequence[str]], rules: CellRules
+) -> tuple[bool, tuple[str, ...]]:
+    """Whether the first record holds names, and a note if that is not plain.
+
+    Names may look like numbers: pandas numbers unnamed columns from 0, and spectra have
+    wavelengths. They are names if they count up from 0 or 1, or if only they are quoted.
+    """
+    first, others = records[0], records[1:]
+    is_number = [bool(cell.strip()) and _is_number(cell, rules) for cell in first]
+    texts = [i for i, cell in enumerate(first) if cell.strip() and not is_number[i]]
+    if not any(is_number) or _is_quoted_header(body, separator) or _counts_up(first):
+        return True, ()
+    if not texts:
+        names = f"x1 to x{len(first)}" if len(first) > 1 else "x1"
+        return False, (f"The first line holds only numbers, so the columns are named {names}.",)
+    # A word that comes again further down in its column is a value and no name.
+    if any(record[i : i + 1] == [first[i]] for i in texts for record in others):
+        return False, (
+            "The first line was taken for data and not for names, because its text comes again "
+            "below.",
+        )
+    return True, ()
+
+
+def _counts_up(first: Sequence[str]) -> bool:
+    """Whether the cells are 0, 1, 2, … or 1, 2, 3, …, perhaps after an empty one."""
+    cells = [cell.strip() for cell in first]
+    is_after_index = cells[0] == ""
+    cells = cells[1:] if is_after_index else cells
+    if len(cells) < (1 if is_after_index else 3):
+        return False
+    return any(cells == [str(i + start) for i in range(len(cells))] for start in (0, 1))
+
+
+def _is_quoted_header(body: str, separator: str) -> bool:
+    """Whether all cells of the first line are quoted and those of the second are not."""
+    first, second = [*body.split("\n", 2), ""][:2]
+    mark = re.escape(separator)
+    quoted = re.compile(rf'"[^"]*"({mark}"[^"]*")*')
+    return quoted.fullmatch(first) is not None and quoted.fullmatch(second) is None

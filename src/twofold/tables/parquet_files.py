@@ -1,0 +1,118 @@
+"""Parquet tables, read batch by batch with the types of their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from twofold.tables.cells import CellRules
+from twofold.tables.number_columns import with_numbers
+from twofold.tables.table_error import TableError, load_package
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_CHUNK_CELLS = 8_000_000  # eight bytes each: 64 MB
+
+
+class ParquetTable:
+    """A Parquet file; see `twofold.tables.reading.Table`."""
+
+    dialect = None
+
+    def __init__(self, path: Path, name: str, rules: CellRules) -> None:
+        self.rules = rules
+        self.notes: list[str] = []
+        self._name = name
+        self._path = path
+        self._arrow = load_package("pyarrow", "Reading Parquet")
+        self._parquet = load_package("pyarrow.parquet", "Reading Parquet")
+        with self._open() as file:
+            schema = file.schema_arrow
+            self.n_rows: int | None = file.metadata.num_rows
+            self._types = self._nullable_types(schema, file.metadata)
+        stored = list(schema.names)
+        index = self._stored_index(schema)
+        self._unnamed = index if index is not None and index.startswith("__index_level_") else None
+        self.own_index = "" if self._unnamed else index
+        self.names = tuple("" if n == self._unnamed else n for n in stored)
+        if self.n_rows == 0:
+            raise TableError(f"'{name}' has column names but no rows.")
+
+    def blocks(self, numbers: frozenset[str], rows: int | None) -> Iterator[pd.DataFrame]:
+        """Yield frames; see `twofold.tables.reading.Table`."""
+        rows = rows or max(1, _CHUNK_CELLS // max(1, len(self.names)))
+        done = 0
+        with self._open() as file:
+            for batch in file.iter_batches(batch_size=rows):
+                frame = self._frame(batch)
+
+                def place(row: int, start: int = done) -> str:
+                    return f"'{self._name}', row {start + row + 1}"
+
+                done += len(frame)
+                yield with_numbers(frame, numbers, self.rules, place)
+
+    def _open(self) -> Any:
+        try:
+            return self._parquet.ParquetFile(self._path)
+        except self._arrow.ArrowException as error:
+            raise TableError(
+                f"'{self._name}' is damaged or no Parquet file: {error}.", "Copy it again."
+            ) from error
+
+    def _frame(self, batch: Any) -> pd.DataFrame:
+        """Return a batch as a frame without index, categories as plain values."""
+        arrow = self._arrow
+        columns = [
+            column.dictionary_decode() if arrow.types.is_dictionary(column.type) else column
+            for column in batch.columns
+        ]
+        table = arrow.Table.from_arrays(columns, names=[str(i) for i in range(len(columns))])
+        frame = table.to_pandas()
+        for i, dtype in self._types.items():
+            frame[str(i)] = table.column(i).to_pandas(types_mapper=lambda _, kind=dtype: kind)
+        frame.columns = list(self.names)
+        return frame
+
+    def _nullable_types(self, schema: Any, metadata: Any) -> dict[int, Any]:
+        """Return pandas' nullable types for the columns whole numbers or truth values have gaps in.
+
+        Without them a column would change its type from batch to batch, as gaps come and go.
+        """
+        import pandas as pd
+
+        types = self._arrow.types
+        found: dict[int, Any] = {}
+        if any(types.is_nested(field.type) for field in schema):
+            return found  # columns of the file and of the schema do not correspond
+        for i, field in enumerate(schema):
+            kind = str(field.type)
+            is_whole = types.is_integer(field.type)
+            if (is_whole or types.is_boolean(field.type)) and _may_have_gaps(metadata, i):
+                bits = kind.removeprefix("u").removeprefix("int")
+                name = (
+                    f"{'UInt' if kind.startswith('u') else 'Int'}{bits}" if is_whole else "boolean"
+                )
+                found[i] = pd.api.types.pandas_dtype(name)
+        return found
+
+    def _stored_index(self, schema: Any) -> str | None:
+        """Return the column that pandas stored its index in, if it is one column."""
+        stored = (schema.pandas_metadata or {}).get("index_columns", [])
+        columns = [name for name in stored if isinstance(name, str) and name in schema.names]
+        if len(columns) > 1:
+            self.notes.append(
+                f"'{self._name}' has an index of {len(columns)} levels; they are columns here."
+            )
+        return columns[0] if len(columns) == 1 else None
+
+
+def _may_have_gaps(metadata: Any, column: int) -> bool:
+    """Whether a column has missing cells, or keeps no count of them."""
+    for group in range(metadata.num_row_groups):
+        statistics = metadata.row_group(group).column(column).statistics
+        if statistics is None or not statistics.has_null_count or statistics.null_count:
+            return True
+    return False

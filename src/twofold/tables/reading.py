@@ -1,0 +1,342 @@
+"""Tables from files of several kinds, whole or in chunks, behind one small interface.
+
+The kind is told by the suffix: text (``.csv``, ``.tsv``, ``.txt``, also with ``.gz``), Parquet,
+numpy's ``.npy`` and ``.npz``, and AnnData's ``.h5ad``; ``-`` is text from standard input.
+Text has no types, so its cells come as text, exactly as they are in the file, and become numbers
+where they are asked for as numbers. The other kinds keep the types of their columns.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from twofold.tables.array_files import ArrayTable
+from twofold.tables.cells import BadCell, CellRules, cell_rules, why_no_number
+from twofold.tables.dialect import Dialect
+from twofold.tables.h5ad_files import AnnDataTable
+from twofold.tables.number_columns import text_of
+from twofold.tables.parquet_files import ParquetTable
+from twofold.tables.table_error import NotANumber, TableError, close_names
+from twofold.tables.text_files import TextTable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".tab", ".dat", ".data")
+_READABLE = "csv, tsv, txt (also .gz), parquet, npy, npz and h5ad"
+_ELSEWHERE = {
+    ".xlsx": "Save the sheet as CSV in the spreadsheet program.",
+    ".xls": "Save the sheet as CSV in the spreadsheet program.",
+    ".ods": "Save the sheet as CSV in the spreadsheet program.",
+    ".twofold": "This is the suffix of a saved model; give the table here.",
+}
+
+
+class Table(Protocol):
+    """What a kind of file provides: names, and blocks of rows with all columns.
+
+    ``own_index`` names the column that the file itself says is the index ("" if it has no name).
+    """
+
+    names: tuple[str, ...]
+    own_index: str | None
+    n_rows: int | None
+    notes: list[str]
+    rules: CellRules
+
+    @property
+    def dialect(self) -> Dialect | None:
+        """How the file is written, if it is text."""
+        ...
+
+    def blocks(self, numbers: frozenset[str], rows: int | None) -> Iterator[pd.DataFrame]:
+        """Yield frames in order; ``numbers`` as float64, ``rows`` the wish for their length."""
+        ...
+
+
+class TableSource:
+    """A table that is read whole or in chunks, as often as wanted; made by `open_table`.
+
+    Frames carry the index as text exactly as in the file, or row numbers from 0 if there is none.
+
+    Attributes
+    ----------
+    path : str
+        The path as it was given.
+    columns : tuple of str
+        Names of the columns in their order, without the index.
+    index_name : str or None
+        Name of the index; None if it has none or there is none, see ``has_index``.
+    has_index : bool
+        Whether the rows have names.
+    n_rows : int or None
+        Number of rows; None while it is unknown.
+    dialect : Dialect or None
+        How a text table is written; None for other kinds.
+    notes : list of str
+        Sentences worth telling the user.
+    left_out : list of (str, str)
+        After ``read(numbers="detect")``: the other columns, each with the reason.
+    """
+
+    def __init__(self, path: str, table: Table, index: str | None) -> None:
+        self.path = path
+        self.dialect = table.dialect
+        self.notes = table.notes
+        self.n_rows = table.n_rows
+        self.left_out: list[tuple[str, str]] = []
+        self._table = table
+        self._index = table.own_index if index is None else index
+        _check_names(path, table.names, self._index)
+        self.has_index = self._index is not None
+        self.index_name = self._index or None
+        self.columns = tuple(name for name in table.names if name != self._index)
+
+    def __repr__(self) -> str:
+        rows = "?" if self.n_rows is None else self.n_rows
+        return f"<TableSource {self.path!r}: {rows} rows, {len(self.columns)} columns>"
+
+    def read(self, numbers: Iterable[str] | Literal["detect"] = ()) -> pd.DataFrame:
+        """Return the whole table.
+
+        Parameters
+        ----------
+        numbers : iterable of str or "detect", default=()
+            Columns wanted as float64. "detect" takes every column whose cells, missing ones
+            aside, are all numbers, and lists the others in ``left_out``.
+
+        Raises
+        ------
+        TableError
+            If a line has too many or too few cells, or a cell is no number.
+        """
+        import pandas as pd
+
+        if isinstance(numbers, str) and numbers == "detect":
+            return self._read_detected()
+        frames = list(self.chunks(numbers=numbers))
+        return frames[0] if len(frames) == 1 else pd.concat(frames)
+
+    def chunks(
+        self, rows: int | None = None, *, numbers: Iterable[str] = ()
+    ) -> Iterator[pd.DataFrame]:
+        """Yield the table in consecutive frames, holding only a part of it in memory.
+
+        Parameters
+        ----------
+        rows : int, optional
+            Rows of each frame but the last; by default what is about 64 MB or less.
+        numbers : iterable of str, default=()
+            Columns wanted as float64.
+        """
+        wanted = self._known(numbers)
+        if rows is not None and rows < 1:
+            raise ValueError(f"`rows` must be at least 1; got {rows}.")
+        frames = self._indexed(wanted, rows)
+        return frames if rows is None else _regrouped(frames, rows)
+
+    def _indexed(self, numbers: frozenset[str], rows: int | None) -> Iterator[pd.DataFrame]:
+        """Yield the blocks of the file with their index, and count the rows."""
+        import pandas as pd
+
+        done = 0
+        for frame in self._table.blocks(numbers, rows):
+            if self._index is None:
+                frame.index = pd.RangeIndex(done, done + len(frame))
+            else:
+                names = text_of(frame[self._index])
+                frame = frame[list(self.columns)].copy()  # pop() is slow in a wide table
+                frame.index = pd.Index(names, name=self.index_name)
+            done += len(frame)
+            yield frame
+        if done == 0:
+            raise _no_rows(self.path)
+        self.n_rows = done
+
+    def _known(self, numbers: Iterable[str]) -> frozenset[str]:
+        """Return the names as a set, having checked that they are columns."""
+        wanted = [numbers] if isinstance(numbers, str) else list(numbers)
+        known = set(self.columns)
+        for name in wanted:
+            if name not in known:
+                close = close_names(name, self.columns)
+                raise TableError(
+                    f"'{self.path}' has no column {name!r}.",
+                    f"Did you mean {close}?" if close else f"It has {_listed(self.columns)}.",
+                )
+        return frozenset(wanted)
+
+    def _read_detected(self) -> pd.DataFrame:
+        """Read whole with number columns found by their cells.
+
+        The first block rules most text columns out. If a cell further down is no number, one
+        more pass over the text finds all such columns.
+        """
+        reasons: dict[str, str] = {}
+        self._look_for_text(reasons, blocks=1)
+        try:
+            frame = self.read(self._without(reasons))
+        except NotANumber:
+            self._look_for_text(reasons)
+            frame = self.read(self._without(reasons))
+        is_empty = frame[self._without(reasons)].isna().all()
+        for name in is_empty.index[is_empty.to_numpy()]:
+            reasons[name] = "all its cells are missing"
+            frame[name] = frame[name].astype(object)
+        self.left_out = [(name, reasons[name]) for name in self.columns if name in reasons]
+        return frame
+
+    def _without(self, reasons: dict[str, str]) -> list[str]:
+        return [name for name in self.columns if name not in reasons]
+
+    def _look_for_text(self, reasons: dict[str, str], blocks: int | None = None) -> None:
+        """Note for each column with a cell that is no number the first such cell."""
+        for number, frame in enumerate(self._table.blocks(frozenset(), None)):
+            if number == blocks:
+                break
+            for name in self._without(reasons):
+                try:
+                    self._table.rules.numbers_of(frame[name])
+                except BadCell as bad:
+                    reasons[name] = why_no_number(bad.cell)
+
+
+def open_table(
+    path: str | os.PathLike[str], *, index: str | None = None, missing: Iterable[str] = ()
+) -> TableSource:
+    """Open a table, having read its names and found out how it is written.
+
+    Parameters
+    ----------
+    path : path-like
+        A csv, tsv or txt file (also with .gz), or a parquet, npy, npz or h5ad file; "-" reads
+        text from standard input.
+    index : str, optional
+        Column with the names of the rows; by default an unnamed first column, or what the file
+        itself calls its index.
+    missing : iterable of str, default=()
+        Further markers of missing cells, beside the empty cell, NA, N/A, NaN, null, None, #N/A,
+        <NA>, ? and a lone dash (in upper or lower case).
+
+    Returns
+    -------
+    source : TableSource
+
+    Raises
+    ------
+    TableError
+        If there is no such file, or it is no table that can be read; ``hint`` says what to do.
+    """
+    markers = [missing] if isinstance(missing, str) else [str(marker) for marker in missing]
+    name = os.fspath(path)
+    if name == "-":
+        return _from_stdin(index, markers)
+    file = Path(path)
+    _check_file(file)
+    suffixes = [suffix.lower() for suffix in file.suffixes]
+    kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else file.suffix.lower()
+    make = _KINDS.get(kind)
+    if make is None or (kind != file.suffix.lower() and kind not in TEXT_SUFFIXES):
+        raise TableError(
+            f"'{name}' has the suffix '{file.suffix}', which is no kind of table known here.",
+            _ELSEWHERE.get(kind, f"Readable are {_READABLE}; rename the file if it is one."),
+        )
+    try:
+        return TableSource(name, make(file, name, markers), index)
+    except OSError as error:
+        raise TableError(f"'{name}' cannot be read: {error.strerror or error}.") from error
+
+
+def _text(file: Path, name: str, missing: Sequence[str]) -> Table:
+    return TextTable(file, name, missing)
+
+
+def _typed(kind: Callable[[Path, str, CellRules], Any]) -> Callable[..., Table]:
+    return lambda file, name, missing: kind(file, name, cell_rules(missing))
+
+
+_KINDS: dict[str, Callable[[Path, str, Sequence[str]], Table]] = {
+    **dict.fromkeys(TEXT_SUFFIXES, _text),
+    **dict.fromkeys((".parquet", ".pq"), _typed(ParquetTable)),
+    **dict.fromkeys((".npy", ".npz"), _typed(ArrayTable)),
+    ".h5ad": _typed(AnnDataTable),
+}
+
+
+def _from_stdin(index: str | None, missing: Sequence[str]) -> TableSource:
+    """Copy standard input to a temporary file, for a table may be read more than once."""
+    descriptor, spooled = tempfile.mkstemp(prefix="twofold-", suffix=".csv")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        source = TableSource("-", TextTable(Path(spooled), "standard input", missing), index)
+    except BaseException:
+        os.unlink(spooled)
+        raise
+    weakref.finalize(source, os.unlink, spooled)
+    return source
+
+
+def _regrouped(frames: Iterator[pd.DataFrame], rows: int) -> Iterator[pd.DataFrame]:
+    """Yield frames of exactly ``rows`` rows, the last of what is left."""
+    import pandas as pd
+
+    pending: list[pd.DataFrame] = []
+    n_pending = 0
+    for frame in frames:
+        start = 0
+        while n_pending + len(frame) - start >= rows:
+            stop = start + rows - n_pending
+            yield pd.concat([*pending, frame.iloc[start:stop]])
+            pending, n_pending, start = [], 0, stop
+        if start < len(frame):
+            pending.append(frame.iloc[start:])
+            n_pending += len(frame) - start
+    if pending:
+        yield pd.concat(pending)
+
+
+def _check_file(file: Path) -> None:
+    """Refuse what is no file, with the nearest names as a hint."""
+    if file.is_dir():
+        raise TableError(f"'{file}' is a folder; expected a table.", "Name a file in it.")
+    if file.exists():
+        return
+    if not file.parent.is_dir():
+        raise TableError(f"There is no file '{file}': the folder '{file.parent}' does not exist.")
+    close = close_names(file.name, (other.name for other in file.parent.iterdir()))
+    raise TableError(f"There is no file '{file}'.", f"Did you mean {close}?" if close else None)
+
+
+def _check_names(path: str, names: Sequence[str], index: str | None) -> None:
+    """Refuse duplicate names and an index that is no column."""
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise TableError(
+            f"'{path}' has several columns of the same name: {_listed(twice)}.",
+            "Give each column a name of its own.",
+        )
+    if index is not None and index not in names:
+        close = close_names(index, names)
+        raise TableError(
+            f"'{path}' has no column {index!r} to take as the index.",
+            f"Did you mean {close}?" if close else f"It has {_listed(names)}.",
+        )
+
+
+def _listed(names: Sequence[str], most: int = 12) -> str:
+    """Return names as text, many of them cut short."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(repr(name) for name in names[:most]) + more
+
+
+def _no_rows(path: str) -> TableError:
+    return TableError(f"'{path}' has column names but no rows.", "Check that the file is complete.")

@@ -1,0 +1,219 @@
+"""Text tables: names from the header, cells as text or as numbers.
+
+Numbers are read to the nearest float, so that a written table reads back equal. The parser of
+pandas does that only in a slow mode; pyarrow, where it is installed, does it at full speed and
+takes all blocks that it can read. What it refuses goes to pandas, and what pandas refuses is
+looked at cell by cell, so both give the same result.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import importlib
+import io
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from twofold.tables.cells import cell_rules
+from twofold.tables.dialect import Dialect, csv_records, examine, is_blank
+from twofold.tables.number_columns import with_numbers
+from twofold.tables.table_error import TableError
+from twofold.tables.text_blocks import Block, BlockReader
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ARROW_PIECE_BYTES, _ARROW_COLUMN_BYTES = 1 << 20, 2000
+_INDEX_NAMES = ("", "Unnamed: 0")  # the latter is what pandas makes of the former
+
+
+class TextTable:
+    """A csv, tsv or txt file; see `twofold.tables.reading.Table`."""
+
+    def __init__(self, path: Path, name: str, missing: Sequence[str]) -> None:
+        self.dialect, head = examine(path, name)
+        self.rules = cell_rules(missing, self.dialect.decimal)
+        self.n_rows: int | None = None
+        self.notes = list(self.dialect.notes)
+        self._path = path
+        self._name = name
+        fields, header_lines = self._fields(head)
+        self._fields_in_file = fields  # None for a column that is only a trailing separator
+        self.names = tuple(field for field in fields if field is not None)
+        self.own_index = next((n for n in self.names[:1] if n in _INDEX_NAMES), None)
+        self._head_lines = self.dialect.skip_lines + header_lines
+
+    def blocks(self, numbers: frozenset[str], rows: int | None) -> Iterator[pd.DataFrame]:
+        """Yield frames; see `twofold.tables.reading.Table`."""
+        width = len(self._fields_in_file)
+        reader = BlockReader(self._path, self._name, self.dialect, width, self._head_lines)
+        for block in reader:
+            frame = self._parse(block, numbers, reader)
+            self.notes += [note for note in reader.notes if note not in self.notes]
+            if len(frame):
+                yield frame
+
+    def _fields(self, head: str) -> tuple[list[str | None], int]:
+        """Return the names of the columns in the file, and the lines that the header takes."""
+        lines = head if self.dialect.separator != " " else _joined_blanks(head)
+        reader = csv_records(io.StringIO(lines), self.dialect)
+        records = (record for record in reader if not is_blank(record))
+        first, header_lines = next(records), 0
+        if not self.dialect.has_header:
+            return [f"x{i + 1}" for i in range(len(first))], 0
+        header_lines = reader.line_num  # type: ignore[attr-defined]
+        rows: list[list[str]] = []
+        with contextlib.suppress(csv.Error):  # reading the rows says where and what
+            rows.extend(itertools.islice(records, 100))
+        if not rows and not head.split("\n", header_lines)[-1].strip():
+            raise TableError(
+                f"'{self._name}' has column names but no rows.", "Check that the file is complete."
+            )
+        names = [cell.strip() for cell in first]
+        is_empty_last = all(not row[-1].strip() for row in rows)
+        if rows and len(rows[0]) == len(names) + 1:
+            # Either a separator ends each row, or the names of the rows have no name (as from R).
+            return ([*names, None] if is_empty_last else ["", *names]), header_lines
+        fields: list[str | None] = list(names)
+        if len(names) > 1 and names[-1] == "" and is_empty_last:
+            fields[-1] = None
+        for i, field in enumerate(fields):
+            if i > 0 and field == "":
+                fields[i] = f"column_{i + 1}"
+                self.notes.append(f"Column {i + 1} of '{self._name}' has no name: {fields[i]}.")
+        return fields, header_lines
+
+    def _parse(self, block: Block, numbers: frozenset[str], reader: BlockReader) -> pd.DataFrame:
+        """Return a block as a frame, by the fastest parser that takes it."""
+        is_number = [field in numbers for field in self._fields_in_file]
+        frame = None
+        if not self.dialect.blank_after_separator:  # which pyarrow has no option for
+            frame = self._parse_by_arrow(block, is_number)
+        if frame is None:
+            frame = self._parse_by_pandas(block, is_number, reader)
+        if self._fields_in_file[-1] is None:
+            if frame.iloc[:, -1].notna().any():
+                raise self._cells_without_name(block, reader)
+            frame = frame.iloc[:, :-1].copy()
+        frame.columns = list(self.names)
+        if any(is_number) and self.rules.numbers:
+            frame = with_numbers(frame, numbers, self.rules, str)
+        return frame
+
+    def _parse_by_arrow(self, block: Block, is_number: Sequence[bool]) -> pd.DataFrame | None:
+        """Return a block as a frame, or None if pyarrow is not there or does not take it."""
+        if (parser := _arrow("pyarrow.csv")) is None:
+            return None
+        arrow, compute = _arrow("pyarrow"), _arrow("pyarrow.compute")
+        kinds = (arrow.string(), arrow.float64())
+        types = {str(i): kinds[wanted] for i, wanted in enumerate(is_number)}
+        try:
+            table = parser.read_csv(
+                arrow.BufferReader(block.data),
+                parser.ReadOptions(
+                    column_names=list(types),
+                    # Its pieces are shared out to threads, but each costs time for every column.
+                    block_size=max(_ARROW_PIECE_BYTES, _ARROW_COLUMN_BYTES * len(types)),
+                ),
+                parser.ParseOptions(
+                    delimiter=self.dialect.separator, newlines_in_values=b'"' in block.data
+                ),
+                parser.ConvertOptions(
+                    column_types=types,
+                    null_values=self.rules.spellings() if any(is_number) else [""],
+                    strings_can_be_null=not any(is_number),
+                    decimal_point=self.dialect.decimal,
+                ),
+            )
+        except arrow.ArrowException:
+            return None
+        if not any(is_number):
+            return table.to_pandas()
+        # The markers hold for all columns alike, so among numbers the gaps of text come here.
+        columns = [
+            column if wanted else compute.if_else(compute.equal(column, ""), None, column)
+            for column, wanted in zip(table.columns, is_number, strict=True)
+        ]
+        return arrow.Table.from_arrays(columns, names=list(types)).to_pandas()
+
+    def _parse_by_pandas(
+        self, block: Block, is_number: Sequence[bool], reader: BlockReader
+    ) -> pd.DataFrame:
+        """Return a block as a frame, by pandas and if need be cell by cell."""
+        import pandas as pd
+
+        markers = self.rules.spellings()
+        options: dict[str, Any] = {
+            "sep": self.dialect.separator,
+            "decimal": self.dialect.decimal,
+            "skipinitialspace": self.dialect.blank_after_separator,
+            "names": [str(i) for i in range(len(is_number))],
+            "header": None,
+            "index_col": False,
+            "keep_default_na": False,
+            "float_precision": "high" if _is_short(block.data, self.dialect) else "round_trip",
+            "low_memory": False,
+        }
+        types = {str(i): np.float64 if wanted else str for i, wanted in enumerate(is_number)}
+        gaps = {str(i): markers if wanted else [""] for i, wanted in enumerate(is_number)}
+        try:
+            data = io.BytesIO(block.data)
+            return pd.read_csv(data, dtype=types, na_values=gaps, **options)
+        except ValueError:  # a cell that is no number, or lines that cannot be cut into cells
+            pass
+        try:
+            data = io.BytesIO(block.data)
+            frame = pd.read_csv(data, dtype=str, na_values=[""], **options)
+        except ValueError as error:
+            reader.find_ragged(block)
+            reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
+            raise TableError(
+                f"'{self._name}', from line {block.first_line}: {reason}.",
+                "Look for a quote that is opened and never closed.",
+            ) from error
+        frame.columns = [str(i) if f is None else f for i, f in enumerate(self._fields_in_file)]
+        numbers = [f for f, wanted in zip(self._fields_in_file, is_number, strict=True) if wanted]
+
+        def place(row: int) -> str:
+            line = next(line for i, (line, _) in enumerate(reader.records(block)) if i == row)
+            return f"'{self._name}', line {line}"
+
+        return with_numbers(frame, [n for n in numbers if n is not None], self.rules, place)
+
+    def _cells_without_name(self, block: Block, reader: BlockReader) -> TableError:
+        """Say where a column that seemed to be a trailing separator has a cell."""
+        line = next(line for line, cells in reader.records(block) if cells[-1])
+        return TableError(
+            f"'{self._name}', line {line} has a cell in the last column, which has no name.",
+            "Give each column a name in the first line.",
+        )
+
+
+def _arrow(module: str) -> Any:
+    """Return a module of pyarrow, or None if it is not installed."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        return None
+
+
+def _is_short(data: bytes, dialect: Dialect) -> bool:
+    """Whether no number has more than 15 digits or an exponent.
+
+    Such a number is a quotient of two whole numbers that floats hold exactly, and then the quick
+    mode of pandas is exact as well (Clinger, 1990, How to read floating point numbers accurately).
+    """
+    digits = b"0123456789" + dialect.decimal.encode()
+    table = bytes.maketrans(digits + b"E+", b"0" * len(digits) + b"e-")
+    shape = data.translate(table)
+    return b"0" * 17 not in shape and b"0e0" not in shape and b"0e-" not in shape
+
+
+def _joined_blanks(text: str) -> str:
+    """Return lines whose cells are parted by exactly one blank."""
+    return "\n".join(" ".join(line.split()) for line in text.split("\n"))

@@ -1,0 +1,262 @@
+"""Tables to files, piece by piece, and the file appears whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Protocol
+
+from twofold.tables.binary_sinks import NpySink, NpzSink, ParquetSink
+from twofold.tables.dialect import Dialect
+from twofold.tables.reading import TEXT_SUFFIXES, TableSource
+from twofold.tables.replacing import replacing
+from twofold.tables.table_error import TableError
+from twofold.tables.text_sink import BytesOut, TextSink
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_WRITABLE = "csv, tsv, txt (also .gz), parquet, npy and npz"
+
+
+class Sink(Protocol):
+    """What a kind of file takes."""
+
+    def write(self, frame: pd.DataFrame, has_index: bool) -> None:
+        """Take some rows."""
+        ...
+
+    def finish(self) -> None:
+        """Write what is left, once all rows are there."""
+        ...
+
+    def close(self) -> None:
+        """Let the file go, finished or not."""
+        ...
+
+
+_BINARY: dict[str, Callable[[Path], Sink]] = {
+    ".parquet": ParquetSink,
+    ".pq": ParquetSink,
+    ".npy": NpySink,
+    ".npz": NpzSink,
+}
+
+
+class TableWriter:
+    """Write frames to a file one after the other; made by `open_writer`.
+
+    It is a context manager. The file is written under another name and takes its place when the
+    block ends without an exception; otherwise an older file of that name stays as it was.
+
+    The index is written if it has a name or holds anything but whole numbers.
+
+    Attributes
+    ----------
+    path : str
+        The path as it was given.
+    n_rows : int
+        Rows written so far.
+    notes : list of str
+        Sentences worth telling the user.
+    """
+
+    def __init__(self, path: str, make: Callable[[Path], Sink], *, in_place: bool) -> None:
+        self.path = path
+        self.n_rows = 0
+        self.notes: list[str] = []
+        self._make = make
+        self._in_place = in_place
+        self._sink: Sink | None = None
+        self._session: contextlib.AbstractContextManager[None] | None = None
+        self._columns: list[object] | None = None
+        self._has_index = False
+
+    def __enter__(self) -> TableWriter:
+        self._session = self._writing()
+        self._session.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        assert self._session is not None
+        return self._session.__exit__(kind, error, trace)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Open the file, and finish it if the block ends without an exception."""
+        target = Path(self.path)
+        destination = contextlib.nullcontext(target) if self._in_place else replacing(target)
+        is_within_block = False
+        try:
+            with destination as partial, contextlib.closing(self._make(partial)) as sink:
+                self._sink, is_within_block = sink, True
+                yield
+                self._sink, is_within_block = None, False
+                if self._columns is None:
+                    raise TableError(f"Nothing was written to '{self.path}': no rows came.")
+                sink.finish()
+        except OSError as error:
+            if is_within_block or isinstance(error, BrokenPipeError):
+                raise
+            raise _cannot_write(self.path, error) from error
+        finally:
+            self._sink = None
+
+    def write(self, frame: pd.DataFrame) -> None:
+        """Append the rows of a frame, which must have the same columns each time."""
+        if self._sink is None:
+            raise RuntimeError("Use the writer in a with block: `with open_writer(path) as out:`.")
+        has_index, columns = _has_row_names(frame), list(frame.columns)
+        if self._columns is None:
+            self._columns, self._has_index = columns, has_index
+            if has_index and isinstance(self._sink, NpySink):
+                self.notes.append("An .npy file does not keep the names of rows; .npz does.")
+        if columns != self._columns or has_index != self._has_index:
+            raise ValueError(
+                f"Expected the columns {self._columns} {'with' if self._has_index else 'without'} "
+                f"an index, as before; got {columns} {'with' if has_index else 'without'} one."
+            )
+        try:
+            self._sink.write(frame, has_index)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise _cannot_write(self.path, error) from error
+        self.n_rows += len(frame)
+
+
+def open_writer(path: str | os.PathLike[str], *, like: TableSource | None = None) -> TableWriter:
+    """Return a writer for a table of the kind that the suffix tells.
+
+    Parameters
+    ----------
+    path : path-like
+        A csv, tsv or txt file (also with .gz), or a parquet, npy or npz file; "-" writes CSV to
+        standard output.
+    like : TableSource, optional
+        A table of the same suffix whose separator, decimal comma, byte order mark and line ends
+        are kept.
+
+    Returns
+    -------
+    writer : TableWriter
+        To be used in a with block.
+
+    Raises
+    ------
+    TableError
+        If the suffix is none that can be written.
+
+    Examples
+    --------
+    >>> with open_writer("places.csv") as out:  # doctest: +SKIP
+    ...     out.write(frame)
+    """
+    name = os.fspath(path)
+    kind = _kind(name)
+    if kind in TEXT_SUFFIXES:
+        dialect = _dialect(kind, like)
+        # Pipes and devices such as /dev/null cannot be replaced, only written to.
+        in_place = name == "-" or (os.path.exists(name) and not os.path.isfile(name))
+        in_place = in_place and not os.path.isdir(name)
+        return TableWriter(
+            name, lambda partial: _text_sink(partial, name, dialect), in_place=in_place
+        )
+    if kind in _BINARY:
+        return TableWriter(name, _BINARY[kind], in_place=False)
+    hint = f"Writable are {_WRITABLE}."
+    if kind == ".h5ad":
+        hint = "Write .parquet or .npz and build the AnnData object from it."
+    raise TableError(f"A table cannot be written to '{name}': unknown kind '{kind}'.", hint)
+
+
+def _kind(name: str) -> str:
+    """Return the suffix that tells the kind, in lower case; .gz only compresses."""
+    path = Path(name)
+    if name == "-":
+        return ".csv"
+    is_compressed = path.suffix.lower() == ".gz"
+    kind = Path(path.stem).suffix.lower() if is_compressed else path.suffix.lower()
+    if is_compressed and kind not in TEXT_SUFFIXES:
+        return path.suffix.lower()
+    # Devices have no suffix, and text is what can be written to them.
+    is_device = not kind and path.exists() and not path.is_file() and not path.is_dir()
+    return ".csv" if is_device else kind
+
+
+def _dialect(kind: str, like: TableSource | None) -> Dialect:
+    """Return how to write text: as ``like`` if it is of the same kind, else the usual way."""
+    usual = Dialect("," if kind == ".csv" else "\t")
+    if like is None or like.dialect is None or _kind(like.path) != kind:
+        return usual
+    old = like.dialect
+    return Dialect(
+        # Missing cells would be lost between blanks.
+        separator=usual.separator if old.separator == " " else old.separator,
+        decimal=old.decimal,
+        encoding="utf-8-sig" if old.encoding in ("utf-8-sig", "utf-16") else "utf-8",
+        line_end="\r\n" if old.line_end == "\r\n" else "\n",
+    )
+
+
+def _text_sink(partial: Path, name: str, dialect: Dialect) -> TextSink:
+    """Open the file for text: standard output, compressed, or plain."""
+    if name == "-":
+        sys.stdout.flush()
+        standard: BytesOut = getattr(sys.stdout, "buffer", None) or _TextOut()
+        return TextSink(standard, dialect, closes=False)
+    if name.lower().endswith(".gz"):
+        # No name and no time inside, so that the same table gives the same bytes.
+        file = partial.open("wb")
+        return TextSink(_OwningGzip(file), dialect)
+    return TextSink(partial.open("wb"), dialect)
+
+
+class _OwningGzip(gzip.GzipFile):
+    """A compressed file that closes the file below it as well."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__("", "wb", compresslevel=6, fileobj=file, mtime=0)
+        self._below = file
+
+    def close(self) -> None:
+        """Close both."""
+        try:
+            super().close()
+        finally:
+            self._below.close()
+
+
+class _TextOut:
+    """Standard output where it takes text only, as in a notebook."""
+
+    def write(self, data: bytes, /) -> None:
+        """Write UTF-8 as text."""
+        sys.stdout.write(data.decode())
+
+    def flush(self) -> None:
+        """Hand all text on."""
+        sys.stdout.flush()
+
+
+def _has_row_names(frame: pd.DataFrame) -> bool:
+    """Whether the index is more than row numbers."""
+    if frame.index.nlevels > 1:
+        raise TableError("An index of several levels cannot be written.", "Use reset_index().")
+    return frame.index.name is not None or frame.index.dtype.kind not in "iu"
+
+
+def _cannot_write(path: str, error: OSError) -> TableError:
+    """Say why a file cannot be written."""
+    reason = str(error) if error.strerror is None else error.strerror
+    return TableError(f"'{path}' cannot be written: {reason}", "Check the folder and the disk.")

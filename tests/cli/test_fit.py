@@ -1,0 +1,262 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from cli.running import COLUMNS, make_frame, refused, run, run_json, run_well, write_csv
+
+import twofold
+from twofold.cli.fitting import parse_image_shape
+
+QUICK = ["--max-iter", "3"]
+
+
+def test_says_what_is_used_and_writes_only_the_path_to_stdout(table, tmp_path):
+    path = tmp_path / "m.twofold"
+    done = run_well("fit", table, "-o", path, "--label", "species", "--index", "specimen", *QUICK)
+    assert done.stdout == f"{path}\n"
+    assert "60 rows, 4 columns used: 'length', 'width', 'height', 'mass'" in done.stderr
+    assert "left out: 'comment'" in done.stderr
+    assert "left out: 'species'" not in done.stderr
+    assert "every column by its standard deviation" in done.stderr
+    assert "not converged: ended at --max-iter" in done.stderr
+    assert "leave-one-out error" in done.stderr
+
+
+def test_model_knows_names_labels_and_columns(model):
+    assert list(model.feature_names_in_) == COLUMNS
+    assert model.notes_.names[3] == "beetle03"
+    assert set(model.notes_.labels["species"]) == {"long", "short"}
+    assert isinstance(model, twofold.Scaled)
+
+
+def test_fits_like_the_library(table, tmp_path):
+    path = tmp_path / "m.twofold"
+    run_well("fit", table, "-o", path, "--index", "specimen", "--scale", "none", *QUICK)
+    expected = twofold.UKR(max_iter=3, random_state=0).fit(make_frame()[COLUMNS])
+    found = twofold.load(path)
+    assert isinstance(found, twofold.UKR)
+    np.testing.assert_array_equal(found.embedding_, expected.embedding_)
+
+
+def test_default_output_lies_beside_the_table(tmp_path):
+    path = write_csv(make_frame(30), tmp_path / "my data.csv.gz")
+    done = run_well("fit", path, *QUICK)
+    assert done.stdout == f"{tmp_path / 'my data.twofold'}\n"
+    assert (tmp_path / "my data.twofold").exists()
+
+
+def test_json_is_the_whole_stdout(table, tmp_path):
+    path = tmp_path / "m.twofold"
+    facts = run_json("fit", table, "-o", path, "--label", "species", *QUICK)
+    assert facts["model"] == str(path)
+    assert facts["rows"] == 60
+    assert facts["columns"] == COLUMNS
+    assert {entry["column"] for entry in facts["columns_left_out"]} == {"specimen", "comment"}
+    assert facts["iterations"] == 3
+    assert facts["stop_reason"] == "max_iter"
+    assert 0 < facts["error_share"] < 1
+    model = twofold.load(path)
+    Y = make_frame()[COLUMNS].to_numpy()
+    variance = Y.shape[1]  # standard scaling gives every column a variance of 1
+    assert facts["error_share"] == pytest.approx(model.objective_ / variance)
+
+
+def test_quiet_says_nothing(table, tmp_path):
+    done = run_well("fit", table, "-o", tmp_path / "m.twofold", "--quiet", *QUICK)
+    assert done.stderr == ""
+
+
+def test_options_of_all_commands_may_come_first(table, tmp_path):
+    done = run_well("--quiet", "--json", "fit", table, "-o", tmp_path / "m.twofold", *QUICK)
+    assert done.stderr == ""
+    assert done.stdout.startswith("{")
+
+
+def test_excel_export_of_a_german_office(tmp_path):
+    frame = make_frame(30)
+    path = tmp_path / "export.csv"
+    text = frame.to_csv(sep=";", decimal=",").replace("\n", "\r\n")
+    path.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    facts = run_json("fit", path, "--index", "specimen", "--label", "species", *QUICK)
+    assert facts["columns"] == COLUMNS
+    np.testing.assert_allclose(
+        twofold.load(facts["model"]).data_.sum(), frame[COLUMNS].to_numpy().sum(), rtol=1e-9
+    )
+
+
+def test_missing_cells_and_empty_rows_and_columns(tmp_path):
+    frame = make_frame(40)
+    frame.loc["beetle05", COLUMNS] = np.nan
+    frame.loc["beetle07", "mass"] = np.nan
+    frame["remark"] = np.nan
+    path = write_csv(frame, tmp_path / "holes.csv")
+    done = run_well("fit", path, "--index", "specimen", "--label", "species", *QUICK)
+    assert "left out: 1 row without any value" in done.stderr
+    assert "left out: 'remark'" in done.stderr
+    assert "missing: 1 cell" in done.stderr
+    notes = twofold.load(tmp_path / "holes.twofold").notes_
+    assert len(notes.names) == 39
+    assert "beetle05" not in notes.names
+    assert len(notes.labels["species"]) == 39
+
+
+def test_markers_of_missing_cells_can_be_named(tmp_path):
+    frame = make_frame(30).astype({"mass": object})
+    frame.loc["beetle03", "mass"] = "n.d."
+    path = write_csv(frame, tmp_path / "t.csv")
+    before = run_well("fit", path, *QUICK)
+    assert "left out: 'mass'" in before.stderr
+    assert "n.d." in before.stderr
+    facts = run_json("fit", path, "--missing", "n.d.", *QUICK)
+    assert "mass" in facts["columns"]
+    said = refused("fit", path, "--columns", "length,width,mass")
+    assert "mass" in said
+    assert "n.d." in said
+    assert "--missing" in said
+
+
+def test_constant_columns_are_used_but_said(tmp_path):
+    path = write_csv(make_frame(30).assign(batch=3.0), tmp_path / "t.csv")
+    done = run_well("fit", path, *QUICK)
+    assert "the same value in every row: 'batch'" in done.stderr
+
+
+def test_a_column_that_counts_rows_is_pointed_at(tmp_path):
+    frame = make_frame(30)
+    frame.insert(0, "id", np.arange(1, 31))
+    done = run_well("fit", write_csv(frame, tmp_path / "t.csv", index=False), *QUICK)
+    assert "warning: Column 'id' counts the rows" in done.stderr
+    assert "--index 'id'" in done.stderr
+
+
+def test_names_in_a_text_column_are_pointed_at(table, tmp_path):
+    done = run_well("fit", table, "-o", tmp_path / "m.twofold", *QUICK)
+    assert "--index 'specimen' takes it for their names" in done.stderr
+
+
+def test_columns_and_drop(table, tmp_path):
+    path = tmp_path / "m.twofold"
+    facts = run_json("fit", table, "-o", path, "--columns", "mass, length", *QUICK)
+    assert facts["columns"] == ["mass", "length"]
+    facts = run_json("fit", table, "-o", path, "--drop", "mass", "--drop", "width", *QUICK)
+    assert facts["columns"] == ["length", "height"]
+
+
+def test_numbers_as_labels(tmp_path):
+    frame = make_frame(30).assign(cluster=np.arange(30) % 3, age=np.arange(30) / 7)
+    path = write_csv(frame, tmp_path / "t.csv")
+    run_well("fit", path, "--label", "cluster", "--label", "age", *QUICK)
+    model = twofold.load(tmp_path / "t.twofold")
+    assert sorted(set(model.notes_.labels["cluster"])) == ["0", "1", "2"]
+    assert model.notes_.labels["age"].dtype.kind == "f"
+    assert list(model.feature_names_in_) == COLUMNS
+    run_well("fit", path, "--label", "age", "--columns", "length,mass", *QUICK)
+    assert twofold.load(tmp_path / "t.twofold").notes_.labels["age"].dtype.kind == "f"
+
+
+def test_arrays_have_no_names(tmp_path):
+    np.save(tmp_path / "rows.npy", make_frame(30)[COLUMNS].to_numpy())
+    run_well("fit", tmp_path / "rows.npy", *QUICK)
+    model = twofold.load(tmp_path / "rows.twofold")
+    assert not hasattr(model, "feature_names_in_")
+
+
+def test_standard_input(tmp_path):
+    text = make_frame(30).to_csv()
+    done = run_well("fit", "-", "-o", tmp_path / "m.twofold", *QUICK, stdin=text)
+    assert done.stdout == f"{tmp_path / 'm.twofold'}\n"
+    assert "-o MODEL" in refused("fit", "-", code=2)
+
+
+def test_very_different_units_without_scaling_are_warned_about(table, tmp_path):
+    path = tmp_path / "m.twofold"
+    done = run_well("fit", table, "-o", path, "--scale", "none", *QUICK)
+    assert "warning: Column 'mass' varies" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--label", "Species"], ["lacks a column that --label names: 'Species'", "'species' for"]),
+        (["--columns", "lenght,mass"], ["'lenght'", "'length' for 'lenght'"]),
+        (["--drop", "weight"], ["--drop names: 'weight'", "hint:"]),
+        (["--index", "specimn"], ["specimn", "specimen"]),
+        (["-q", "5"], ["needs at least 5 columns of numbers", "--dimensions 4"]),
+        (["--image-shape", "3x3"], ["has 9 pixels, but 4 columns are used"]),
+        (["--columns", "species,mass"], ["species", "line 2"]),
+    ],
+)
+def test_what_the_table_does_not_have(table, tmp_path, options, words):
+    said = refused("fit", table, "-o", tmp_path / "m.twofold", *options)
+    for word in words:
+        assert word in said
+    assert not (tmp_path / "m.twofold").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--columns", "mass", "--drop", "width"], "exclude each other"),
+        (["--columns", "mass,length", "--label", "mass"], "cannot be a label and a column to fit"),
+        (["--landmarks", "many"], "--landmarks must be 'auto' or a number"),
+        (["--image-shape", "wide"], "--image-shape must be height x width"),
+        (["--degree", "7"], "--degree"),
+        (["--nonsense"], "--nonsense"),
+        (["-q", "zero"], "--dimensions"),
+    ],
+)
+def test_wrong_usage_ends_with_2(table, tmp_path, options, words):
+    assert words in refused("fit", table, "-o", tmp_path / "m.twofold", *options, code=2)
+
+
+def test_tables_nothing_can_be_fitted_to(tmp_path):
+    few = write_csv(make_frame(3), tmp_path / "few.csv")
+    assert "needs at least 4 different rows; " in refused("fit", few)
+    words = write_csv(make_frame(20)[["species", "comment"]], tmp_path / "words.csv")
+    assert "has no column of numbers to fit" in refused("fit", words)
+    frame = make_frame(20)
+    frame.loc["beetle04", "mass"] = np.inf
+    said = refused("fit", write_csv(frame, tmp_path / "inf.csv"), "--index", "specimen")
+    assert "'mass' of row beetle04" in said
+    wide = pd.DataFrame(np.random.default_rng(0).normal(size=(3, 50))).add_prefix("s")
+    said = refused("fit", write_csv(wide, tmp_path / "wide.csv", index=False))
+    assert "rows are samples here" in said
+
+
+def test_files_that_are_not_there(tmp_path, table):
+    said = refused("fit", tmp_path / "nowhere.csv")
+    assert "nowhere.csv" in said
+    said = refused("fit", table.with_name("beetle.csv"))
+    assert "beetles.csv" in said
+    assert "does not exist" in refused("fit", table, "-o", tmp_path / "no" / "m.twofold")
+    assert "is a folder" in refused("fit", table, "-o", tmp_path)
+    assert "would replace the file that is read" in refused("fit", table, "-o", table)
+    assert table.read_text() == make_frame().to_csv()
+
+
+def test_interrupted_fit_keeps_the_best_model(table, tmp_path, monkeypatch):
+    from twofold.ukr import estimator
+
+    original = estimator.UKR._training
+
+    def impatient(self, max_iter, bars):
+        def press_ctrl_c(event):
+            raise KeyboardInterrupt
+
+        return original(self, max_iter, [*bars, press_ctrl_c])
+
+    monkeypatch.setattr(estimator.UKR, "_training", impatient)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("warnings.filters", [])  # warnings are shown, as outside of tests
+        done = run("fit", table, "-o", tmp_path / "m.twofold")
+    assert done.exit_code == 0, done.stderr
+    assert "the best model so far is kept" in done.stderr
+    assert twofold.load(tmp_path / "m.twofold").stop_reason_ == "interrupted"
+
+
+def test_image_shapes():
+    assert parse_image_shape("28x28") == (28, 28)
+    assert parse_image_shape("8 x 8") == (8, 8)
+    assert parse_image_shape("32X32x3") == (32, 32, 3)
+    assert parse_image_shape(None) is None

@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import io
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from cli.running import COLUMNS, make_frame, refused, run_json, run_well, write_csv
+
+import twofold
+from twofold.cli import streaming
+
+
+@pytest.fixture
+def fresh(tmp_path):
+    """Specimens the model has not seen, in other order of columns and with others beside."""
+    frame = make_frame(90).iloc[60:]
+    frame = frame[[*reversed(COLUMNS), "species", "comment"]]
+    return write_csv(frame, tmp_path / "fresh.csv")
+
+
+def read(text: str) -> pd.DataFrame:
+    return pd.read_csv(io.StringIO(text), index_col=0, float_precision="round_trip")
+
+
+def test_transform_gives_what_the_model_gives(model, model_file, fresh):
+    done = run_well("transform", model_file, fresh, "--index", "specimen")
+    found = read(done.stdout)
+    rows = make_frame(90).iloc[60:]
+    assert list(found.columns) == ["x1", "x2", "species"]
+    assert list(found.index) == list(rows.index)
+    assert list(found["species"]) == list(rows["species"])
+    np.testing.assert_array_equal(found[["x1", "x2"]], model.transform(rows[COLUMNS]))
+    assert "not used: 'comment'" in done.stderr
+
+
+def test_pieces_do_not_matter(model_file, fresh, monkeypatch):
+    whole = run_well("transform", model_file, fresh, "--index", "specimen").stdout
+    monkeypatch.setattr(streaming, "ROWS_AT_A_TIME", 7)
+    assert run_well("transform", model_file, fresh, "--index", "specimen").stdout == whole
+    no_index = run_well("transform", model_file, fresh).stdout
+    assert no_index.splitlines()[0] == "x1,x2,species"
+    assert len(no_index.splitlines()) == 31
+
+
+def test_transform_with_error_and_density(model, model_file, fresh, tmp_path):
+    path = tmp_path / "places.tsv"
+    done = run_well(
+        "transform", model_file, fresh, "-o", path, "--error", "--density", "--index", "specimen"
+    )
+    assert done.stdout == f"{path}\n"
+    found = pd.read_csv(path, sep="\t", index_col=0)
+    rows = make_frame(90).iloc[60:][COLUMNS]
+    X = model.transform(rows)
+    np.testing.assert_allclose(found["error"], -model.score_samples(rows), rtol=1e-12)
+    np.testing.assert_allclose(found["density"], model.density(X), rtol=1e-12)
+    np.testing.assert_array_equal(found["in_domain"], model.in_domain(X).astype(int))
+
+
+def test_rows_without_values_get_empty_results(model_file, tmp_path):
+    frame = make_frame(6)
+    frame.loc["beetle02", COLUMNS] = np.nan
+    frame.loc["beetle03", "mass"] = np.nan
+    path = write_csv(frame, tmp_path / "t.csv")
+    done = run_well("transform", model_file, path, "--density", "--error", "--index", "specimen")
+    found = read(done.stdout)
+    assert found.loc["beetle02", ["x1", "x2", "error", "density"]].isna().all()
+    assert found.drop("beetle02")[["x1", "x2"]].notna().all(axis=None)
+    assert "warning: 1 row of 6 without any value" in done.stderr
+    only = write_csv(frame.loc[["beetle02"]], tmp_path / "only.csv")
+    assert (
+        read(run_well("transform", model_file, only, "--index", "specimen").stdout)["x1"]
+        .isna()
+        .all()
+    )
+    assert run_well("complete", model_file, only).exit_code == 0
+    assert run_well("score", model_file, only).exit_code == 0
+
+
+def test_complete_fills_only_what_is_missing(model, model_file, tmp_path):
+    frame = make_frame(20)
+    holes = frame.copy()
+    holes.loc["beetle02", "mass"] = np.nan
+    holes.loc["beetle04", ["length", "width"]] = np.nan
+    path, out = write_csv(holes, tmp_path / "holes.csv"), tmp_path / "whole.csv"
+    done = run_well("complete", model_file, path, "-o", out, "--report", "--index", "specimen")
+    found = pd.read_csv(out, index_col=0)
+    assert list(found.columns) == list(frame.columns)
+    assert list(found["comment"]) == list(frame["comment"])
+    seen = holes[COLUMNS].notna().to_numpy()
+    np.testing.assert_array_equal(found[COLUMNS].to_numpy()[seen], frame[COLUMNS].to_numpy()[seen])
+    np.testing.assert_allclose(found[COLUMNS], model.complete(holes[COLUMNS]), rtol=1e-12)
+    assert "filled 3 cells in 20 rows" in done.stderr
+    assert "mass: 1" in done.stderr
+
+
+def test_complete_keeps_the_way_a_table_is_written(model_file, tmp_path):
+    frame = make_frame(8)
+    frame.loc["beetle02", "mass"] = np.nan
+    path, out = tmp_path / "t.csv", tmp_path / "out.csv"
+    path.write_text(frame.to_csv(sep=";", decimal=","))
+    run_well("complete", model_file, path, "-o", out, "--index", "specimen")
+    before, after = path.read_text().splitlines(), out.read_text().splitlines()
+    assert after[0] == before[0]
+    assert after[1] == before[1]
+    assert re.search(r";-?\d+,\d+$", after[3])
+
+
+def test_denoise_replaces_the_columns_of_the_model(model, model_file, fresh):
+    done = run_well("denoise", model_file, fresh, "--index", "specimen")
+    found, rows = read(done.stdout), make_frame(90).iloc[60:]
+    assert list(found.columns) == [*reversed(COLUMNS), "species", "comment"]
+    np.testing.assert_allclose(found[COLUMNS], model.reconstruct(rows[COLUMNS]), rtol=1e-12)
+    assert "kept as it is: 'comment'" in done.stderr
+
+
+def test_score_adds_up(model, model_file, fresh, tmp_path, monkeypatch):
+    monkeypatch.setattr(streaming, "ROWS_AT_A_TIME", 7)
+    out = tmp_path / "errors.csv"
+    facts = run_json("score", model_file, fresh, "-o", out, "--index", "specimen")
+    rows = make_frame(90).iloc[60:][COLUMNS]
+    errors = -model.score_samples(rows)
+    assert facts["mean_squared_error"] == pytest.approx(errors.sum() / rows.size)
+    scaled = (rows.to_numpy() - model.center_) / model.spread_
+    assert facts["variance_explained"] == pytest.approx(1 - errors.sum() / (scaled**2).sum())
+    assert [entry["name"] for entry in facts["worst_rows"]] == list(
+        rows.index[np.argsort(-errors)[:5]]
+    )
+    np.testing.assert_allclose(pd.read_csv(out, index_col=0)["error"], errors, rtol=1e-12)
+    lines = run_well("score", model_file, fresh).stdout
+    assert "variance explained" in lines
+    assert "row " in lines
+
+
+def test_score_of_a_plain_model(tmp_path, table):
+    path = tmp_path / "plain.twofold"
+    options = ["--index", "specimen", "--scale", "none", "--max-iter", "3"]
+    run_well("fit", table, "-o", path, *options)
+    facts = run_json("score", path, table)
+    model, rows = twofold.load(path), make_frame()[COLUMNS]
+    around = ((rows - rows.mean()) ** 2).to_numpy().sum()
+    assert facts["variance_explained"] == pytest.approx(1 + model.score(rows) * 60 / around)
+
+
+def test_missing_columns_are_named_with_what_is_close(model_file, tmp_path):
+    frame = make_frame(9).rename(columns={"length": "Length", "mass": "weight_g"})
+    said = refused("transform", model_file, write_csv(frame, tmp_path / "t.csv"))
+    assert "lacks 2 columns that the model needs: 'length', 'mass'" in said
+    assert "'Length' for 'length'" in said
+
+
+def test_columns_by_position_without_names(model, model_file, tmp_path):
+    Y = make_frame(9)[COLUMNS].to_numpy()
+    np.save(tmp_path / "t.npy", Y)
+    out = tmp_path / "x.npy"
+    run_well("transform", model_file, tmp_path / "t.npy", "-o", out)
+    np.testing.assert_array_equal(np.load(out), model.transform(make_frame(9)[COLUMNS]))
+    np.save(tmp_path / "wide.npy", np.column_stack([Y, Y]))
+    said = refused("transform", model_file, tmp_path / "wide.npy")
+    assert "has 8 columns, but the model was fitted to 4" in said
+
+
+def test_arrays_hold_no_labels(model, model_file, table, tmp_path):
+    out = tmp_path / "x.npy"
+    done = run_well("transform", model_file, table, "-o", out)
+    assert "numbers only, without 'species'" in done.stderr
+    np.testing.assert_array_equal(np.load(out), model.embedding_)
+
+
+def test_latent_columns_do_not_hide_others(tmp_path):
+    frame = make_frame(30).rename(columns={"species": "x1"})
+    path = write_csv(frame, tmp_path / "t.csv")
+    run_well("fit", path, "--label", "x1", "--max-iter", "2")
+    header = run_well("transform", tmp_path / "t.twofold", path).stdout.splitlines()[0]
+    assert header == "latent1,latent2,x1"
+
+
+def test_bad_cells_name_line_and_column(model_file, tmp_path):
+    frame = make_frame(9).astype({"mass": object})
+    frame.loc["beetle04", "mass"] = "12 g"
+    out = tmp_path / "out.csv"
+    out.write_text("old")
+    path = write_csv(frame, tmp_path / "t.csv")
+    said = refused("transform", model_file, path, "-o", out)
+    for word in ("line 6", "mass", "12 g", "hint:"):
+        assert word in said
+    assert out.read_text() == "old"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["out.csv", "t.csv"]
+
+
+def test_infinite_cells_are_named(model_file, tmp_path):
+    frame = make_frame(9)
+    frame.loc["beetle04", "mass"] = np.inf
+    said = refused("transform", model_file, write_csv(frame, tmp_path / "t.csv"))
+    assert "infinite value in column 'mass' of row 5" in said
+
+
+def test_confused_arguments(model_file, table, tmp_path):
+    assert "The model comes first" in refused("transform", table, model_file, code=2)
+    assert "twofold fit" in refused("transform", table, table)
+    said = refused("transform", model_file.with_name("betles.twofold"), table)
+    assert "Did you mean" in said
+    assert "beetles.twofold" in said
+    assert "would replace" in refused("complete", model_file, table, "-o", table)
+    assert "would replace" in refused("complete", model_file, table, "-o", model_file)
+    assert "Add -o FILE" in refused("transform", model_file, table, "--json", code=2)
+    out = tmp_path / "out.xlsx"
+    assert "out.xlsx" in refused("transform", model_file, table, "-o", out)
+    damaged = tmp_path / "damaged.twofold"
+    damaged.write_bytes(model_file.read_bytes()[:-9])
+    assert "truncated" in refused("transform", damaged, table)
+
+
+def test_json_with_a_file(model_file, table, tmp_path):
+    out = tmp_path / "x.parquet"
+    facts = run_json("transform", model_file, table, "-o", out, "--density", "--index", "specimen")
+    assert facts["output"] == str(out)
+    assert facts["rows"] == 60
+    assert facts["rows_outside_domain"] == 0
+    assert list(pd.read_parquet(out).columns) == ["x1", "x2", "density", "in_domain", "species"]

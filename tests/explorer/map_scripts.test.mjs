@@ -1,0 +1,234 @@
+// Assertions on the scripts of the map that need no browser; run by test_map_scripts.py.
+
+import assert from "node:assert/strict";
+import test from "node:test";
+
+const folder = process.env.TWOFOLD_STATIC;
+const load = (name) => import(new URL(name, `file://${folder}/`).href);
+const { CATEGORY_COLORS, SEQUENTIAL, colorOf, oklabOf, pointColors, rgbOf } = await load("colors.js");
+const { addSmoothLine, contourLevels, contourLines, contourRings, logGrid } = await load("contours.js");
+const { Camera } = await load("camera.js");
+const { RowPicker, isInPolygon } = await load("row_picker.js");
+const { shuffledOrder } = await load("point_layer.js");
+
+const apart = (a, b) => Math.hypot(...a.map((value, k) => value - b[k]));
+
+function gridOf(width, height, value) {
+  return Float64Array.from({ length: width * height }, (_, k) => value(k % width, Math.floor(k / width)));
+}
+
+function ringArea(points) {
+  let twice = 0;
+  for (let k = 0; k < points.length; k += 2) {
+    const next = (k + 2) % points.length;
+    twice += points[k] * points[next + 1] - points[next] * points[k + 1];
+  }
+  return twice / 2;
+}
+
+test("a slope has one straight contour at the right place", () => {
+  const lines = contourLines(gridOf(5, 4, (x) => x), 5, 4, 2.25);
+  assert.equal(lines.length, 1);
+  assert.equal(lines[0].isClosed, false);
+  assert.equal(lines[0].points.length, 8);
+  for (let k = 0; k < 8; k += 2) assert.ok(Math.abs(lines[0].points[k] - 2.25) < 1e-12);
+});
+
+test("the contour of a cone is a circle", () => {
+  const grid = gridOf(61, 61, (x, y) => -Math.hypot(x - 30, y - 30));
+  const lines = contourLines(grid, 61, 61, -20);
+  assert.equal(lines.length, 1);
+  assert.equal(lines[0].isClosed, true);
+  const { points } = lines[0];
+  for (let k = 0; k < points.length; k += 2) {
+    assert.ok(Math.abs(Math.hypot(points[k] - 30, points[k + 1] - 30) - 20) < 0.02);
+  }
+  assert.ok(Math.abs(Math.abs(ringArea(points)) - Math.PI * 400) < 3);
+});
+
+test("all contours of a surface have the higher side on their right", () => {
+  const height = (x, y) => Math.sin(0.5 * x) + Math.cos(0.4 * y) + 0.1 * Math.sin(0.3 * (x + y));
+  const grid = gridOf(40, 33, height);
+  const lines = contourLines(grid, 40, 33, 0.2);
+  assert.ok(lines.length > 5);
+  let good = 0;
+  let all = 0;
+  for (const { points } of lines) {
+    for (let k = 0; k + 3 < points.length; k += 2) {
+      const [dx, dy] = [points[k + 2] - points[k], points[k + 3] - points[k + 1]];
+      const norm = Math.hypot(dx, dy);
+      if (norm < 0.2) continue;
+      const [x, y] = [(points[k] + points[k + 2]) / 2, (points[k + 1] + points[k + 3]) / 2];
+      const off = 0.15 / norm;
+      good += height(x + off * dy, y - off * dx) > height(x - off * dy, y + off * dx);
+      all++;
+    }
+  }
+  assert.ok(all > 100 && good > 0.97 * all, `${good} of ${all}`);
+});
+
+test("every crossing of an edge is on exactly one line, also in saddles", () => {
+  let seed = 5;
+  const random = () => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) / 2 ** 32;
+  const grid = gridOf(30, 30, random);
+  let crossed = 0;
+  for (let y = 0; y < 30; y++) {
+    for (let x = 0; x < 30; x++) {
+      const isHigh = grid[30 * y + x] >= 0.5;
+      if (x < 29) crossed += isHigh !== grid[30 * y + x + 1] >= 0.5;
+      if (y < 29) crossed += isHigh !== grid[30 * y + 30 + x] >= 0.5;
+    }
+  }
+  const lines = contourLines(grid, 30, 30, 0.5);
+  assert.equal(lines.reduce((sum, { points }) => sum + points.length / 2, 0), crossed);
+  for (const { points, isClosed } of lines) {
+    if (isClosed) continue;
+    for (const at of [0, points.length - 2]) {
+      const [x, y] = [points[at], points[at + 1]];
+      assert.ok(x === 0 || x === 29 || y === 0 || y === 29, "an open line ends at the edge");
+    }
+  }
+});
+
+test("a saddle is settled by the middle of its cell", () => {
+  assert.equal(contourLines([1, 0, 0, 1], 2, 2, 0.4).length, 2);
+  const joined = contourLines([1, 0, 0, 1], 2, 2, 0.4).map(({ points }) => [...points]);
+  // The mean 0.5 is above 0.4: the low corners, not the high ones, are cut off.
+  assert.ok(joined.some((points) => points.every((value, k) => (k % 2 ? value <= 0.6 : value >= 0.4))));
+});
+
+test("flat grids have no contours", () => {
+  assert.deepEqual(contourLines(new Float64Array(16).fill(1), 4, 4, 0.5), []);
+  assert.deepEqual(contourLines(new Float64Array(16), 4, 4, 0.5), []);
+});
+
+test("rings close along the edge of the grid", () => {
+  const rings = contourRings(gridOf(6, 6, (x) => x), 6, 6, 2.5);
+  assert.equal(rings.length, 1);
+  assert.ok(Math.abs(Math.abs(ringArea(rings[0])) - 2.5 * 5) < 1e-6);
+  const hole = contourRings(gridOf(41, 41, (x, y) => Math.abs(Math.hypot(x - 20, y - 20) - 12)).map((v) => -v), 41, 41, -3);
+  assert.equal(hole.length, 2);
+});
+
+test("levels are even in the logarithm", () => {
+  const levels = contourLevels(0.01, 1, 3);
+  assert.equal(levels.length, 3);
+  for (const k of [0, 1]) assert.ok(Math.abs(levels[k + 1] / levels[k] - 10 ** 0.5) < 1e-9);
+  assert.deepEqual(contourLevels(0, 1, 3), []);
+  assert.deepEqual(contourLevels(2, 1, 3), []);
+  assert.ok(logGrid([0, 1], 1e-6).every(Number.isFinite));
+});
+
+test("smooth lines begin and end where the line does", () => {
+  const calls = [];
+  const note = (name) => (...numbers) => calls.push([name, ...numbers]);
+  const path = { moveTo: note("M"), lineTo: note("L"), quadraticCurveTo: note("Q"), closePath: note("Z") };
+  addSmoothLine(path, Float64Array.of(0, 0, 1, 0, 2, 1), false, (x, y) => [10 * x, 10 * y]);
+  assert.deepEqual(calls[0], ["M", 0, 0]);
+  assert.deepEqual(calls.at(-1), ["L", 20, 10]);
+  calls.length = 0;
+  addSmoothLine(path, Float64Array.of(0, 0, 1, 0, 1, 1), true, (x, y) => [x, y]);
+  assert.equal(calls.filter(([name]) => name === "Q").length, 3);
+  assert.deepEqual(calls.at(-2).slice(3), calls[0].slice(1));
+  assert.deepEqual(calls.at(-1), ["Z"]);
+});
+
+test("the sequential scale rises evenly in lightness", () => {
+  assert.equal(SEQUENTIAL.length, 256);
+  const labs = SEQUENTIAL.map(oklabOf);
+  const eights = labs.filter((_, k) => k % 15 === 0);
+  const steps = eights.slice(1).map((lab, k) => apart(lab, eights[k]));
+  assert.ok(Math.max(...steps) < 1.6 * Math.min(...steps), `${steps}`);
+  for (let k = 1; k < eights.length; k++) assert.ok(eights[k][0] > eights[k - 1][0] + 0.01);
+});
+
+/** How red-blind and green-blind eyes see a colour (Machado, Oliveira and Fernandes 2009). */
+const EYES = [
+  [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+  [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+  [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]],
+];
+
+function seenBy(eye, rgb) {
+  const linear = rgb.map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
+  const seen = eye.map((row) => Math.min(1, Math.max(0, row.reduce((sum, weight, k) => sum + weight * linear[k], 0))));
+  return oklabOf(seen.map((v) => 255 * (v <= 0.0031308 ? 12.92 * v : 1.055 * v ** (1 / 2.4) - 0.055)));
+}
+
+test("the first twelve categories differ for all eyes", () => {
+  for (const eye of EYES) {
+    for (let i = 0; i < 12; i++) {
+      for (let j = 0; j < i; j++) {
+        const distance = apart(seenBy(eye, CATEGORY_COLORS[i]), seenBy(eye, CATEGORY_COLORS[j]));
+        assert.ok(distance > 0.065, `colours ${j} and ${i} are ${distance.toFixed(3)} apart`);
+      }
+    }
+  }
+});
+
+test("categories stand out from both grounds and do not repeat", () => {
+  const grounds = [oklabOf([255, 255, 255]), oklabOf([26, 30, 36])];
+  for (const rgb of CATEGORY_COLORS) {
+    for (const ground of grounds) assert.ok(apart(oklabOf(rgb), ground) > 0.15, `${rgb}`);
+  }
+  assert.equal(new Set(CATEGORY_COLORS.map(String)).size, CATEGORY_COLORS.length);
+  assert.ok(CATEGORY_COLORS.length >= 36);
+});
+
+test("colours of points", () => {
+  const ground = { plain: [1, 2, 3], none: [9, 9, 9] };
+  const classes = pointColors({ kind: "category", codes: [1, 0, 255], colors: ["#ff0000", [0, 128, 0]] }, 3, ground);
+  assert.deepEqual([...classes], [0, 128, 0, 255, 0, 0, 9, 9, 9]);
+  const scale = [[0, 0, 0], [100, 100, 100], [200, 200, 200]];
+  const numbers = pointColors({ kind: "number", values: [5, 10, NaN, 7.5, 99], low: 5, high: 10, scale }, 5, ground);
+  assert.deepEqual([...numbers].filter((_, k) => k % 3 === 0), [0, 200, 9, 100, 200]);
+  const flat = pointColors({ kind: "number", values: [5], low: 5, high: 5, scale }, 1, ground);
+  assert.deepEqual([...flat], [0, 0, 0]);
+  assert.deepEqual([...pointColors({ kind: "plain" }, 1, ground)], [1, 2, 3]);
+  assert.deepEqual(colorOf(scale, -1), scale[0]);
+  assert.deepEqual(colorOf(scale, 2), scale[2]);
+  assert.deepEqual(rgbOf("#0af"), [0, 170, 255]);
+});
+
+test("the camera goes there and back, and zooms about a fixed place", () => {
+  const camera = new Camera([-1, 0], [3, 2]);
+  camera.setSize(800, 500);
+  assert.deepEqual(camera.toScreen([1, 1]), [400, 250]);
+  camera.zoomBy(3.7, [100, 80]);
+  const fixed = camera.toLatent([100, 80]);
+  camera.zoomBy(1 / 1.9, [100, 80]);
+  assert.ok(apart(camera.toLatent([100, 80]), fixed) < 1e-9);
+  assert.ok(apart(camera.toScreen(camera.toLatent([12, 345])), [12, 345]) < 1e-9);
+  assert.ok(camera.toLatent([0, 0])[1] > camera.toLatent([0, 10])[1], "up is up");
+  for (let k = 0; k < 100; k++) camera.panBy(500, 500);
+  const [x, y] = camera.toScreen([-1, 2]);
+  assert.ok(x <= 800 && y <= 500, "data cannot be lost from view");
+});
+
+test("a camera on data without extent", () => {
+  const camera = new Camera([2, 2], [2, 2]);
+  camera.setSize(100, 100);
+  assert.ok(Number.isFinite(camera.scale) && camera.scale > 0);
+});
+
+test("rows are picked by place and by lasso, hidden ones are not", () => {
+  const positions = Float32Array.of(0, 0, 1, 0, 0, 1, 1, 1, 0.5, 0.5);
+  const picker = new RowPicker(positions);
+  const all = () => true;
+  assert.equal(picker.nearest([0.45, 0.52], 0.2, all), 4);
+  assert.equal(picker.nearest([0.45, 0.52], 0.2, (row) => row !== 4), -1);
+  assert.equal(picker.nearest([3, 3], 0.2, all), -1);
+  const triangle = [[-0.1, -0.1], [1.2, -0.1], [-0.1, 1.2]];
+  assert.deepEqual([...picker.inside(triangle, all)], [0, 1, 2, 4]);
+  assert.deepEqual([...picker.inside(triangle, (row) => row !== 1)], [0, 2, 4]);
+  assert.equal(picker.inside([[0, 0], [1, 1]], all).length, 0);
+  assert.equal(isInPolygon([[0, 0], [4, 0], [4, 4], [2, 1], [0, 4]], 2, 2), false);
+});
+
+test("the order of drawing is a permutation, always the same, and well mixed", () => {
+  const order = shuffledOrder(1000);
+  assert.deepEqual([...order].sort((a, b) => a - b), Array.from({ length: 1000 }, (_, k) => k));
+  assert.deepEqual([...order], [...shuffledOrder(1000)]);
+  const early = order.slice(0, 200).filter((row) => row < 500).length;
+  assert.ok(early > 70 && early < 130);
+});

@@ -1,0 +1,157 @@
+"""Features over the map."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.quiver import Quiver
+
+from twofold import UKR, Scaled, plots
+from twofold.plots.features import _block_means
+
+
+class Plane(SimpleNamespace):
+    """The linear model f(x) = A x, whose slopes are known."""
+
+    def __init__(self, A: np.ndarray, X: np.ndarray) -> None:
+        super().__init__(A=A, embedding_=X, data_=X @ A.T, weights_=np.ones(len(X)))
+        self.n_features_in_, self.domain_threshold_ = len(A), 0.5
+        self.member_ = np.arange(len(X))
+
+    def inverse_transform(self, X: np.ndarray) -> np.ndarray:
+        return X @ self.A.T
+
+    def jacobian(self, X: np.ndarray) -> np.ndarray:
+        return np.tile(self.A, (len(X), 1, 1))
+
+    def density(self, X: np.ndarray) -> np.ndarray:
+        return (np.abs(X).max(axis=1) < 4.5).astype(float)
+
+
+@pytest.fixture
+def plane() -> Plane:
+    side = np.linspace(-2, 2, 9)
+    X = np.stack(np.meshgrid(side, 2 * side), axis=-1).reshape(-1, 2)
+    return Plane(np.array([[1.0, 0], [0, -3], [0, 0], [1, 1]]), X)
+
+
+def lengths(ax) -> list[list[float]]:
+    return [[bar.get_width() for bar in bars] for bars in ax.containers]
+
+
+def test_bars_are_one_for_what_a_linear_map_explains(plane):
+    ax = plots.important_features(plane)
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    # x2 has twice the spread of x1: feature 3 owes 1/5 of its square to x1, 4/5 to x2.
+    wanted = {
+        "feature 0": (1, 0),
+        "feature 1": (0, 1),
+        "feature 2": (0, 0),
+        "feature 3": (0.2, 0.8),
+    }
+    for number, name in enumerate(names):
+        found = [part[number] for part in lengths(ax)]
+        np.testing.assert_allclose(found, wanted[name], atol=1e-12)
+    assert names[-1] == "feature 2"
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["x1", "x2"]
+
+
+def test_only_the_most_important_are_shown(model):
+    ax = plots.important_features(model, 5)
+    total = np.sum(lengths(ax), axis=0)
+    assert len(total) == 5
+    assert (np.diff(total) <= 0).all()
+    with pytest.raises(ValueError, match="`n` must be"):
+        plots.important_features(model, 0)
+
+
+def arrows(ax) -> Quiver:
+    (found,) = [item for item in ax.collections if isinstance(item, Quiver)]
+    return found
+
+
+def test_arrows_point_uphill(plane):
+    for feature in (0, 1, 3):
+        found = arrows(plots.sensitivity(plane, feature))
+        direction = np.column_stack([found.U, found.V])
+        direction /= np.linalg.norm(direction, axis=1)[:, None]
+        uphill = plane.A[feature] / np.linalg.norm(plane.A[feature])
+        np.testing.assert_allclose(direction, np.tile(uphill, (len(direction), 1)), atol=1e-9)
+        assert len(direction) > 100
+
+
+def test_a_flat_feature_has_no_arrows(plane):
+    ax = plots.sensitivity(plane, 2)
+    assert not any(isinstance(item, Quiver) for item in ax.collections)
+
+
+def test_the_color_is_the_feature(plane):
+    ax = plots.sensitivity(plane, 0)
+    (image,) = ax.images
+    x0, x1, *_ = image.get_extent()
+    field = image.get_array()
+    columns = x0 + (np.arange(field.shape[1]) + 0.5) * (x1 - x0) / field.shape[1]
+    middle = field[field.shape[0] // 2]
+    np.testing.assert_allclose(middle[10:-10], columns[10:-10], atol=1e-9)
+    assert ax.child_axes[0].get_ylabel() == "feature 0"
+
+
+def test_block_means_by_hand():
+    axes = [np.arange(4.0), np.arange(3.0)]  # one column is left over
+    values = np.arange(12.0).reshape(3, 4, 1)
+    places, means = _block_means(axes, values)
+    np.testing.assert_allclose(places, [[1, 1]])
+    np.testing.assert_allclose(means, [[5]])  # 0 1 2, 4 5 6, 8 9 10
+    values[0] = np.nan
+    np.testing.assert_allclose(_block_means(axes, values)[1], [[7]])  # 4 5 6, 8 9 10
+    values[1, :2] = np.nan
+    assert len(_block_means(axes, values)[0]) == 0  # 4 of 9 are known
+
+
+def test_features_by_name(table):
+    frame = pd.DataFrame(table[0][:, 20:30], columns=[f"pixel {i}" for i in range(20, 30)])
+    model = UKR(init="pca", max_iter=2).fit(frame)
+    figure = plots.sensitivities(model, ["pixel 21", 9])
+    titles = [panel.get_title() for panel in figure.axes if panel.get_title()]
+    assert titles == ["pixel 21", "pixel 29"]
+    with pytest.raises(ValueError, match=r"No feature is called 'x'. The features are 'pixel 20'"):
+        plots.sensitivity(model, "x")
+
+
+def test_the_twelve_that_change_most(model):
+    given = Figure()
+    assert plots.sensitivities(model, figure=given) is given
+    panels = [panel for panel in given.axes if panel.get_title()]
+    assert len(panels) == 12
+    slopes = model.jacobian(model.embedding_) * model.embedding_.std(axis=0)
+    change = (slopes**2).mean(axis=0).sum(axis=1)
+    wanted = {f"feature {number}" for number in np.argsort(-change)[:12]}
+    assert {panel.get_title() for panel in panels} == wanted
+    with pytest.raises(ValueError, match="at least one feature"):
+        plots.sensitivities(model, [])
+
+
+def test_units_do_not_decide_which_scaled_columns_change_most(table):
+    Y = table[0][:, [20, 21, 26, 27, 28, 29, 34, 35, 36, 37, 42, 43, 44]]
+    units = np.full(13, 1.0)
+    units[3] = 1e6
+    titles = []
+    for table_of_units in (Y, Y * units):
+        model = Scaled(UKR(init="pca", max_iter=3)).fit(table_of_units)
+        figure = plots.sensitivities(model)
+        titles.append([panel.get_title() for panel in figure.axes if panel.get_title()])
+    assert titles[0] == titles[1]
+
+
+def test_a_line_shows_the_feature_as_a_curve(table):
+    model = UKR(1, init="pca", max_iter=2).fit(table[0])
+    ax = plots.sensitivity(model, 36)
+    x, y = ax.lines[0].get_data()
+    shown = np.isfinite(y)
+    np.testing.assert_allclose(y[shown], model.inverse_transform(x[shown][:, None])[:, 36])
+    assert ax.get_ylabel() == "feature 36"
+    plots.sensitivities(model, [1, 2])

@@ -1,0 +1,147 @@
+"""Items over the map and along a way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from twofold import UKR, plots
+from twofold.plots.items import item_style
+
+
+def test_items_are_what_the_model_generates_there(model):
+    ax = plots.grid(model, shape=8, image_shape=(8, 8))
+    assert 10 < len(ax.images) <= 64
+    for image in ax.images:
+        x0, x1, y0, y1 = image.get_extent()
+        place = [[(x0 + x1) / 2, (y0 + y1) / 2]]
+        assert model.in_domain(place)[0]
+        wanted = model.inverse_transform(place).reshape(8, 8)
+        np.testing.assert_allclose(image.get_array(), wanted, atol=1e-9)
+        assert image.origin == "upper"
+        assert x1 - x0 == pytest.approx(y1 - y0)
+    assert ax.get_xlim()[0] <= model.embedding_[:, 0].min()
+
+
+def test_no_place_inside_is_left_out(model):
+    ax = plots.grid(model, shape=(5, 9), image_shape=(4, 16))
+    x = np.unique([np.mean(image.get_extent()[:2]).round(6) for image in ax.images])
+    y = np.unique([np.mean(image.get_extent()[2:]).round(6) for image in ax.images])
+    assert len(x) <= 5
+    assert len(y) <= 9
+    places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    assert model.in_domain(places).sum() == len(ax.images)
+
+
+def test_items_do_not_overlap(model):
+    extents = [image.get_extent() for image in plots.grid(model, image_shape=(16, 4)).images]
+    for number, a in enumerate(extents):
+        for b in extents[number + 1 :]:
+            assert a[1] <= b[0] or b[1] <= a[0] or a[3] <= b[2] or b[3] <= a[2]
+
+
+def test_noted_shapes_are_used_and_curves_without(model):
+    curves = plots.grid(model, shape=5)
+    assert len(curves.images) == 0
+    floors, lines = curves.collections[-2:]
+    assert len(lines.get_segments()) == len(floors.get_segments()) > 3
+    assert lines.get_segments()[0].shape == (64, 2)
+    model.annotate(image_shape=(8, 8))
+    assert len(plots.grid(model, shape=5).images) > 3
+    assert len(plots.grid(model, shape=5, kind="curve").images) == 0
+
+
+def test_drawings_are_dark_on_light_and_photographs_are_not(model, table):
+    assert item_style(model, (8, 8), "auto").color_map == "gray_r"
+    photographs = UKR(init="pca", max_iter=2).fit(16 - table[0])
+    assert item_style(photographs, (8, 8), "auto").color_map == "gray"
+
+
+def test_colors_are_three_numbers_between_0_and_1(table):
+    Y = table[0][:, :48]
+    model = UKR(init="pca", max_iter=2).fit(Y)
+    image = plots.grid(model, shape=3, image_shape=(4, 4, 3)).images[0]
+    assert image.get_array().shape == (4, 4, 3)
+    assert 0 <= image.get_array().min() <= image.get_array().max() <= 1
+
+
+def test_a_line_is_a_row_of_items(table):
+    model = UKR(1, init="pca", max_iter=2).fit(table[0])
+    ax = plots.grid(model, shape=7, image_shape=(8, 8))
+    assert 2 <= len(ax.images) <= 7
+    assert {np.mean(image.get_extent()[2:]) for image in ax.images} == {0.0}
+
+
+def test_more_dimensions_are_cut_at_the_median(table):
+    model = UKR(3, init="pca", max_iter=5).fit(table[0])
+    image = plots.grid(model, shape=6, dims=(2, 0), image_shape=(8, 8)).images[0]
+    x0, x1, y0, y1 = image.get_extent()
+    place = [[(y0 + y1) / 2, np.median(model.embedding_[:, 1]), (x0 + x1) / 2]]
+    np.testing.assert_allclose(
+        image.get_array(), model.inverse_transform(place).reshape(8, 8), atol=1e-9
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"shape": 0}, "`shape` must be a number"),
+        ({"shape": (3, 4, 5)}, "`shape` must be a number"),
+        ({"shape": 2.5}, "`shape` must be a number"),
+        ({"kind": "photo"}, "`kind` must be"),
+        ({"kind": "image"}, "Images need their shape"),
+        ({"image_shape": (8, 9)}, "64 features of a row"),
+    ],
+)
+def test_grid_errors(model, options, message):
+    with pytest.raises(ValueError, match=message):
+        plots.grid(model, **options)
+
+
+def test_a_path_runs_straight_from_end_to_end(model):
+    model.annotate(names=[f"n{row}" for row in range(150)])
+    by_name = plots.path(model, "n3", "n70", steps=5, image_shape=(8, 8))
+    a, b = model.embedding_[3], model.embedding_[70]
+    places = [a + t * (b - a) for t in np.linspace(0, 1, 5)]
+    wanted = model.inverse_transform(places).reshape(5, 8, 8)
+    for image, item in zip(by_name.images, wanted, strict=True):
+        np.testing.assert_allclose(image.get_array(), item, atol=1e-9)
+    by_point = plots.path(model, a, 70, steps=5, image_shape=(8, 8))
+    for one, other in zip(by_name.images, by_point.images, strict=True):
+        np.testing.assert_allclose(one.get_array(), other.get_array(), atol=1e-9)
+    labels = [text.get_text() for text in by_name.get_xticklabels()]
+    assert labels == ["n3", "n70"]
+    assert by_point.get_xticklabels()[0].get_text() == f"({a[0]:.3g}, {a[1]:.3g})"
+
+
+def hatched(ax) -> float:
+    """Length of the way that is hatched."""
+    marked = [item for item in ax.collections if item.get_hatch()]
+    return sum(np.ptp(item.get_paths()[0].vertices[:, 0]) for item in marked)
+
+
+def test_the_way_outside_the_domain_is_hatched(model):
+    row = model.embedding_[0]
+    assert hatched(plots.path(model, row, row + 1e-3)) == 0
+    far = row + np.array([1e4, 0])
+    assert hatched(plots.path(model, row, far, steps=11)) == pytest.approx(10, abs=0.2)
+
+
+def test_a_path_on_a_line_takes_plain_numbers(table):
+    model = UKR(1, init="pca", max_iter=2).fit(table[0])
+    ax = plots.path(model, 0.5, 3, steps=3)
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["(0.5)", "row 3"]
+
+
+@pytest.mark.parametrize(
+    ("start", "options", "message"),
+    [
+        ("nobody", {}, "No row is called 'nobody'"),
+        (150, {}, "between 0 and 149; got 150"),
+        ([1.0, 2.0, 3.0], {}, r"latent points of shape \(2,\)"),
+        (0, {"steps": 1}, "`steps` must be"),
+    ],
+)
+def test_path_errors(model, start, options, message):
+    with pytest.raises(ValueError, match=message):
+        plots.path(model, start, 1, **options)

@@ -1,0 +1,182 @@
+"""Maps of rows and of magnification."""
+
+from __future__ import annotations
+
+import io
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.collections import PathCollection
+from matplotlib.figure import Figure
+
+from twofold import UKR, plots
+from twofold.plots.drawing import MOST_VECTOR_POINTS, color_limits, intervals
+from twofold.plots.palette import COLORS, MISSING
+
+
+def points(ax) -> list[PathCollection]:
+    return [item for item in ax.collections if isinstance(item, PathCollection)]
+
+
+def color_bar_title(ax) -> str:
+    (bar,) = ax.child_axes
+    return bar.get_ylabel()
+
+
+def test_every_row_is_drawn_where_it_is(model, table):
+    ax = plots.latent_map(model, color=table[1])
+    drawn = np.concatenate([item.get_offsets() for item in points(ax)])
+    assert len(drawn) == 150
+    order = np.concatenate(
+        [
+            np.flatnonzero(table[1] == code)
+            for code in np.argsort(-np.bincount(table[1]), kind="stable")
+        ]
+    )
+    np.testing.assert_allclose(drawn, model.embedding_[order])
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert texts == [str(digit) for digit in range(10)]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x1", "x2")
+    assert ax.get_aspect() == 1
+    assert ax.get_title() == ""
+
+
+def test_few_categories_have_their_legend_inside(model, table):
+    inside = plots.latent_map(model, color=table[1] > 4).get_legend()
+    beside = plots.latent_map(model, color=table[1]).get_legend()
+    assert inside.get_bbox_to_anchor().bounds == pytest.approx(inside.axes.bbox.bounds)
+    assert beside.get_bbox_to_anchor().x0 > beside.axes.bbox.x1
+
+
+def test_the_border_is_where_the_density_is_at_the_threshold(model):
+    ax = plots.latent_map(model)
+    lines = [item for item in ax.collections if item.get_linewidth()[0] == 0.8]
+    places = np.concatenate([path.vertices for item in lines for path in item.get_paths()])
+    assert len(places) > 50
+    # Between places of the lattice the border is interpolated: observed within 5 %.
+    np.testing.assert_allclose(model.density(places) / model.domain_threshold_, 1, atol=0.1)
+    assert len(plots.latent_map(model, domain=False).collections) == 1
+
+
+def test_numbers_get_a_color_bar_with_a_name(model):
+    ax = plots.latent_map(model, color="error")
+    assert color_bar_title(ax) == "reconstruction error"
+    assert len(points(ax)[0].get_array()) == 150
+
+
+def test_rows_without_a_value_are_grey(model):
+    values = np.arange(150.0)
+    values[:5] = np.nan
+    grey, colored = points(plots.latent_map(model, color=values))
+    assert len(grey.get_offsets()) == 5
+    assert matplotlib.colors.to_hex(grey.get_facecolor()[0]) == MISSING
+    assert grey.zorder < colored.zorder
+
+
+def test_one_color_without_labels(model):
+    (item,) = points(plots.latent_map(model))
+    assert matplotlib.colors.to_hex(item.get_facecolor()[0]) == COLORS[0]
+    (item,) = points(plots.latent_map(model, size=3.5))
+    assert item.get_sizes() == [3.5]
+
+
+def test_names_do_not_cover_each_other(model):
+    model.annotate(names=[f"digit number {row}" for row in range(150)])
+    ax = plots.latent_map(model, names=True)
+    ax.figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert 5 < len(boxes) <= 40
+    for number, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[number + 1 :])
+
+
+def test_many_points_are_pixels_in_a_vector_file(model):
+    n = MOST_VECTOR_POINTS + 1
+    few, many = plots.latent_map(model), None
+    rng = np.random.default_rng(0)
+    chosen = rng.integers(0, 150, n)
+    model.embedding_, model.member_ = model.embedding_[chosen], model.member_[chosen]
+    many = plots.latent_map(model)
+    for ax, has_pixels in ((few, False), (many, True)):
+        file = io.StringIO()
+        ax.figure.savefig(file, format="svg")
+        assert ("<image" in file.getvalue()) is has_pixels
+        assert len(file.getvalue()) < 500_000
+
+
+def test_given_axes_are_used_and_nothing_else_is_touched(model):
+    before = dict(matplotlib.rcParams)
+    ax = Figure().subplots()
+    assert plots.latent_map(model, ax=ax, color="density", contours=True) is ax
+    assert plots.magnification(model, ax=Figure().subplots()) is not None
+    assert plt.get_fignums() == []
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_subfigures_will_do(model):
+    part = Figure(layout="constrained").subfigures(1, 2)[1]
+    plots.latent_map(model, ax=part.subplots(), color="density", names=True)
+
+
+def test_contours_are_lines_of_density(model):
+    plain, lined = plots.latent_map(model), plots.latent_map(model, contours=True)
+    added = len(lined.collections) - len(plain.collections)
+    assert added >= 1
+
+
+def test_a_line_shows_rows_in_order(table):
+    model = UKR(1, init="pca", max_iter=2).fit(table[0])
+    ax = plots.latent_map(model, color=table[1] > 4, contours=True)
+    drawn = np.concatenate([item.get_offsets() for item in points(ax)])
+    drawn = drawn[np.argsort(drawn[:, 1])]
+    np.testing.assert_allclose(drawn[:, 0], model.embedding_[:, 0])
+    np.testing.assert_array_equal(drawn[:, 1], np.arange(150))
+    assert ax.get_ylabel() == "row"
+
+
+def test_magnification_is_painted_in_place(model):
+    ax = plots.magnification(model)
+    (image,) = ax.images
+    assert color_bar_title(ax) == "log10 magnification"
+    field = image.get_array()
+    x0, x1, y0, y1 = image.get_extent()
+    rows, columns = field.shape
+    places = np.array([[c, r] for r in range(0, rows, 9) for c in range(0, columns, 9)])
+    X = np.column_stack(
+        [
+            x0 + (places[:, 0] + 0.5) * (x1 - x0) / columns,
+            y0 + (places[:, 1] + 0.5) * (y1 - y0) / rows,
+        ]
+    )
+    inside = model.in_domain(X)
+    assert inside.sum() > 10
+    found = field[places[inside, 1], places[inside, 0]]
+    wanted = np.log10(model.magnification(X[inside]))
+    np.testing.assert_allclose(found, np.maximum(wanted, found.min()), atol=1e-6)
+    assert image.get_clip_path() is not None
+
+
+def test_magnification_of_a_line_is_a_curve(table):
+    model = UKR(1, init="pca", max_iter=2).fit(table[0])
+    ax = plots.magnification(model)
+    assert ax.get_ylabel() == "log10 magnification"
+    x, y = ax.lines[0].get_data()
+    shown = np.isfinite(y)
+    assert model.in_domain(x[shown][:, None]).all()
+
+
+def test_colors_leave_out_far_values_only():
+    even = np.linspace(0, 1, 1000)
+    assert color_limits(even) == (0, 1)
+    _, high = color_limits(np.append(even, 100.0))
+    assert high < 1.01
+    assert color_limits(np.array([2.0, 2.0])) == (1.5, 2.5)
+    assert color_limits(np.array([np.nan])) == (0, 1)
+
+
+def test_intervals_reach_half_a_step_further():
+    axis = np.arange(6.0)
+    is_in = np.array([True, True, False, False, True, False])
+    assert intervals(axis, is_in) == [(-0.5, 1.5), (3.5, 4.5)]

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from twofold import UKR, Scaled, load
+from twofold.row_notes import RowNotes
+
+
+@pytest.fixture(scope="module")
+def model() -> UKR:
+    Y = np.random.default_rng(0).normal(size=(40, 6))
+    return UKR(init="pca", max_iter=3).fit(Y)
+
+
+def fresh(model: UKR) -> UKR:
+    vars(model).pop("notes_", None)
+    return model
+
+
+def test_a_model_has_no_notes_unless_given(model):
+    assert not hasattr(fresh(model), "notes_")
+
+
+def test_notes_are_kept_in_files(model, tmp_path):
+    labels = {"kind": np.repeat(["a", "b"], 20), "age": np.arange(40.0)}
+    names = [f"row {i}" for i in range(40)]
+    fresh(model).annotate(names=names, labels=labels, image_shape=(2, 3)).save(tmp_path / "m")
+    notes = load(tmp_path / "m").notes_
+    assert notes.names.tolist() == names
+    assert list(notes.labels) == ["age", "kind"]
+    np.testing.assert_array_equal(notes.labels["kind"], labels["kind"])
+    np.testing.assert_array_equal(notes.labels["age"], labels["age"])
+    assert notes.image_shape == (2, 3)
+
+
+def test_what_is_not_given_stays(model):
+    fresh(model).annotate(image_shape=(3, 2)).annotate(labels=np.arange(40))
+    assert model.notes_.image_shape == (3, 2)
+    assert list(model.notes_.labels) == ["label"]
+
+
+def test_labels_of_many_kinds():
+    frame = pd.DataFrame({"a": ["x", None, "y"], "b": pd.Categorical(["u", "v", "u"])})
+    notes = RowNotes().with_labels(frame, 3)
+    assert notes.labels["a"].tolist() == ["x", "", "y"]
+    assert notes.labels["b"].tolist() == ["u", "v", "u"]
+    named = RowNotes().with_labels(pd.Series([1, 2, 3], name="size"), 3)
+    assert named.labels["size"].dtype.kind == "i"
+    assert RowNotes().with_labels([True, False, True], 3).labels["label"].tolist() == [
+        "True",
+        "False",
+        "True",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"names": ["a", "b"]}, "each of the 40 rows"),
+        ({"labels": {"kind": np.arange(3)}}, r"labels\['kind'\].*got 3"),
+        ({"labels": np.ones((40, 2))}, "array of shape"),
+        ({"image_shape": (2, 2)}, "6 features.*fills 4"),
+        ({"image_shape": (1, 3, 2)}, "height, width, 3"),
+    ],
+)
+def test_notes_that_do_not_fit_are_refused(model, wrong, message):
+    with pytest.raises(ValueError, match=message):
+        fresh(model).annotate(**wrong)
+    assert not hasattr(model, "notes_")
+
+
+def test_notes_grow_with_the_model():
+    rng = np.random.default_rng(1)
+    for make in (UKR, lambda **kw: Scaled(UKR(**kw))):
+        model = make(init="pca", max_iter=3).fit(rng.normal(size=(30, 4)))
+        model.annotate(names=[str(i) for i in range(30)], labels=np.arange(30))
+        model.partial_fit(rng.normal(size=(5, 4)))
+        assert model.notes_.names[-6:].tolist() == ["29", "", "", "", "", ""]
+        assert np.isnan(model.notes_.labels["label"][-5:]).all()
+
+
+def test_a_new_fit_forgets_notes():
+    rng = np.random.default_rng(2)
+    model = UKR(init="pca", max_iter=3).fit(rng.normal(size=(30, 4)))
+    model.annotate(labels=np.arange(30)).fit(rng.normal(size=(20, 4)))
+    assert not hasattr(model, "notes_")

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_wine
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from twofold import UKR, ManifoldClassifier, Scaled, load
+from twofold.kernel_description import KernelDescription
+from twofold.scaled import center_and_spread
+
+
+@pytest.fixture(scope="module")
+def wine() -> pd.DataFrame:
+    return load_wine(as_frame=True).data
+
+
+@pytest.fixture(scope="module")
+def model(wine) -> Scaled:
+    return Scaled(UKR(init="pca", max_iter=10)).fit(wine)
+
+
+def test_is_a_pipeline_of_scaler_and_model(wine):
+    pipeline = make_pipeline(StandardScaler(), UKR(init="pca", max_iter=2)).fit(wine)
+    model = Scaled(UKR(init="pca", max_iter=2)).fit(wine)
+    X = model.embedding_
+    np.testing.assert_allclose(pipeline[-1].embedding_, X, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        pipeline.inverse_transform(X[:5]), model.inverse_transform(X[:5]), rtol=1e-6
+    )
+
+
+def test_columns_count_alike_whatever_their_units(wine, model):
+    units = 10.0 ** np.arange(-6, 7)
+    Y = wine.to_numpy()
+    other = Scaled(UKR(init="pca", max_iter=10)).fit(Y * units + units)
+    assert other.objective_ == pytest.approx(model.objective_, rel=0.05)
+    found = other.inverse_transform(other.embedding_) / units - 1
+    share = ((found - Y) ** 2).mean(axis=0) / Y.var(axis=0)
+    expected = ((model.inverse_transform(model.embedding_) - Y) ** 2).mean(axis=0) / Y.var(axis=0)
+    np.testing.assert_allclose(share, expected, atol=0.05)
+    assert share.mean() < 0.6
+
+
+def test_standard_and_robust_scales_against_plain_formulas():
+    rng = np.random.default_rng(0)
+    Y = rng.normal(3, 2, size=(2_000, 3))
+    Y[:50, 0] = 1e6
+    Y[rng.random(Y.shape) < 0.1] = np.nan
+    ones = np.ones(len(Y))
+    center, spread = center_and_spread("standard", Y, ones)
+    np.testing.assert_allclose(center, np.nanmean(Y, axis=0))
+    np.testing.assert_allclose(spread, np.nanstd(Y, axis=0))
+    center, spread = center_and_spread("robust", Y, ones)
+    np.testing.assert_allclose(center, 3, atol=0.2)
+    np.testing.assert_allclose(spread, 2, atol=0.2)
+
+
+def test_weights_count_in_the_standard_scale():
+    Y = np.array([[0.0], [1.0], [5.0]])
+    center, spread = center_and_spread("standard", Y, np.array([1.0, 3.0, 2.0]))
+    copies = np.repeat(Y, [1, 3, 2], axis=0)
+    assert center == pytest.approx(copies.mean())
+    assert spread == pytest.approx(copies.std())
+
+
+def test_constant_and_mostly_equal_columns():
+    Y = np.array([[0.1, 0.0], [0.1, 0.0], [0.1, 0.0], [0.1, 0.0], [0.1, 8.0]])
+    _, spread = center_and_spread("robust", Y, np.ones(5))
+    assert spread[0] == 1
+    assert spread[1] == pytest.approx(Y[:, 1].std())
+    assert center_and_spread("standard", Y, np.ones(5))[1][0] == 1
+
+
+def test_jacobian_is_in_the_units_of_the_data(model):
+    X = model.embedding_[:4]
+    steps = 1e-5 * np.eye(2)
+    slopes = [
+        (model.inverse_transform(X + step) - model.inverse_transform(X - step)) / 2e-5
+        for step in steps
+    ]
+    found = model.jacobian(X) / model.spread_[:, None]
+    np.testing.assert_allclose(
+        found, np.stack(slopes, axis=2) / model.spread_[:, None], atol=1e-4 * np.abs(found).max()
+    )
+
+
+def test_gaps_are_filled_in_the_units_of_the_data(wine, model):
+    partial = wine.copy()
+    partial.iloc[::3, 12] = np.nan
+    filled = model.complete(partial)
+    truth = wine.to_numpy()[::3, 12]
+    assert np.abs(filled[::3, 12] - truth).mean() < 0.6 * np.abs(truth - truth.mean()).mean()
+    assert np.array_equal(filled[1::3], wine.to_numpy()[1::3])
+
+
+def test_saved_and_opened(wine, model, tmp_path):
+    model.save(tmp_path / "wine.twofold")
+    again = load(tmp_path / "wine.twofold")
+    assert isinstance(again, Scaled)
+    assert again.get_params()["model__max_iter"] == 10
+    assert np.array_equal(again.transform(wine), model.transform(wine))
+    assert np.array_equal(again.inverse_transform([[0, 0]]), model.inverse_transform([[0, 0]]))
+    assert list(again.feature_names_in_) == list(wine.columns)
+
+
+def test_in_a_classifier_and_its_file(wine, tmp_path):
+    y = load_wine().target
+    classifier = ManifoldClassifier(Scaled(UKR(1, init="pca", max_iter=5))).fit(wine, y)
+    assert (classifier.predict(wine) == y).mean() > 0.9
+    classifier.save(tmp_path / "c.twofold")
+    again = load(tmp_path / "c.twofold")
+    assert np.array_equal(again.predict(wine), classifier.predict(wine))
+    assert isinstance(again.model, Scaled)
+
+
+def test_kernel_regression_in_units_of_the_data(model):
+    found = model.kernel_regression()
+    assert isinstance(found, KernelDescription)
+    x = np.array([0.3, -0.2])
+    s = (((found.latent - x) * found.latent_scale) ** 2).sum(axis=1)
+    weights = found.weights * np.exp(-s / 2)
+    weights /= weights.sum()
+    np.testing.assert_allclose(weights @ found.data, model.inverse_transform([x])[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"),
+    [
+        (Scaled(how="minmax"), ValueError, "'standard' or 'robust'; got 'minmax'"),
+        (Scaled(StandardScaler()), TypeError, "two-way model"),
+        (Scaled(UKR(data_kernel="precomputed")), ValueError, "no columns to scale"),
+    ],
+)
+def test_wrong_parameters(wine, wrong, error, message):
+    with pytest.raises(error, match=message):
+        wrong.fit(wine)
+
+
+def test_no_partial_fit_where_the_model_has_none():
+    assert hasattr(Scaled(), "partial_fit")
+    assert not hasattr(Scaled(UKR(landmarks=10)), "partial_fit")
