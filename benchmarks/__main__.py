@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from benchmarks import digits, engine_cells, engine_dense, startup, swiss_roll
+from benchmarks import (
+    coranking,
+    digits,
+    engine_cells,
+    engine_dense,
+    evidence,
+    startup,
+    swiss_roll,
+)
 from benchmarks.report import show
 
 for title, module in (
@@ -10,6 +18,8 @@ for title, module in (
     ("Engine, cells", engine_cells),
     ("Digits", digits),
     ("Swiss roll", swiss_roll),
+    ("Evidence", evidence),
+    ("Co-ranking", coranking),
     ("Start-up", startup),
 ):
     show(title, module.run())

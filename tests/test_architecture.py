@@ -27,7 +27,7 @@ LAYERS = [
     {"distinct_rows", "features", "k_harmonic_means"},
     {"contract", "landmark_choice"},
     {"nested_models"},
-    {"ukr"},
+    {"kernel_pca", "ukr"},
     {"classification", "scaled"},
     {"loading"},
     {"selection"},

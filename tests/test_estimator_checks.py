@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from twofold import UKR, Scaled
+from twofold import UKR, Scaled, SelectEmbedding
 from twofold.regularization import Extension
 
 ESTIMATORS = [
@@ -18,6 +18,7 @@ ESTIMATORS = [
     UKR(data_kernel="rbf", init="pca", max_iter=10),
     Scaled(),
     Scaled(UKR(init="pca", max_iter=10), how="robust"),
+    SelectEmbedding(["pca", "isomap"]),
 ]
 
 

@@ -243,3 +243,18 @@ def test_a_callback_can_stop_the_fit():
 def test_far_away_rows_are_placed_without_a_word():
     model = UKR(**QUICK).fit(TRAIN)
     assert np.isfinite(model.transform(NEW * 1e200)).all()
+
+
+def test_dimensions_are_found_if_asked_for(tmp_path):
+    rng = np.random.default_rng(0)
+    angle = rng.uniform(0, 4, 200)
+    Y = np.column_stack([np.cos(angle), np.sin(angle), angle]) @ rng.normal(size=(3, 8))
+    model = UKR("auto", random_state=0, max_iter=5).fit(Y + rng.normal(0, 0.01, Y.shape))
+    assert model.n_components_ == 1
+    assert model.embedding_.shape == (200, 1)
+    model.save(tmp_path / "curve.twofold")
+    assert load(tmp_path / "curve.twofold").n_components_ == 1
+    start = rng.normal(size=(200, 3))
+    assert UKR("auto", init=start, max_iter=0).fit(Y).embedding_.shape == (200, 3)
+    with pytest.raises(ValueError, match="cannot see them through a `data_kernel`"):
+        UKR("auto", data_kernel="rbf").fit(Y)

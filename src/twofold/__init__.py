@@ -16,14 +16,17 @@ if TYPE_CHECKING:
         kernels,
         landmarks,
         losses,
+        metrics,
         optimize,
         plots,
         regularization,
+        selection,
     )
     from twofold.classification import ManifoldClassifier
     from twofold.k_harmonic_means import KHarmonicMeans
     from twofold.loading import load
     from twofold.scaled import Scaled
+    from twofold.selection import SelectEmbedding, compare
     from twofold.ukr import UKR, NadarayaWatson, upgrade
 
 __version__ = "0.1.0"
@@ -34,6 +37,8 @@ _HOMES = {
     "ManifoldClassifier": "twofold.classification",
     "KHarmonicMeans": "twofold.k_harmonic_means",
     "Scaled": "twofold.scaled",
+    "SelectEmbedding": "twofold.selection",
+    "compare": "twofold.selection",
     "upgrade": "twofold.ukr",
     "load": "twofold.loading",
 }
@@ -44,9 +49,11 @@ _MODULES = (
     "kernels",
     "landmarks",
     "losses",
+    "metrics",
     "optimize",
     "plots",
     "regularization",
+    "selection",
 )
 
 __all__ = [
@@ -55,6 +62,8 @@ __all__ = [
     "ManifoldClassifier",
     "NadarayaWatson",
     "Scaled",
+    "SelectEmbedding",
+    "compare",
     "datasets",
     "explorer",
     "features",
@@ -62,9 +71,11 @@ __all__ = [
     "landmarks",
     "load",
     "losses",
+    "metrics",
     "optimize",
     "plots",
     "regularization",
+    "selection",
     "upgrade",
 ]
 

@@ -126,7 +126,7 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         counted = weights > 0
         check_missing(Y[counted], getattr(self, "feature_names_in_", None))
         distinct = merge_duplicates(Y[counted], weights[counted])
-        check_size(distinct.Y, self._wanted_dimensions(), len(Y))
+        check_size(distinct.Y, self._wanted_dimensions(distinct.Y), len(Y))
         self.data_, self.weights_ = distinct.Y, distinct.weights
         self.member_ = np.full(len(Y), -1)
         self.member_[counted] = distinct.member
@@ -425,10 +425,7 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     @classmethod
     def from_file(cls, stored: ModelFile, families: Mapping[str, type[TwoWayModel]]) -> Self:
-        """Return the fitted model of a file that was read; see :func:`twofold.load`.
-
-        ``families`` holds the classes that models inside the model may have, by name.
-        """
+        """Return the fitted model of a file; ``families`` are those that parts of it may have."""
         model = cls(**stored.params)
         for name, value in {**stored.attributes, **stored.arrays}.items():
             setattr(model, name, value)
@@ -487,7 +484,8 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             X[new] = self._project(Y[new], None if observed.all() else observed)
         return X
 
-    def _wanted_dimensions(self) -> int:
+    def _wanted_dimensions(self, Y: FloatArray | None = None) -> int:
+        """Return how many latent dimensions are wanted, of rows Y if that depends on them."""
         return int(self.n_components)
 
     def _latent_unit(self) -> FloatArray:

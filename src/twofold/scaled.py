@@ -175,8 +175,8 @@ class Scaled(TwoWayModel):
     def _latent_unit(self) -> FloatArray:
         return self.model_._latent_unit()
 
-    def _wanted_dimensions(self) -> int:
-        return (self.model or UKR())._wanted_dimensions()
+    def _wanted_dimensions(self, Y: FloatArray | None = None) -> int:
+        return (self.model or UKR())._wanted_dimensions(Y)
 
     def kernel_regression(self) -> KernelDescription | None:
         """Return the way back in plain arrays, in the units of the data, or None."""

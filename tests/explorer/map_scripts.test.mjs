@@ -6,10 +6,14 @@ import test from "node:test";
 const folder = process.env.TWOFOLD_STATIC;
 const load = (name) => import(new URL(name, `file://${folder}/`).href);
 const { CATEGORY_COLORS, SEQUENTIAL, colorOf, oklabOf, pointColors, rgbOf } = await load("colors.js");
-const { addSmoothLine, contourLevels, contourLines, contourRings, logGrid } = await load("contours.js");
+const { addSmoothLine, blurredGrid, contourLines, contourRings, enclosingLevels, logGrid } = await load("contours.js");
 const { Camera } = await load("camera.js");
 const { RowPicker, isInPolygon } = await load("row_picker.js");
 const { shuffledOrder } = await load("point_layer.js");
+const { roomBeside, takenCells } = await load("map_room.js");
+const { RowSearch } = await load("row_search.js");
+const { LatentIndex } = await load("latent_index.js");
+const { meanRow } = await load("selection_view.js");
 
 const apart = (a, b) => Math.hypot(...a.map((value, k) => value - b[k]));
 
@@ -110,13 +114,127 @@ test("rings close along the edge of the grid", () => {
   assert.equal(hole.length, 2);
 });
 
-test("levels are even in the logarithm", () => {
-  const levels = contourLevels(0.01, 1, 3);
+test("levels enclose their shares of the mass", () => {
+  const bell = gridOf(101, 101, (x, y) => Math.exp(-((x - 50) ** 2 + (y - 50) ** 2) / (2 * 12 ** 2)));
+  const total = bell.reduce((sum, value) => sum + value, 0);
+  const levels = enclosingLevels(bell, [0.25, 0.5, 0.75]);
   assert.equal(levels.length, 3);
-  for (const k of [0, 1]) assert.ok(Math.abs(levels[k + 1] / levels[k] - 10 ** 0.5) < 1e-9);
-  assert.deepEqual(contourLevels(0, 1, 3), []);
-  assert.deepEqual(contourLevels(2, 1, 3), []);
+  levels.forEach((level, k) => {
+    const mass = bell.reduce((sum, value) => sum + (value >= level ? value : 0), 0);
+    assert.ok(Math.abs(mass / total - [0.25, 0.5, 0.75][k]) < 0.02);
+  });
+});
+
+test("a map without relief has no lines that follow its noise", () => {
+  const rough = gridOf(50, 50, (x, y) => 1 + 0.02 * Math.sin(7 * x + 3 * y));
+  assert.deepEqual(enclosingLevels(rough, [0.2, 0.4, 0.6, 0.8]), []);
+  assert.deepEqual(enclosingLevels(new Float64Array(9), [0.5]), []);
   assert.ok(logGrid([0, 1], 1e-6).every(Number.isFinite));
+});
+
+test("blurring keeps the mass and widens a bell by the width asked for", () => {
+  const width = (grid, size, d) => {
+    let [mass, square] = [0, 0];
+    grid.forEach((value, at) => {
+      const off = (d === 0 ? at % size : Math.floor(at / size)) - 60;
+      mass += value;
+      square += value * off * off;
+    });
+    return [mass, Math.sqrt(square / mass)];
+  };
+  const bell = gridOf(121, 121, (x, y) => Math.exp(-((x - 60) ** 2 + (y - 60) ** 2) / (2 * 3 ** 2)));
+  const smooth = blurredGrid(bell, 121, [4, 8]);
+  [Math.hypot(3, 4), Math.hypot(3, 8)].forEach((expected, d) => {
+    const [mass, found] = width(smooth, 121, d);
+    assert.ok(Math.abs(mass / width(bell, 121, d)[0] - 1) < 1e-6);
+    assert.ok(Math.abs(found / expected - 1) < 0.02, `${found} is not ${expected}`);
+  });
+  assert.deepEqual([...blurredGrid(bell, 121, [0, 0])], [...bell]);
+});
+
+test("the data keeps clear of what lies on the map", () => {
+  const positions = Float32Array.from({ length: 2 * 51 * 51 }, (_, k) => (k % 2 ? Math.floor(k / 102) : (k / 2) % 51) / 50);
+  const covers = [{ left: 14, top: 500, right: 246, bottom: 790 }, { left: 940, top: 14, right: 986, bottom: 230 }];
+  const cells = takenCells(positions, [0, 0], [1, 1]);
+  const { left, top, scale } = roomBeside(1000, 800, [1, 1], cells, covers);
+  for (let k = 0; k < positions.length; k += 2) {
+    const [x, y] = [left + scale * positions[k], top + scale * (1 - positions[k + 1])];
+    assert.ok(x > 0 && x < 1000 && y > 0 && y < 800);
+    for (const c of covers) assert.ok(!(x > c.left && x < c.right && y > c.top && y < c.bottom), `${x}, ${y}`);
+  }
+  assert.ok(scale > 500);
+  // A corner without rows may lie below the card: no need to be smaller.
+  const triangle = Float32Array.from(positions);
+  for (let k = 0; k < triangle.length; k += 2) if (triangle[k] + triangle[k + 1] < 1) triangle[k] = triangle[k + 1] = 1;
+  const roomy = roomBeside(1000, 800, [1, 1], takenCells(triangle, [0, 0], [1, 1]), covers);
+  assert.ok(roomy.scale > scale);
+  assert.equal(roomBeside(1000, 800, [1, 1], cells, []).scale, 720);
+});
+
+test("a view of all stays one when the host changes, another keeps its place", () => {
+  const camera = new Camera([0, 0], [2, 1]);
+  camera.setSize(400, 300, { left: 100, top: 20, scale: 100 });
+  assert.ok(apart(camera.toScreen([0, 1]), [100, 20]) < 1e-9);
+  camera.setSize(600, 300, { left: 50, top: 40, scale: 120 });
+  assert.ok(apart(camera.toScreen([2, 0]), [290, 160]) < 1e-9);
+  camera.panBy(10, 0);
+  const { center } = camera;
+  camera.setSize(400, 300, { left: 100, top: 20, scale: 100 });
+  assert.deepEqual(camera.center, center);
+});
+
+test("rows are found by name and label in the order of their fit", () => {
+  const names = ["Anna", "Hanna", "Joanna B", "anna", "Bert", "Annabel", "İanna"];
+  const labels = {
+    town: { kind: "category", values: ["Ulm", "Annaberg", "anna"], codes: [0, 0, 0, 0, 1, 0, 255] },
+    age: { kind: "number", numbers: [1, 2, 3, 4, 5, 6, 7] },
+  };
+  const search = new RowSearch({ n: 7, names, labels, header: { rows: {} } });
+  assert.deepEqual(search.find("ANNA"), [0, 3, 5, 1, 2, 4, 6]);
+  assert.deepEqual(search.find("anna", 3), [0, 3, 5]);
+  assert.deepEqual(search.find("ulm"), [0, 1, 2, 3, 5]);
+  assert.deepEqual(search.find("nobody"), []);
+  assert.deepEqual(search.find(""), []);
+  const nameless = new RowSearch({ n: 30, names: null, labels: {}, header: { rows: {} } });
+  assert.deepEqual(nameless.find("12"), [11]);
+  assert.deepEqual(nameless.find("row 3"), [2, 29]);
+});
+
+test("rows that are not wanted are not among the nearest", () => {
+  const points = Float32Array.from({ length: 400 }, (_, k) => (k * 0.7548776662) % 1);
+  const index = new LatentIndex(points, 200, 2, [1, 1], 0);
+  const mask = Uint8Array.from({ length: 200 }, (_, i) => Number(i % 50 === 0));
+  const { rows, squares } = index.nearest([0.3, 0.4], 3, mask);
+  const expected = [0, 50, 100, 150]
+    .map((row) => [(points[2 * row] - 0.3) ** 2 + (points[2 * row + 1] - 0.4) ** 2, row])
+    .sort((a, b) => a[0] - b[0])
+    .slice(0, 3);
+  assert.deepEqual([...rows], expected.map(([, row]) => row));
+  expected.forEach(([square], k) => assert.ok(Math.abs(square - squares[k]) < 1e-6));
+  assert.equal(index.nearest([0.3, 0.4], 6, mask).rows.length, 4);
+  assert.equal(index.nearest([0.3, 0.4], 6, new Uint8Array(200)).rows.length, 0);
+});
+
+test("the mean of a selection is that of all of its rows that have data", () => {
+  const n = 12000;
+  const atlas = {
+    D: 2, missing: 255, rowCodes: Uint8Array.from({ length: 2 * n }, (_, k) => (k === 1 ? 255 : k % 7)),
+    header: { rows: { has_data: true }, quantised: { low: [10, -1], step: [0.5, 2] } },
+    codesOfRow: (row) => (row === 5 ? -1 : row),
+  };
+  const { values, count } = meanRow(atlas, Uint32Array.from({ length: n }, (_, i) => i));
+  assert.equal(count, n - 1);
+  [10, -1].forEach((low, j) => {
+    let [sum, present] = [0, 0];
+    for (let i = 0; i < n; i++) {
+      if (i === 5 || atlas.rowCodes[2 * i + j] === 255) continue;
+      sum += low + [0.5, 2][j] * atlas.rowCodes[2 * i + j];
+      present++;
+    }
+    assert.ok(Math.abs(values[j] - sum / present) < 1e-9);
+  });
+  assert.equal(meanRow(atlas, Uint32Array.of(5)), null);
+  assert.equal(meanRow(atlas, new Uint32Array(0)), null);
 });
 
 test("smooth lines begin and end where the line does", () => {

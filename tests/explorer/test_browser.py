@@ -1,227 +1,28 @@
-"""The page and the widget in a real browser.
-
-A Chromium is looked for in the environment variable TWOFOLD_CHROMIUM and in the path. Without one,
-or without playwright, these tests are skipped; TWOFOLD_REQUIRE_BROWSER=1 makes that an error.
-"""
+"""What a page answers, and what hands do with it, in a real browser."""
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-from urllib.parse import parse_qs
 
 import numpy as np
 import pytest
+from explorer.browsing import (
+    OPTIONS,
+    SIDE,
+    coloured,
+    drag,
+    expected_picture,
+    generated_at,
+    map_pixels,
+    on_map,
+    picture,
+    places,
+    probe,
+    settle,
+    smooth_images,
+)
 
 from twofold import UKR, explorer, upgrade
-from twofold.explorer.page import static_text
-
-OPTIONS = {"n_jobs": 1, "verbose": False}
-SIDE = 12
-NASTY = "</script><script>alert(1)</script> \"'&<b> {{data}} 😀"
-ARGUMENTS = [
-    "--no-sandbox",
-    "--headless=new",
-    "--use-gl=angle",
-    "--use-angle=swiftshader",
-    "--enable-unsafe-swiftshader",
-    "--ignore-gpu-blocklist",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
-
-
-# ---- a browser ------------------------------------------------------------------------------
-
-
-def give_up(reason):
-    if os.environ.get("TWOFOLD_REQUIRE_BROWSER") == "1":
-        pytest.fail(f"{reason}, and TWOFOLD_REQUIRE_BROWSER is 1")
-    pytest.skip(reason)
-
-
-def find_chromium():
-    given = os.environ.get("TWOFOLD_CHROMIUM")
-    return given or next(
-        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-    )
-
-
-@pytest.fixture(scope="module")
-def browser():
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        give_up("playwright is not installed")
-    path = find_chromium()
-    if path is None:
-        give_up("no Chromium in the path; TWOFOLD_CHROMIUM may name one")
-    with sync_playwright() as driver:
-        found = driver.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield found
-        found.close()
-
-
-@pytest.fixture
-def open_page(browser):
-    """Return a function that opens a file and waits for its map; problems fail the test."""
-    contexts, problems = [], []
-
-    def watch(page):
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on(
-            "console", lambda said: problems.append(said.text) if said.type == "error" else None
-        )
-        page.on("dialog", lambda dialog: problems.append(f"dialog: {dialog.message}"))
-        page.on(
-            "request",
-            lambda request: (
-                None
-                if request.url.startswith(("file:", "data:", "blob:"))
-                else problems.append(f"request: {request.url}")
-            ),
-        )
-
-    def open_file(path, width=1200, height=800, fragment="", **more):
-        context = browser.new_context(viewport={"width": width, "height": height}, **more)
-        contexts.append(context)
-        page = context.new_page()
-        watch(page)
-        page.goto(f"{path.as_uri()}{fragment}")
-        page.evaluate("() => window.twofold.ready")
-        settle(page)
-        return page
-
-    yield open_file
-    for context in contexts:
-        context.close()
-    assert not problems
-
-
-# ---- models ---------------------------------------------------------------------------------
-
-
-def smooth_images(n, side, q=2, seed=0):
-    """Return latent places, and images of a blob whose place and width follow them."""
-    rng = np.random.default_rng(seed)
-    T = rng.uniform(-1, 1, size=(n, q))
-    line = np.linspace(-1, 1, side)
-    width = 0.3 + (0.15 * T[:, 2, None, None] if q > 2 else 0)
-    row = (line[None, :, None] - 0.6 * T[:, 0, None, None]) ** 2
-    column = (line[None, None, :] - 0.6 * T[:, min(1, q - 1), None, None]) ** 2
-    Y = np.exp(-(row + column) / (2 * width**2)).reshape(n, -1)
-    return T * [5, 3, 4][:q] + 2, Y + 0.01 * rng.normal(size=Y.shape)
-
-
-@pytest.fixture(scope="module")
-def images():
-    X, Y = smooth_images(300, SIDE)
-    model = upgrade(X, Y, **OPTIONS)
-    thirds = np.digitize(X[:, 0], np.quantile(X[:, 0], [1 / 3, 2 / 3]))
-    return model.annotate(
-        names=[f"blob {i:03d}" for i in range(300)],
-        labels={"third": np.array(["left", "middle", "right"])[thirds], "height": X[:, 1]},
-        image_shape=(SIDE, SIDE),
-    )
-
-
-@pytest.fixture(scope="module")
-def images_file(images, tmp_path_factory):
-    return explorer.write(images, tmp_path_factory.mktemp("page") / "images.html")
-
-
-def places(model, n=50, seed=3, *, inside=True):
-    rng = np.random.default_rng(seed)
-    X = model.embedding_
-    found = rng.uniform(X.min(axis=0), X.max(axis=0), (30 * n, X.shape[1]))
-    return found[model.in_domain(found) == inside][:n]
-
-
-def large_model():
-    """Return a model of 20,000 rows and 784 features, with the bandwidth of a tenth of its rows."""
-    X, Y = smooth_images(20_000, 28)
-    X, Y = X.astype(np.float32), Y.astype(np.float32)
-    model = upgrade(X[:2_000], Y[:2_000], **OPTIONS)
-    model.data_, model.weights_, model.member_ = Y, np.ones(len(Y)), np.arange(len(Y))
-    model.latent_ = model.embedding_ = X
-    model._wake()
-    model._bound_domain()
-    return model
-
-
-# ---- what is on the page --------------------------------------------------------------------
-
-
-def generated_at(page, X):
-    asked = "(X) => X.map((x) => Array.from(window.twofold.regression.at(x)))"
-    return np.array(page.evaluate(asked, X.tolist()))
-
-
-def picture(page):
-    """Return the pixels of the generated image, (side, side)."""
-    settle(page)
-    return picture_now(page)
-
-
-def picture_now(page):
-    pixels = page.evaluate(
-        """() => {
-          const canvas = document.querySelector("canvas.tf-row-image");
-          const { width, height } = canvas;
-          return Array.from(canvas.getContext("2d").getImageData(0, 0, width, height).data);
-        }"""
-    )
-    return np.array(pixels).reshape(-1, 4)[:, 0].reshape(SIDE, SIDE)
-
-
-def expected_picture(model, x):
-    low, high = model.data_.min(), model.data_.max()
-    found = 255 * (model.inverse_transform([x])[0] - low) / (high - low)
-    return np.clip(found, 0, 255).reshape(SIDE, SIDE)
-
-
-def settle(page):
-    """Wait until what was done has been drawn, and what is looked up at rest has been, too."""
-    page.evaluate(
-        """async () => {
-          const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
-          const rest = () => new Promise((resolve) => setTimeout(resolve, 100));
-          for (let round = 0; round < 3; round++) {
-            await frame();
-            await frame();
-            await rest();
-          }
-        }"""
-    )
-
-
-def probe(page):
-    """Return the latent place of the pinned probe, which the address keeps."""
-    settle(page)
-    fields = parse_qs(page.evaluate("() => location.hash.slice(1)"))
-    return np.array([float(value) for value in fields["probe"][0].split(",")])
-
-
-def map_box(page):
-    return page.locator(".tf-map").bounding_box()
-
-
-def on_map(page, across, down):
-    box = map_box(page)
-    return box["x"] + across * box["width"], box["y"] + down * box["height"]
-
-
-def drag(page, start, end, steps=8):
-    page.mouse.move(*on_map(page, *start))
-    page.mouse.down()
-    page.mouse.move(*on_map(page, *end), steps=steps)
-    page.mouse.up()
-
-
-# ---- numbers --------------------------------------------------------------------------------
 
 
 def gappy_model():
@@ -278,9 +79,6 @@ def test_a_stand_in_is_as_near_as_it_says(images, open_page, tmp_path):
     found = np.sqrt(np.square(gaps).sum(axis=1).mean()) / spread
     assert found == pytest.approx(about["difference"], rel=0.5)
     assert page.get_by_text("a stand-in of").count() >= 1
-
-
-# ---- hands ----------------------------------------------------------------------------------
 
 
 def test_dragging_changes_the_generated_image(images, images_file, open_page):
@@ -385,18 +183,20 @@ def test_filters_hide_points(images_file, open_page):
     assert coloured(map_pixels(page)[:, right]) > 0.9 * coloured(before[:, right])
 
 
-def map_pixels(page):
-    import io
-
-    from matplotlib.image import imread
-
-    shot = page.locator(".tf-map").screenshot()
-    return 255 * imread(io.BytesIO(shot))[..., :3]
-
-
-def coloured(pixels):
-    """Count the pixels that are not grey: points are, background and contours are not."""
-    return int((np.ptp(pixels, axis=2) > 50).sum())
+def test_hidden_rows_are_not_offered_as_nearest(images, images_file, open_page):
+    page = open_page(images_file, fragment="#probe=-2.5,2")
+    offered = (
+        "() => [...document.querySelectorAll('.tf-neighbor')].map((e) => Number(e.dataset.row))"
+    )
+    assert len(page.evaluate(offered)) == 6
+    page.locator(".tf-category", has_text="right").click()
+    settle(page)
+    column = images.notes_.labels["third"]
+    found = page.evaluate(offered)
+    assert set(column[found]) == {"right"}
+    distance = np.linalg.norm(images.embedding_ - [-2.5, 2], axis=1)
+    distance[column != "right"] = np.inf
+    assert found == np.argsort(distance)[:6].tolist()
 
 
 def test_sliders_for_further_dimensions(open_page, tmp_path):
@@ -433,146 +233,3 @@ def test_arrow_keys_move_the_probe(images_file, open_page):
 def test_a_link_opens_the_same_place(images_file, open_page):
     page = open_page(images_file, fragment="#probe=3.5,2.5")
     np.testing.assert_allclose(probe(page), [3.5, 2.5])
-
-
-# ---- looks ----------------------------------------------------------------------------------
-
-
-def test_text_of_any_kind_stays_text(images, open_page, tmp_path):
-    path = explorer.write(
-        images,
-        tmp_path / "a.html",
-        title=NASTY,
-        names=[NASTY] * 300,
-        labels={NASTY: [NASTY, "b", "c"] * 100},
-    )
-    page = open_page(path)
-    assert page.title() == NASTY
-    assert page.get_by_role("heading", level=1).inner_text() == NASTY
-    page.get_by_role("combobox", name="Search rows").fill("</script")
-    assert NASTY in page.get_by_role("option").first.inner_text()
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_phone_has_no_horizontal_scroll(theme, images_file, open_page):
-    page = open_page(images_file, width=375, height=720, color_scheme=theme)
-    wide = "() => document.scrollingElement.scrollWidth"
-    assert page.evaluate(wide) <= 375
-    beyond = page.evaluate(
-        """() => [...document.querySelectorAll("button, input, select, h1, canvas")]
-          .filter((e) => e.offsetParent && e.getBoundingClientRect().right > 376)
-          .map((e) => e.outerHTML.slice(0, 100))"""
-    )
-    assert not beyond
-
-
-@pytest.mark.parametrize("width", [375, 1200])
-def test_everything_that_can_be_used_has_a_name(width, images_file, open_page):
-    page = open_page(images_file, width=width)
-    nameless = page.evaluate(
-        """() => {
-          const textOf = (id) => document.getElementById(id)?.textContent ?? "";
-          const nameOf = (e) => [
-            e.getAttribute("aria-label"), e.getAttribute("title"), e.textContent,
-            ...(e.getAttribute("aria-labelledby") ?? "").split(" ").map(textOf),
-            ...[...(e.labels ?? [])].map((label) => label.textContent),
-          ].some((text) => text?.trim());
-          const usable = "button, input, select, textarea, a, dialog, [role=application]";
-          return [...document.querySelectorAll(usable)]
-            .filter((e) => !e.closest("[hidden]") && !nameOf(e))
-            .map((e) => e.outerHTML.slice(0, 120));
-        }"""
-    )
-    assert not nameless
-    assert page.locator("button").count() > 5
-    assert page.evaluate("() => document.documentElement.lang") == "en"
-
-
-@pytest.mark.parametrize("view", ["bars", "curve", "table"])
-def test_other_views_are_drawn(view, open_page, tmp_path):
-    X, Y = smooth_images(100, 4)
-    page = open_page(explorer.write(upgrade(X, Y, **OPTIONS), tmp_path / "a.html", view=view))
-    row = page.locator(".tf-row-section")
-    drag(page, (0.35, 0.5), (0.36, 0.5))
-    settle(page)
-    first = row.screenshot()
-    drag(page, (0.65, 0.5), (0.66, 0.5))
-    settle(page)
-    assert row.screenshot() != first
-
-
-@pytest.mark.slow
-def test_a_step_of_a_drag_takes_less_than_a_frame(open_page, tmp_path):
-    model = large_model()
-    path = explorer.write(model, tmp_path / "a.html", image_shape=(28, 28))
-    assert path.stat().st_size <= 20e6
-    page = open_page(path)
-    steps = page.evaluate(
-        """(X) => X.map((x) => {
-          const start = performance.now();
-          twofold.regression.at(x);
-          twofold.regression.density(x);
-          return performance.now() - start;
-        })""",
-        places(model, 100).tolist(),
-    )
-    assert np.median(steps) < 16
-
-
-# ---- the widget -----------------------------------------------------------------------------
-
-
-def test_the_widget_talks_to_python(images, browser):
-    pytest.importorskip("anywidget")
-    widget = explorer.show(images)
-    start = {"header": widget.header, "probe": [3.0, 2.0], "selection": [], "picked": -1}
-    context = browser.new_context(viewport={"width": 900, "height": 700})
-    page = context.new_page()
-    problems = []
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.goto("about:blank")
-    page.set_content(
-        f"<style>{static_text('style.css')}</style><div id=cell style='height: 640px'></div>"
-    )
-    page.evaluate(
-        """async ([source, start, bytes]) => {
-          const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-          const { default: widget } = await import(url);
-          const data = new DataView(Uint8Array.from(bytes).buffer);
-          const state = { ...start, generated: [], data };
-          const listeners = {};
-          window.fake = {
-            saved: 0,
-            get: (name) => state[name],
-            set(name, value) {
-              state[name] = value;
-              (listeners[`change:${name}`] ?? []).forEach((act) => act());
-            },
-            on: (event, act) => (listeners[event] ??= []).push(act),
-            off: (event, act) => { listeners[event] = listeners[event].filter((f) => f !== act); },
-            save_changes() { this.saved += 1; },
-          };
-          window.stop = widget.render({ model: fake, el: document.getElementById("cell") });
-        }""",
-        [widget._esm, start, list(widget.data)],
-    )
-    page.wait_for_function("() => fake.saved > 0 && fake.get('generated').length")
-    settle(page)
-    np.testing.assert_allclose(page.evaluate("() => fake.get('probe')"), [3, 2])
-    found = np.array(page.evaluate("() => fake.get('generated')"))
-    assert np.abs(found - images.inverse_transform([[3.0, 2.0]])[0]).max() < 1e-3
-    page.evaluate("() => fake.set('probe', [2.5, 1.5])")
-    settle(page)
-    found = np.array(page.evaluate("() => fake.get('generated')"))
-    assert np.abs(found - images.inverse_transform([[2.5, 1.5]])[0]).max() < 1e-3
-    page.evaluate("() => fake.set('selection', [4, 5])")
-    settle(page)
-    assert "2 rows" in page.locator(".tf-panel").inner_text()
-    drag(page, (0.4, 0.4), (0.45, 0.5))
-    settle(page)
-    moved = page.evaluate("() => fake.get('probe')")
-    assert np.abs(np.array(moved) - [2.5, 1.5]).max() > 0.1
-    page.evaluate("() => stop()")
-    assert page.locator(".twofold-explorer").count() == 0
-    context.close()
-    assert not problems

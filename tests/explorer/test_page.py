@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import builtins
+import json
 import re
 import sys
 from collections import Counter
@@ -10,7 +11,7 @@ import pytest
 from oracles import page_regression as oracle
 from sklearn.exceptions import NotFittedError
 
-from twofold import UKR, explorer, upgrade
+from twofold import UKR, Scaled, explorer, upgrade
 from twofold.classification import ManifoldClassifier
 from twofold.explorer.page import harmless, joined_scripts, library_text, static_text
 from twofold.explorer.widget import explorer_widget
@@ -27,6 +28,12 @@ def made(n=60, D=6, seed=0, **parameters):
 
 def header_of(path):
     return oracle.read_page(path.read_text(encoding="utf-8"))[0]
+
+
+def names_of(path):
+    header, data = oracle.read_page(path.read_text(encoding="utf-8"))[:2]
+    stored = oracle.sections(header, data)["rows.names"]
+    return json.loads(stored.tobytes().decode("utf-8"))
 
 
 def test_a_page_is_written_where_asked(tmp_path):
@@ -52,7 +59,7 @@ def test_arguments_override_notes(tmp_path):
     model.annotate(image_shape=(2, 3))
     header = header_of(explorer.write(model, tmp_path / "a.html"))
     assert header["image_shape"] == [2, 3]
-    assert header["rows"]["names"][5] == "a5"
+    assert names_of(tmp_path / "a.html")[5] == "a5"
     header = header_of(
         explorer.write(
             model,
@@ -65,7 +72,7 @@ def test_arguments_override_notes(tmp_path):
     )
     assert header["title"] == "other"
     assert header["image_shape"] == [3, 2]
-    assert header["rows"]["names"][5] == "b5"
+    assert names_of(tmp_path / "a.html")[5] == "b5"
     assert header["rows"]["labels"] == {"b": {"kind": "number"}}
     assert model.notes_.image_shape == (2, 3)
 
@@ -90,6 +97,24 @@ def test_views(tmp_path):
         explorer.write(made(), path, view="movie")
     with pytest.raises(ValueError, match="fill the 6 features"):
         explorer.write(made(), path, image_shape=(3, 3))
+
+
+def test_a_scaled_model_is_called_by_the_one_inside(tmp_path):
+    rng = np.random.default_rng(0)
+    model = Scaled(UKR(init="pca", max_iter=2, **OPTIONS)).fit(rng.normal(size=(40, 5)))
+    header = header_of(explorer.write(model, tmp_path / "a.html"))
+    assert header["title"] == "UKR of 40 rows"
+    assert header["model"]["family"] == "UKR, scaled"
+
+
+def test_pages_forbid_the_network(tmp_path):
+    text = explorer.write(made(), tmp_path / "a.html").read_text(encoding="utf-8")
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text).group(1)
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == "'none'"
+    assert not any("http" in sources or "*" in sources for sources in rules.values())
+    # Before anything that it could forbid.
+    assert text.index("Content-Security-Policy") < text.index("<style>")
 
 
 def test_other_things_are_refused(tmp_path):
@@ -131,7 +156,7 @@ def test_text_of_any_kind_stays_text(tmp_path):
     kept = NASTY.replace("\ud83d", "?")
     assert header["title"] == kept
     assert header["features"][0] == kept
-    assert header["rows"]["names"][0] == kept
+    assert names_of(path)[0] == kept
     assert header["rows"]["labels"][kept]["values"] == [kept, "b"]
     assert f"rows.label.{kept}" in header["sections"]
 

@@ -9,6 +9,7 @@ from twofold.explorer.budget import TooLargeError, fit_payload, in_order_of_rows
 from twofold.explorer.codes import Scale, bits_for
 from twofold.explorer.payload import Shown, compose
 from twofold.explorer.request import make_wanted
+from twofold.explorer.row_facts import row_facts
 from twofold.explorer.sections import Payload, Sections, add_fact, add_labels
 from twofold.explorer.stand_in import cover, evaluate, make_stand_in, make_trial
 
@@ -136,6 +137,18 @@ def test_landmark_models_show_rows_with_their_table():
     assert "rows.ref" not in arrays
     with pytest.raises(ValueError, match="with 200 rows; got 100"):
         payload_of(model, data=Y[:100])
+
+
+def test_features_of_landmark_models_range_over_f_at_the_rows():
+    _, Y = sheet(200)
+    model = UKR(landmarks=30, init="pca", max_iter=3, **OPTIONS).fit(Y)
+    # Landmarks may carry anything: here f is smooth, and they are not.
+    model.data_ = model.data_ + 50 * np.random.default_rng(0).normal(size=model.data_.shape)
+    model._wake()
+    header, _ = payload_of(model)
+    F = model.inverse_transform(model.embedding_)
+    np.testing.assert_allclose(header["feature_low"], F.min(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(header["feature_high"], F.max(axis=0), rtol=1e-6)
 
 
 def test_landmark_models_show_some_rows_where_room_is_short():
@@ -356,3 +369,31 @@ def test_the_header_may_stand_in_a_page():
     assert "<" not in text
     assert "😀" in text
     text.encode("utf-8")
+
+
+# ---- facts ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("more", [{}, {"bandwidth": "local"}], ids=str)
+def test_the_density_of_rows_is_that_of_the_model(more):
+    X, Y = sheet(150)
+    weights = np.random.default_rng(1).uniform(0.5, 2, 150)
+    model = upgrade(X, Y, sample_weight=weights, **OPTIONS, **more)
+    found = row_facts(model)
+    assert found.n_places is None
+    np.testing.assert_allclose(found.values["density"], model.density(X), rtol=1e-9)
+    np.testing.assert_allclose(found.values["magnification"], model.magnification(X))
+
+
+def test_the_magnification_of_wide_tables_is_interpolated(monkeypatch):
+    X, Y = sheet(3_000, D=30)
+    model = upgrade(X, Y, **OPTIONS)
+    monkeypatch.setattr("twofold.explorer.row_facts.PRODUCTS", 1.0)
+    monkeypatch.setattr("twofold.explorer.row_facts.LEAST_PLACES", 800)
+    found = row_facts(model)
+    assert 200 < found.n_places <= 800
+    exact = np.log(model.magnification(X))
+    error = np.log(found.values["magnification"]) - exact
+    assert np.sqrt(np.mean(error**2)) < 0.5 * exact.std()
+    header, _ = payload_of(model)
+    assert header["shows"][2].startswith(f"magnification measured at {found.n_places:,} places")

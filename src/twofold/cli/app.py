@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from twofold import __version__
-from twofold.cli import demo, fitting, generating, looking, rows
+from twofold.cli import comparing, demo, fitting, generating, looking, rows
 from twofold.cli.console import show_error, write_line
 from twofold.cli.failing import INTERRUPTED, READER_LEFT, report
 
@@ -93,6 +93,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     rows.denoise,
     rows.score,
     generating.generate,
+    comparing.compare,
     looking.info,
     looking.plot,
     looking.explore,

@@ -23,6 +23,7 @@ from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.explorer.codes import Scale, bits_for
 from twofold.explorer.payload import Shown, Wanted, compose
+from twofold.explorer.row_facts import latent_scale
 from twofold.explorer.sections import Payload
 from twofold.explorer.stand_in import (
     WIDTH_FACTORS,
@@ -72,10 +73,8 @@ class _Planner:
     def __init__(self, model: TwoWayModel, wanted: Wanted, room: int) -> None:
         self.model, self.wanted, self.room = model, wanted, room
         self.description, self.member = in_order_of_rows(model)
-        self.n, q = model.embedding_.shape
-        source = self.description or model
-        scale = getattr(source, "latent_scale", getattr(source, "latent_scale_", 1.0))
-        self.latent_scale = np.broadcast_to(np.asarray(scale, dtype=np.float64), (q,))
+        self.n = len(model.embedding_)
+        self.latent_scale = latent_scale(model, self.description)
         self.data, self.ref = self._known_rows()
         self.smallest = sys.maxsize
 

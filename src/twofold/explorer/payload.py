@@ -2,8 +2,8 @@
 
 The header is JSON. Its ``sections`` name the arrays in the data: references of the regression
 (``reg.x``, ``reg.y``, ``reg.w``, ``reg.h``), rows (``rows.x``, ``rows.y``, ``rows.ref``) and what
-is known about them (``rows.label.*``, ``rows.density``, ``rows.magnification``). Data are codes:
-see :mod:`twofold.explorer.codes`. Nothing in it depends on time or machine.
+is known about them (``rows.names``, ``rows.label.*``, ``rows.density``, ``rows.magnification``).
+Data are codes: see :mod:`twofold.explorer.codes`. Nothing in it depends on time or machine.
 """
 
 from __future__ import annotations
@@ -16,13 +16,23 @@ import numpy as np
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.explorer.codes import Scale, short
-from twofold.explorer.sections import Payload, Sections, add_fact, add_labels, add_positions
+from twofold.explorer.sections import (
+    Payload,
+    Sections,
+    add_fact,
+    add_labels,
+    add_names,
+    add_positions,
+)
+from twofold.explorer.stand_in import cover
 from twofold.kernel_description import KernelDescription
 from twofold.row_notes import RowNotes
 
 FORMAT = 1
 # From so many rows on, their positions are written in 16 bits: finer than any screen.
 MANY_ROWS = 200_000
+# Without data of rows, the range of a feature is that of f at so many rows.
+RANGE_PLACES = 2_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,19 +42,23 @@ class Wanted:
     Attributes
     ----------
     title : of the page
+    family : what the model is called
     notes : names, labels and image shape of the rows
     view : "image", "curve", "bars" or "table"
     features : names of the D features
     facts : numbers to colour rows by, (n,) each
     data : (n, D) the training table, or None if only what the model keeps is known
+    n_measured : how many places the magnification comes from, or None if it is of each row itself
     """
 
     title: str
+    family: str
     notes: RowNotes
     view: str
     features: list[str]
     facts: dict[str, FloatArray]
     data: FloatArray | None = None
+    n_measured: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,17 +98,17 @@ def compose(model: TwoWayModel, wanted: Wanted, shown: Shown) -> Payload:
     labels = add_labels(sections, wanted.notes.labels)
     for name, values in wanted.facts.items():
         add_fact(sections, f"rows.{name}", values, log=name == "magnification")
-    names = wanted.notes.names
+    if wanted.notes.names is not None:
+        add_names(sections, wanted.notes.names)
     header = {
         "format": FORMAT,
-        **_about(model, wanted, shown.tables[-1]),
-        "shows": sentences(len(model.embedding_), shown, scale),
+        **_about(model, wanted, _typical_rows(model, shown)),
+        "shows": sentences(len(model.embedding_), shown, scale, wanted.n_measured),
         "regression": _described(shown),
         "domain_threshold": shown.threshold,
         "rows": {
             "n": len(model.embedding_),
             "has_data": bool((shown.ref >= 0).any()),
-            "names": None if names is None else names.tolist(),
             "labels": labels,
             "image": None,
         },
@@ -108,13 +122,22 @@ def compose(model: TwoWayModel, wanted: Wanted, shown: Shown) -> Payload:
     return Payload(header, sections.compressed())
 
 
+def _typical_rows(model: TwoWayModel, shown: Shown) -> FloatArray:
+    """Return rows that have the range of each feature."""
+    if (shown.ref >= 0).any() or shown.difference is not None:
+        return shown.tables[-1]
+    # Landmarks may carry values that f is nowhere near.
+    X = model.embedding_
+    return model.inverse_transform(X[cover(X * shown.regression.latent_scale, RANGE_PLACES)])
+
+
 def _about(model: TwoWayModel, wanted: Wanted, Y: FloatArray) -> dict[str, Any]:
     n, q = model.embedding_.shape
     shape = wanted.notes.image_shape
     return {
         "title": wanted.title,
         "model": {
-            "family": type(model).__name__,
+            "family": wanted.family,
             "n_rows": n,
             "n_features": len(wanted.features),
             "n_components": q,
@@ -129,20 +152,28 @@ def _about(model: TwoWayModel, wanted: Wanted, Y: FloatArray) -> dict[str, Any]:
 
 def _described(shown: Shown) -> dict[str, Any]:
     found = shown.regression
-    mass = np.where(np.isnan(found.data), 0, found.weights[:, None])
-    summed = (mass * np.nan_to_num(found.data)).sum(axis=0, dtype=np.float64)
-    total = mass.sum(axis=0)
     return {
         "kernel": found.kernel,
         "degree": found.degree if isinstance(found.degree, str) else int(found.degree),
         "tolerance": float(found.tolerance),
         "latent_scale": np.asarray(found.latent_scale, dtype=np.float64).tolist(),
         "n": len(found.latent),
-        "mean": short(summed / np.where(total > 0, total, 1)).tolist(),
+        "mean": short(_weighted_mean(found.data, found.weights)).tolist(),
         "total_weight": shown.total_weight,
         "exact": shown.difference is None,
         "difference": None if shown.difference is None else float(f"{shown.difference:.3g}"),
     }
+
+
+def _weighted_mean(Y: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the mean of each column over its known entries, 0 where none is known."""
+    means = np.zeros(Y.shape[1])
+    for column, values in enumerate(Y.T):
+        known = ~np.isnan(values)
+        total = weights[known].sum(dtype=np.float64)
+        if total > 0:
+            means[column] = np.dot(weights[known], values[known].astype(np.float64)) / total
+    return means
 
 
 def _add_regression(sections: Sections, found: KernelDescription, scale: Scale) -> None:
@@ -163,7 +194,7 @@ def _add_rows(sections: Sections, X: FloatArray, shown: Shown, scale: Scale) -> 
         sections.add("rows.ref", shown.ref.astype(np.int32))
 
 
-def sentences(n: int, shown: Shown, scale: Scale) -> list[str]:
+def sentences(n: int, shown: Shown, scale: Scale, n_measured: int | None = None) -> list[str]:
     """Say what the page shows, and how it differs from the model."""
     rounded = f"quantised to 1/{2**scale.bits - 1:,} of each feature's range"
     if shown.difference is None:
@@ -181,4 +212,7 @@ def sentences(n: int, shown: Shown, scale: Scale) -> list[str]:
         rows = f"where all {n:,} rows are, and the data of {n_known:,} of them"
     else:
         rows = f"all {n:,} rows"
-    return [rows, regression]
+    if n_measured is None:
+        return [rows, regression]
+    measured = f"magnification measured at {n_measured:,} places, for the rows between them a mean"
+    return [rows, regression, measured]

@@ -15,6 +15,7 @@ from twofold.explorer.payload import Wanted
 from twofold.explorer.row_facts import row_facts
 from twofold.loading import load
 from twofold.row_notes import RowNotes
+from twofold.scaled import Scaled
 from twofold.table_checks import validate_rows
 
 VIEWS = ("auto", "image", "curve", "bars", "table")
@@ -60,14 +61,26 @@ def make_wanted(
     if image_shape is not None:
         notes = notes.with_image_shape(image_shape, D)
     given = getattr(model, "feature_names_in_", None)
+    family, is_scaled = family_of(model)
+    facts = row_facts(model)
     return Wanted(
-        title=f"{type(model).__name__} of {n:,} rows" if title is None else str(title),
+        title=f"{family} of {n:,} rows" if title is None else str(title),
+        family=f"{family}, scaled" if is_scaled else family,
         notes=notes,
         view=_view(view, notes, D, given is not None),
         features=_feature_names(given, D, notes.image_shape is not None),
-        facts=row_facts(model),
+        facts=facts.values,
+        n_measured=facts.n_places,
         data=None if data is None else _table(model, data),
     )
+
+
+def family_of(model: TwoWayModel) -> tuple[str, bool]:
+    """Return the name of a model's family, and whether its columns are scaled."""
+    is_scaled = isinstance(model, Scaled)
+    while isinstance(model, Scaled):
+        model = model.model_
+    return type(model).__name__, is_scaled
 
 
 def _feature_names(given: Any, D: int, is_image: bool) -> list[str]:

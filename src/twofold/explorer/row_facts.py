@@ -1,36 +1,142 @@
-"""Numbers to colour rows by: how dense the map is at a row, and how much it stretches there."""
+"""Numbers to colour rows by: how dense the map is at a row, and how much it stretches there.
+
+Derivatives of f cost as much as the table is wide. Where those at all rows would take too long,
+they are worked out at places that cover the map, and a row has the mean of the places around it:
+
+    log g(x) = Σ_k w_k log g(x_k) / Σ_k w_k,   w_k = 1 / ||(x - x_k) ∘ a||²
+
+over the nearest places, with the model's latent scale a. This happens where kernels are wide
+compared with the gaps between rows, so that g changes little from row to row.
+"""
 
 from __future__ import annotations
 
 import math
 import sys
 from contextlib import nullcontext
+from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from twofold.array_types import FloatArray
 from twofold.contract import TwoWayModel
+from twofold.engine import KernelSums, PreparedReferences
+from twofold.explorer.stand_in import cover
+from twofold.kernel_description import KernelDescription
+from twofold.kernels import get_kernel
 from twofold.optimize import Event, ProgressBar
 
 # Derivatives are worked out for so many rows at a time that they take about this many bytes.
 PIECE_BYTES = 2**25
+# About so many products may all derivatives take: two or three seconds. At so many places they are
+# always worked out, whatever it takes.
+PRODUCTS, LEAST_PLACES = 4e9, 2_000
+# To weigh a reference takes as long as so many products.
+PRODUCTS_OF_WEIGHT = 40
+# Local polynomials take about so many times as long as means.
+POLYNOMIAL_FACTOR = 4
+NEIGHBORS = 4
+SAMPLED_ROWS = 200
 
 
-def row_facts(model: TwoWayModel) -> dict[str, FloatArray]:
-    """Return ``density`` and ``magnification`` at the latent point of each row, (n,) each.
+@dataclass(frozen=True, eq=False)
+class RowFacts:
+    """What is known about the map at each row.
+
+    Attributes
+    ----------
+    values : ``density`` and ``magnification``, (n,) each
+    n_places : how many places the magnification comes from, or None if it is of each row itself
+    """
+
+    values: dict[str, FloatArray]
+    n_places: int | None = None
+
+
+def row_facts(model: TwoWayModel) -> RowFacts:
+    """Return density and magnification at the latent point of each row.
 
     On a terminal a line on standard error says how far it is, if it takes long.
     """
-    X = model.embedding_
-    n, size = len(X), max(1, PIECE_BYTES // (8 * X.shape[1] * model.n_features_in_))
-    facts: dict[str, FloatArray] = {"density": np.empty(n), "magnification": np.empty(n)}
-    steps = range(0, n, size)
+    X = model.embedding_.astype(np.float64)
+    description = model.kernel_regression()
+    density = model.density(X) if description is None else _density(description, X)
+    scale = latent_scale(model, description)
+    most = _affordable_places(model, description)
+    if len(X) <= most:
+        return RowFacts({"density": density, "magnification": _magnification(model, X)})
+    places = X[cover(X * scale, most)]
+    found = _interpolated(places * scale, _magnification(model, places), X * scale)
+    return RowFacts({"density": density, "magnification": found}, len(places))
+
+
+def latent_scale(model: TwoWayModel, description: KernelDescription | None) -> FloatArray:
+    """Return the factors (q,) from latent units to those of a model's kernel, 1 if it has none."""
+    scale = getattr(model, "latent_scale_", 1.0)
+    if description is not None:
+        scale = description.latent_scale
+    return np.broadcast_to(np.asarray(scale, dtype=np.float64), model.embedding_.shape[1:])
+
+
+def _density(description: KernelDescription, X: FloatArray) -> FloatArray:
+    """Return what the model's ``density`` does, without the sums of rows."""
+    engine = KernelSums(get_kernel(description.kernel), description.tolerance)
+    omega = description.weights.astype(np.float64)[:, None]
+    references = description.latent.astype(np.float64) * description.latent_scale
+    prepared = PreparedReferences(engine, references, omega, description.widths)
+    sums = prepared.at(X * description.latent_scale)
+    lowered = np.where(sums.shift > 0, engine.kernel.value(sums.shift), 1)
+    return np.asarray(lowered * sums.values[:, 0] / omega.sum())
+
+
+def _affordable_places(model: TwoWayModel, description: KernelDescription | None) -> int:
+    """Return at how many places derivatives can be worked out in good time."""
+    if description is None:
+        return LEAST_PLACES
+    q = model.embedding_.shape[1]
+    each = _in_reach(description) * (model.n_features_in_ * (1 + q) + PRODUCTS_OF_WEIGHT)
+    if description.degree != 0:
+        each *= POLYNOMIAL_FACTOR
+    return max(LEAST_PLACES, int(PRODUCTS / each))
+
+
+def _in_reach(description: KernelDescription) -> float:
+    """Return how many references a typical one has in reach."""
+    places = description.latent.astype(np.float64) * description.latent_scale
+    some = places[:: -(-len(places) // SAMPLED_ROWS)]
+    reach = get_kernel(description.kernel).reach(description.tolerance)
+    width = 1.0 if description.widths is None else float(np.median(description.widths))
+    # Some kernels reach everywhere.
+    radius = min(width * math.sqrt(reach), float(np.ptp(places, axis=0).sum()) + 1)
+    found = cKDTree(places).query_ball_point(some, radius, return_length=True)
+    return max(1.0, float(np.mean(found)))
+
+
+def _magnification(model: TwoWayModel, X: FloatArray) -> FloatArray:
+    """Return how much the map stretches at places, piece by piece."""
+    size = max(1, PIECE_BYTES // (8 * X.shape[1] * model.n_features_in_))
+    steps = range(0, len(X), size)
+    found = np.empty(len(X))
     with ProgressBar() if sys.stderr.isatty() else nullcontext() as bar:
         for number, start in enumerate(steps, start=1):
             part = slice(start, start + size)
-            facts["density"][part] = model.density(X[part])
             with np.errstate(over="ignore"):  # of data in very small units, say
-                facts["magnification"][part] = model.magnification(X[part])
+                found[part] = model.magnification(X[part])
             if bar is not None:
                 bar(Event(number, len(steps), math.nan, X[:0], 0.0, "measuring the map"))
-    return facts
+    return found
+
+
+def _interpolated(places: FloatArray, values: FloatArray, X: FloatArray) -> FloatArray:
+    """Return values at points X (n, q), from those known at places; see the formula above."""
+    known = np.isfinite(values) & (values > 0)
+    if not known.any():
+        return np.zeros(len(X))
+    k = min(NEIGHBORS, int(known.sum()))
+    distance, near = cKDTree(places[known]).query(X, k=k)
+    distance, near = distance.reshape(-1, k), near.reshape(-1, k)
+    # A row at a place has its value.
+    weights = 1 / np.maximum(np.square(distance), np.finfo(float).tiny * 1e100)
+    logs = np.log(values[known])[near]
+    return np.asarray(np.exp((weights * logs).sum(axis=1) / weights.sum(axis=1)))

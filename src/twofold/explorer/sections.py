@@ -95,6 +95,13 @@ def add_fact(sections: Sections, name: str, values: FloatArray, *, log: bool = F
     sections.add(name, codes, low=low, high=high, **({"log": True} if log else {}))
 
 
+def add_names(sections: Sections, names: NoteArray) -> None:
+    """Add the names of rows: a list as JSON, which takes far less room here than in the header."""
+    # Half of a surrogate pair has no place in a file.
+    text = json.dumps(names.tolist(), ensure_ascii=False, separators=(",", ":"))
+    sections.add("rows.names", np.frombuffer(text.encode("utf-8", "replace"), dtype=np.uint8))
+
+
 def add_labels(sections: Sections, labels: dict[str, NoteArray]) -> dict[str, dict[str, Any]]:
     """Add columns of labels; return what the header says about them."""
     about: dict[str, dict[str, Any]] = {}

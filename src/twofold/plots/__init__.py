@@ -12,12 +12,16 @@ except ImportError as error:
         'twofold.plots draws with matplotlib, which is not installed: pip install "twofold[plot]"'
     ) from error
 
+from twofold.plots.comparison import comparison, coranking, dimension_choice
 from twofold.plots.diagnosis import dimension_curve, errors, history
 from twofold.plots.features import important_features, sensitivities, sensitivity
 from twofold.plots.generated import grid, path
 from twofold.plots.maps import latent_map, magnification
 
 __all__ = [
+    "comparison",
+    "coranking",
+    "dimension_choice",
     "dimension_curve",
     "errors",
     "grid",

@@ -52,6 +52,7 @@ from twofold.tables import register_value_type
 from twofold.ukr.feature_space import FeatureSpace
 from twofold.ukr.fitting import Fit, Wishes, settle, teller
 from twofold.ukr.growing import check_can_grow, grow, is_growing
+from twofold.ukr.own_dimension import UNKNOWN, dimension_of_data
 from twofold.ukr.parameters import check_parameters
 from twofold.ukr.problem import Problem
 from twofold.ukr.projection import project
@@ -78,8 +79,9 @@ class UKR(TwoWayModel):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Latent dimensions q.
+    n_components : int or "auto", default=2
+        Latent dimensions q; "auto" asks :func:`twofold.selection.choose_dimension`, and takes 2
+        if the data does not say.
     kernel : str or Kernel, default="gaussian"
         "gaussian", "quartic", "triweight", or a radial kernel of your own
         (:class:`twofold.kernels.Kernel`).
@@ -141,6 +143,8 @@ class UKR(TwoWayModel):
         Value of the objective, e.g. the mean squared leave-one-out error.
     n_iter_, stop_reason_, history_ : int, str, ndarray
         How the optimisation went.
+    n_components_ : int
+        With ``n_components="auto"``, the latent dimensions that were chosen.
     start_, starts_ : str, dict
         Name of the start that won, and the leave-one-out error of every start tried.
     domain_threshold_ : float
@@ -175,7 +179,7 @@ class UKR(TwoWayModel):
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | str = 2,
         *,
         kernel: str | Kernel = "gaussian",
         degree: int | str = 0,
@@ -240,14 +244,14 @@ class UKR(TwoWayModel):
     # ---- what the contract asks for -------------------------------------------------------------
 
     def _fit_distinct(self, Y: FloatArray, weights: FloatArray, source: IntArray) -> FloatArray:
-        self.kernel_ = self.kernel
+        self.kernel_, q = self.kernel, self._wanted_dimensions()
         loss = get_loss(self.loss, (len(self.member_), Y.shape[1]))
         settings = self._settings(loss_of_distinct(loss, self.member_, source))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         with ExitStack() as stack:
             bars = [stack.enter_context(bar) for bar in self._progress_bars()]
             training = self._training(self.max_iter, bars)
-            wishes = Wishes(self.n_components, self.init, seed, self.n_jobs, training, teller(bars))
+            wishes = Wishes(q, self.init, seed, self.n_jobs, training, teller(bars))
             table, kept = fit_trimmed(settings, Y, weights, source, len(self.member_), wishes)
         if getattr(loss, "trim", None) is not None:
             self.trimmed_ = (self.member_ >= 0) & ~kept[self.member_]
@@ -289,7 +293,7 @@ class UKR(TwoWayModel):
             name: float(error * fit.start_unit) for name, error in fit.start.errors.items()
         }
         self.loss_ = fit.problem.loss
-        self.latent_scale_: FloatArray = np.ones(self.n_components)
+        self.latent_scale_: FloatArray = np.ones(self._wanted_dimensions())
         self._report(fit.solution, fit.problem)
 
     def _latent_of(self, fit: Fit) -> FloatArray:
@@ -392,6 +396,13 @@ class UKR(TwoWayModel):
 
     def _latent_unit(self) -> FloatArray:
         return 1 / self.latent_scale_
+
+    def _wanted_dimensions(self, Y: FloatArray | None = None) -> int:
+        if self.n_components != "auto":
+            return int(self.n_components)
+        if Y is not None:
+            self.n_components_ = dimension_of_data(Y, self.init, self.random_state, self.n_jobs)
+        return getattr(self, "n_components_", UNKNOWN)
 
     def kernel_regression(self) -> KernelDescription | None:
         """Return the way back in plain arrays, or None if it is no kernel regression.

@@ -35,7 +35,8 @@ OPTIMIZERS = ("auto", "lbfgs", "rprop", "rprop-", "irprop-", "irprop+")
 def check_parameters(parameters: dict[str, Any]) -> None:
     """Raise if a constructor parameter has a value that no data could make right."""
     given = dict(parameters)
-    _check_number("n_components", given["n_components"], numbers.Integral, 1)
+    if not (isinstance(given["n_components"], str) and given["n_components"] == "auto"):
+        _check_number("n_components", given["n_components"], numbers.Integral, 1)
     _check_number("max_iter", given["max_iter"], numbers.Integral, 0)
     _check_number("tol", given["tol"], numbers.Real, 0)
     check_tolerance(given["tolerance"])
@@ -48,6 +49,11 @@ def check_parameters(parameters: dict[str, Any]) -> None:
         raise ValueError(f"`verbose` must be True, False or 'auto'; got {given['verbose']!r}.")
     _check_callbacks(given["callbacks"])
     kernel = given["data_kernel"]
+    if given["n_components"] == "auto" and kernel is not None:
+        raise ValueError(
+            "`n_components` = 'auto' looks at the rows themselves and cannot see them through a "
+            "`data_kernel`; give a number."
+        )
     check_combination(
         get_loss(given["loss"]),
         get_regularization(given["regularization"]),

@@ -1,7 +1,6 @@
 // Which part of the latent plane is on screen. Both axes have one scale, the second points up.
 
-/** Share of the host that the data fills when all of it is shown. */
-const FILL_SHARE = 0.86;
+import { ROOM_FILL } from "./map_room.js";
 
 /** How far one can zoom out and in, relative to all of the data. */
 const LEAST_ZOOM = 0.4;
@@ -18,17 +17,41 @@ export class Camera {
     this.zoom = 1;
     this.width = 0;
     this.height = 0;
+    this.room = null;
+    this.isHome = true;
   }
 
-  /** Size of the host in pixels of the page. Zoom and middle stay. */
-  setSize(width, height) {
+  /**
+   * Size of the host in pixels of the page, and where all data is shown in it. A view of all stays one;
+   * otherwise zoom and middle stay.
+   * @param {number} width @param {number} height
+   * @param {{left: number, top: number, scale: number}|null} room place of the data's box; null for the middle
+   */
+  setSize(width, height, room = null) {
     this.width = width;
     this.height = height;
+    this.room = room;
+    if (this.isHome) this.goHome();
+  }
+
+  /** Show all of the data. */
+  goHome() {
+    this.center = this.home;
+    this.zoom = 1;
+    this.isHome = true;
+  }
+
+  /** What is in the middle of the view when all data is shown. */
+  get home() {
+    if (!this.room) return [...this.middle];
+    const { left, top, scale } = this.room;
+    const [x, y] = [left + (this.extent[0] * scale) / 2, top + (this.extent[1] * scale) / 2];
+    return [this.middle[0] + (this.width / 2 - x) / scale, this.middle[1] - (this.height / 2 - y) / scale];
   }
 
   /** Pixels per latent unit when all data is shown. */
   get fitScale() {
-    return FILL_SHARE * Math.min(this.width / this.extent[0], this.height / this.extent[1]);
+    return this.room?.scale ?? ROOM_FILL * Math.min(this.width / this.extent[0], this.height / this.extent[1]);
   }
 
   get scale() {
@@ -60,6 +83,7 @@ export class Camera {
   }
 
   moveTo(center, zoom) {
+    this.isHome = false;
     this.zoom = clampZoom(zoom);
     for (const d of [0, 1]) {
       const reach = this.extent[d] / 2 + (0.5 * [this.width, this.height][d]) / (this.scale || 1);

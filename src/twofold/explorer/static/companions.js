@@ -23,8 +23,10 @@ export function rowCompanion(atlas, row, isNearest) {
 
 /** @returns {Companion|null} */
 export function meanCompanion(atlas, rows) {
-  const values = rows.length ? meanRow(atlas, rows) : null;
-  return values && { values, title: "Mean", detail: `of ${countOf(rows.length, "selected row")}` };
+  const mean = meanRow(atlas, rows);
+  if (!mean) return null;
+  const of = mean.count < rows.length ? `of ${mean.count.toLocaleString("en-US")} that have data here` : `of ${countOf(rows.length, "selected row")}`;
+  return { values: mean.values, title: "Mean", detail: of };
 }
 
 /** @returns {Companion} */

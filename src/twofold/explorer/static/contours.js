@@ -38,14 +38,62 @@ export function contourRings(grid, width, height, level) {
   return contourLines(padded, wide, height + 2, level).map(({ points }) => points.map((value) => value - 1));
 }
 
+/** Levels of a map without relief would follow its noise: each must be so many times the one before. */
+const LEAST_RATIO = 1.12;
+
 /**
- * Levels between two densities, evenly spaced in the logarithm.
- * @param {number} low @param {number} high @param {number} count
- * @returns {number[]} strictly between them; empty if there is no room
+ * Levels that enclose the given shares of all mass: a line is around the densest places that together
+ * hold so much.
+ * @param {Float64Array} grid density at nodes
+ * @param {number[]} shares ascending, between 0 and 1
+ * @returns {number[]} descending; those that hardly differ from the one before are left out
  */
-export function contourLevels(low, high, count) {
-  if (!(low > 0) || !(high > low)) return [];
-  return Array.from({ length: count }, (_, k) => low * (high / low) ** ((k + 1) / (count + 1)));
+export function enclosingLevels(grid, shares) {
+  const sorted = Float64Array.from(grid).sort().reverse();
+  const total = sorted.reduce((sum, value) => sum + value, 0);
+  const levels = [];
+  let mass = 0;
+  let at = 0;
+  for (const share of shares) {
+    while (at < sorted.length && mass < share * total) mass += sorted[at++];
+    const level = sorted[Math.max(0, at - 1)];
+    if (level > 0 && level * LEAST_RATIO <= (levels.at(-1) ?? sorted[0])) levels.push(level);
+  }
+  return levels;
+}
+
+/**
+ * A square grid smoothed by a Gaussian.
+ * @param {Float64Array} grid @param {number} size nodes along a side
+ * @param {number[]} sigma its width in nodes, along rows and columns
+ */
+export function blurredGrid(grid, size, sigma) {
+  const across = blurredLines(grid, size, gaussianWeights(sigma[0], size), 1, size);
+  return blurredLines(across, size, gaussianWeights(sigma[1], size), size, 1);
+}
+
+/** Half of the weights, the middle first; they sum to 1 with the other half. */
+function gaussianWeights(sigma, size) {
+  const count = Math.min(size, Math.ceil(3 * sigma) + 1);
+  const weights = Float64Array.from({ length: count }, (_, k) => Math.exp(-0.5 * (k / (sigma || 1)) ** 2));
+  const total = weights.reduce((sum, weight) => sum + 2 * weight, -weights[0]);
+  return weights.map((weight) => weight / total);
+}
+
+/** Smooth along lines whose nodes are `step` apart; the lines are `gap` apart. Beyond the edge is nothing. */
+function blurredLines(grid, size, weights, step, gap) {
+  const smooth = new Float64Array(grid.length);
+  const reach = weights.length - 1;
+  const line = new Float64Array(size + 2 * reach);
+  for (let number = 0; number < size; number++) {
+    for (let k = 0; k < size; k++) line[reach + k] = grid[number * gap + k * step];
+    for (let k = 0; k < size; k++) {
+      let sum = weights[0] * line[reach + k];
+      for (let off = 1; off <= reach; off++) sum += weights[off] * (line[reach + k - off] + line[reach + k + off]);
+      smooth[number * gap + k * step] = sum;
+    }
+  }
+  return smooth;
 }
 
 /** Logarithms of a density grid; zero becomes a low finite value, so that lines stay smooth near it. */

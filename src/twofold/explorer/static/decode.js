@@ -72,6 +72,7 @@ export class Atlas {
     // Rows that are no references have a table of their own.
     this.rowCodes = this.section("rows.y") ?? this.refCodes;
     this.placeOfRow = this.section("rows.ref");
+    this.names = this.readNames();
     this.labels = this.readLabels();
     this.density = this.scaledValues("rows.density");
     this.magnification = this.scaledValues("rows.magnification");
@@ -99,6 +100,12 @@ export class Atlas {
     if (stored instanceof Float32Array) return stored;
     const { low, step } = this.header.sections["rows.x"];
     return Float32Array.from(stored, (code, at) => low[at % this.q] + code * step[at % this.q]);
+  }
+
+  /** @returns {string[]|null} null where rows have no names */
+  readNames() {
+    const stored = this.section("rows.names");
+    return stored && JSON.parse(new TextDecoder().decode(stored));
   }
 
   readLabels() {

@@ -61,3 +61,18 @@ export function saveImage(name, canvas) {
 export function fileStem(title) {
   return title.replace(/\.twofold$/, "").replace(/[^\p{L}\p{N}._-]+/gu, "-") || "twofold";
 }
+
+/** Save the generated row. */
+export function saveRowCsv(header, values) {
+  saveFile(`${fileStem(header.title)}-row.csv`, rowCsv(header.features, values), "text/csv");
+}
+
+/** Save the generated row as it is drawn. */
+export function saveRowPng(header, values, image) {
+  image.draw(values);
+  saveImage(`${fileStem(header.title)}-row.png`, image.canvas);
+}
+
+export function saveSelectionCsv(atlas, rows) {
+  saveFile(`${fileStem(atlas.header.title)}-selection.csv`, selectionCsv(atlas, rows), "text/csv");
+}

@@ -7,7 +7,7 @@ import { Regression } from "./regression.js";
 import { project } from "./projection.js";
 import { MapView } from "./map_view.js";
 import { meanCompanion, pastedCompanion, pastedNotice, rowCompanion } from "./companions.js";
-import { fileStem, rowCsv, saveFile, saveImage, selectionCsv } from "./downloads.js";
+import { saveRowCsv, saveRowPng, saveSelectionCsv } from "./downloads.js";
 import { HelpDialog } from "./help.js";
 import { Layout } from "./layout.js";
 import { localChange } from "./local_change.js";
@@ -66,17 +66,27 @@ export class Explorer {
     this.value = new Float64Array(this.atlas.D);
     this.buildParts();
     this.scene = new Scene(this.atlas, this.regression, this.slices);
-    this.map = new MapView(this.layout.mapHost, { ...this.scene.box, theme: this.layout.theme });
+    this.map = new MapView(this.layout.mapHost, {
+      ...this.scene.box,
+      theme: this.layout.theme,
+      covers: () => this.layout.covers(),
+      isEmbedded: !this.hooks.wholePage,
+    });
     this.scene.map = this.map;
     this.listen();
-    await this.map.ready();
     this.restore();
+    this.layout.makeRoom(this.map);
+    await this.map.ready();
     this.layout.loading.hidden = true;
     this.scene.showDensity();
   }
 
   buildParts() {
-    const actions = { paste: () => this.paste.open(), csv: () => this.saveRow(), png: () => this.savePng() };
+    const actions = {
+      paste: () => this.paste.open(),
+      csv: () => saveRowCsv(this.header, this.value),
+      png: () => saveRowPng(this.header, this.value, this.rowView.generatedImage),
+    };
     Object.assign(this, makeParts(this.atlas, this.layout, actions));
     this.placeLegend();
   }
@@ -102,7 +112,10 @@ export class Explorer {
       this.map.setColors(this.legend.coloring);
       this.keepState();
     });
-    on(this.legend, "filter", ({ mask }) => this.map.setFilter(mask));
+    on(this.legend, "filter", ({ mask }) => {
+      this.map.setFilter(mask);
+      this.lookAround();
+    });
     on(this.search, "choose", (row) => this.jumpTo(row, true));
     on(this.neighbors, "jump", ({ row }) => this.jumpTo(row, false));
     on(this.neighbors, "pick", ({ row, end }) =>
@@ -114,7 +127,7 @@ export class Explorer {
     on(this.path, "walk", ({ x, k }) => this.onWalk(x, k));
     on(this.slices, "slice", () => this.onSlice());
     on(this.selectionView, "clear", () => this.select(new Uint32Array(0)));
-    on(this.selectionView, "download", () => this.saveSelection());
+    on(this.selectionView, "download", () => saveSelectionCsv(this.atlas, this.selection));
     on(this.paste, "row", ({ values }) => this.showPasted(values));
     on(this.where, "unpin", () => this.setPinned(false));
     on(this.where, "dismiss", () => this.dismissPasted());
@@ -196,7 +209,7 @@ export class Explorer {
     const { atlas, probe, regression } = this;
     // With a frame on its way the numbers are of an older place; it will come back here.
     if (!probe || this.frame || this.isDestroyed) return;
-    const near = regression.nearestRows(probe, NEIGHBORS);
+    const near = regression.nearestRows(probe, NEIGHBORS, this.legend.mask);
     this.neighborRows = near.map(({ row }) => row);
     this.neighbors.show(near);
     const beside = this.chosen >= 0 ? this.chosen : this.neighborRows[0];
@@ -338,23 +351,6 @@ export class Explorer {
     this.layout.setTheme(theme);
     this.map?.setTheme(theme);
     this.rowView?.refreshTheme();
-  }
-
-  saveRow() {
-    saveFile(`${fileStem(this.header.title)}-row.csv`, rowCsv(this.header.features, this.value), "text/csv");
-  }
-
-  savePng() {
-    this.rowView.generatedImage.draw(this.value);
-    saveImage(`${fileStem(this.header.title)}-row.png`, this.rowView.generatedImage.canvas);
-  }
-
-  saveSelection() {
-    saveFile(
-      `${fileStem(this.header.title)}-selection.csv`,
-      selectionCsv(this.atlas, this.selection),
-      "text/csv",
-    );
   }
 
   /** Begin where the address says, or at the densest place. */

@@ -6,7 +6,7 @@ import { element, textButton, uniqueId } from "./elements.js";
 
 const HELP_KEYS = [
   ["Move or drag over the map", "the row at that place is generated; a click pins the place"],
-  ["Wheel, pinch, + \u2212", "zoom"],
+  ["Wheel, pinch, + \u2212", "zoom; in a notebook the wheel zooms with Ctrl, or after a click on the map"],
   ["Right button, two fingers, M, Alt + arrows", "move the map"],
   ["Shift + drag, L", "select rows with a lasso"],
   ["Arrows, Shift + arrows", "move the probe by a small or large step (map focused)"],
@@ -64,7 +64,7 @@ export function aboutSection(header) {
     element(
       "p",
       {},
-      `${model.family} with ${model.n_components} latent dimension${model.n_components === 1 ? "" : "s"}, fitted to ${model.n_rows.toLocaleString("en-US")} rows of ${model.n_features.toLocaleString("en-US")} features.`,
+      `${model.family}: ${model.n_components} latent dimension${model.n_components === 1 ? "" : "s"}, fitted to ${model.n_rows.toLocaleString("en-US")} rows of ${model.n_features.toLocaleString("en-US")} features.`,
     ),
     element("ul", {}, ...header.shows.map((sentence) => element("li", {}, sentence))),
   );

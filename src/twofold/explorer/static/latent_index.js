@@ -141,9 +141,10 @@ export class LatentIndex {
 
   /**
    * The k points nearest to a scaled place, nearest first.
+   * @param {Uint8Array|null} mask 0 for rows of the original array that are left out
    * @returns {{rows: Int32Array, squares: Float64Array}} rows of the original array
    */
-  nearest(x, k) {
+  nearest(x, k, mask = null) {
     const most = Math.min(k, this.n);
     const best = { rows: new Int32Array(most), squares: new Float64Array(most), count: 0, seen: 0 };
     let outside = 0;
@@ -153,29 +154,31 @@ export class LatentIndex {
     let radius = Math.sqrt(outside) + this.width;
     while (most > 0) {
       best.count = best.seen = 0;
-      this.scanBall(x, radius, best);
+      this.scanBall(x, radius, best, mask);
       const farthest = best.count === most ? Math.sqrt(best.squares[most - 1]) : Infinity;
       if (farthest <= radius || best.seen === this.n || !(radius < Infinity)) break;
       // With k at hand one more look settles it; otherwise look twice as far.
       radius = Math.min(2 * radius, farthest);
     }
-    return { rows: best.rows.map((place) => this.order[place]), squares: best.squares };
+    const rows = best.rows.subarray(0, best.count).map((place) => this.order[place]);
+    return { rows, squares: best.squares };
   }
 
-  scanBall(x, radius, best) {
+  scanBall(x, radius, best, mask) {
     this.findSpan(x, radius);
-    const { span, shape, starts, q, points } = this;
+    const { span, shape, starts, q, points, order } = this;
     for (let a = span[0]; a <= span[1]; a++) {
       for (let b = span[2]; b <= span[3]; b++) {
         const line = (a * shape[1] + b) * shape[2];
         const stop = starts[line + span[5] + 1];
         for (let i = starts[line + span[4]]; i < stop; i++) {
+          best.seen++;
+          if (mask !== null && mask[order[i]] === 0) continue;
           let square = 0;
           for (let d = 0; d < q; d++) {
             const off = points[i * q + d] - x[d];
             square += off * off;
           }
-          best.seen++;
           keepIfNear(best, i, square);
         }
       }

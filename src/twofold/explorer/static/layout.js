@@ -7,6 +7,9 @@ import { countOf, element, icon, iconButton, uniqueId } from "./elements.js";
 /** Narrower than this, the panel is a sheet at the bottom. */
 export const PHONE_WIDTH = 720;
 
+/** How large the map must be beside the open legend, as a share of what it is beside the folded one. */
+const LEAST_ROOM = 0.72;
+
 export class Layout {
   /**
    * @param {ParentNode} root
@@ -39,19 +42,20 @@ export class Layout {
     );
     this.tip = element("div", { class: "tf-tip", hidden: true, "aria-hidden": "true" });
     this.loading = element("p", { class: "tf-loading", role: "status" }, "Reading the map\u2026");
+    this.tools = element(
+      "div",
+      { class: "tf-tools", role: "toolbar", "aria-label": "Map", "aria-orientation": "vertical" },
+      iconButton("plus", "Zoom in", actions.zoomIn),
+      iconButton("minus", "Zoom out", actions.zoomOut),
+      iconButton("home", "Show the whole map", actions.home),
+      ...Object.values(this.modeButtons),
+    );
     const panelId = uniqueId("panel");
     this.mapArea = element(
       isWholePage ? "main" : "section",
       { class: "tf-map-area", "aria-label": "Map" },
       this.mapHost,
-      element(
-        "div",
-        { class: "tf-tools", role: "toolbar", "aria-label": "Map", "aria-orientation": "vertical" },
-        iconButton("plus", "Zoom in", actions.zoomIn),
-        iconButton("minus", "Zoom out", actions.zoomOut),
-        iconButton("home", "Show the whole map", actions.home),
-        ...Object.values(this.modeButtons),
-      ),
+      this.tools,
       this.playButton,
       this.legendCard,
       this.tip,
@@ -132,6 +136,29 @@ export class Layout {
 
   get isPhone() {
     return this.app.clientWidth > 0 && this.app.clientWidth < PHONE_WIDTH;
+  }
+
+  /** What lies on the map, in pixels from its left and top. */
+  covers() {
+    const host = this.mapHost.getBoundingClientRect();
+    return [this.tools, this.legendCard, ...(this.isPhone ? this.panelSlot.children : [])]
+      .map((part) => part.getBoundingClientRect())
+      .filter((box) => box.width > 0 && host.width > 0)
+      .map((box) => ({
+        left: box.left - host.left,
+        top: box.top - host.top,
+        right: box.right - host.left,
+        bottom: box.bottom - host.top,
+      }));
+  }
+
+  /** Fold the legend if the map would be much smaller beside it, and let the map keep clear of what lies on it. */
+  makeRoom(map) {
+    const besideOpen = map.roomFor(this.covers());
+    this.legendCard.open = false;
+    const besideFolded = map.roomFor(this.covers());
+    this.legendCard.open = !besideOpen || besideOpen.scale >= LEAST_ROOM * besideFolded.scale;
+    map.findRoom();
   }
 
   /** Name of the row under the pointer, beside it; null hides it. */

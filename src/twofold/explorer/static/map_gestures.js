@@ -12,6 +12,9 @@ const KEY_BIG_STEP = 0.06;
 const KEY_PAN = 0.12;
 const KEY_ZOOM = 1.25;
 
+/** Notches of a wheel are at least this many pixels. */
+const LEAST_NOTCH = 50;
+
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 /**
@@ -26,9 +29,10 @@ const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], Arrow
  * @property {() => void} reset
  */
 export class MapGestures {
-  /** @param {HTMLElement} host @param {MapActions} actions */
-  constructor(host, actions) {
+  /** @param {HTMLElement} host @param {MapActions} actions @param {boolean} isEmbedded in a page that scrolls */
+  constructor(host, actions, isEmbedded) {
     this.host = host;
+    this.isEmbedded = isEmbedded;
     this.actions = actions;
     this.mode = "probe";
     this.pointers = new Map();
@@ -159,10 +163,13 @@ export class MapGestures {
   }
 
   onWheel(event) {
+    // A page that scrolls past the map must not be caught by it.
+    const hasFocus = this.host.getRootNode().activeElement === this.host;
+    if (this.isEmbedded && !event.ctrlKey && !hasFocus) return;
     event.preventDefault();
     const pixels = event.deltaY * [1, 16, 400][event.deltaMode];
     // Pinching a touch pad arrives as a wheel with the control key, in smaller steps.
-    const speed = event.ctrlKey ? 0.01 : 0.0018;
+    const speed = event.ctrlKey && Math.abs(pixels) < LEAST_NOTCH ? 0.01 : 0.0018;
     this.actions.zoomBy(Math.exp(-speed * Math.max(-300, Math.min(300, pixels))), this.pixelOf(event));
   }
 

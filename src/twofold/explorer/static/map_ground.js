@@ -2,11 +2,14 @@
 //
 // The lines are found once and kept as paths in latent coordinates. To follow the camera they are
 // only drawn again under another transform.
+//
+// The border of the domain is that of the model. Other lines are of the density smoothed further: with
+// kernels as narrow as the gaps between rows they would be a ring around each row.
 
-import { addSmoothLine, contourLevels, contourLines, contourRings, logGrid } from "./contours.js";
+import { addSmoothLine, blurredGrid, contourLines, contourRings, enclosingLevels, logGrid } from "./contours.js";
 
-/** Lines between the border of the domain and the highest density. */
-const CONTOUR_COUNT = 5;
+/** Shares of all mass within each line. */
+const CONTOUR_SHARES = [0.08, 0.22, 0.36, 0.5, 0.64, 0.78, 0.91];
 
 /** Densities below this share of the threshold are as good as none. */
 const LEAST_SHARE = 1e-4;
@@ -16,25 +19,28 @@ const CONTOUR_WIDTH = 0.9;
 const SHORE_WIDTH = 1.2;
 
 /**
- * @param {{grid: Float64Array, size: number, low: number[], high: number[], threshold: number}} density
+ * @param {{grid: Float64Array, size: number, low: number[], high: number[], threshold: number, blur: number[]|null}} density
+ *   `blur`: how much to smooth for contours, in latent units; null for no contours
  * @returns {{land: Path2D, shore: Path2D, contours: Path2D}} in latent coordinates
  */
-export function groundPaths({ grid, size, low, high, threshold }) {
+export function groundPaths({ grid, size, low, high, threshold, blur }) {
   const step = [0, 1].map((d) => (high[d] - low[d]) / (size - 1));
   const place = (column, row) => [low[0] + column * step[0], low[1] + row * step[1]];
   // In the logarithm, where a bell of density is a paraboloid, straight interpolation is nearly exact.
   const border = threshold > 0 ? threshold : Number.MIN_VALUE;
   const logs = logGrid(grid, Math.max(border * LEAST_SHARE, Number.MIN_VALUE));
-  const highest = grid.reduce((best, value) => Math.max(best, value), 0);
   const land = new Path2D();
   for (const ring of contourRings(logs, size, size, Math.log(border))) addSmoothLine(land, ring, true, place);
-  const linesAt = (path, level) => {
-    for (const { points, isClosed } of contourLines(logs, size, size, Math.log(level))) addSmoothLine(path, points, isClosed, place);
-    return path;
+  const addLines = (path, values, level) => {
+    for (const { points, isClosed } of contourLines(values, size, size, level)) addSmoothLine(path, points, isClosed, place);
   };
-  const shore = linesAt(new Path2D(), border);
+  const shore = new Path2D();
+  addLines(shore, logs, Math.log(border));
   const contours = new Path2D();
-  for (const level of contourLevels(border, highest, CONTOUR_COUNT)) linesAt(contours, level);
+  if (blur) {
+    const smooth = blurredGrid(grid, size, blur.map((width, d) => width / step[d]));
+    for (const level of enclosingLevels(smooth, CONTOUR_SHARES)) addLines(contours, smooth, level);
+  }
   return { land, shore, contours };
 }
 
@@ -65,6 +71,10 @@ export function drawLines(context, camera, paths, theme) {
   context.strokeStyle = theme.contour;
   context.lineWidth = CONTOUR_WIDTH / camera.scale;
   context.stroke(paths.contours);
+  // What was smoothed reaches beyond the shore. Keeping what lies on land is much faster than to clip.
+  context.globalCompositeOperation = "destination-in";
+  context.fill(paths.land, "evenodd");
+  context.globalCompositeOperation = "source-over";
   context.strokeStyle = theme.shore;
   context.lineWidth = SHORE_WIDTH / camera.scale;
   context.stroke(paths.shore);

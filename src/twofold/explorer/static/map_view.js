@@ -9,8 +9,10 @@ import { pointColors } from "./colors.js";
 import { MapGestures } from "./map_gestures.js";
 import { drawGround, drawLines, groundPaths } from "./map_ground.js";
 import { drawMarks } from "./map_marks.js";
+import { roomBeside, takenCells } from "./map_room.js";
 import { MAP_THEMES } from "./map_theme.js";
 import { PointLayer } from "./point_layer.js";
+import { crowdingOf, pointLook } from "./point_style.js";
 import { RowPicker } from "./row_picker.js";
 
 /** How near the pointer must come to a row, in pixels. */
@@ -32,19 +34,18 @@ const MOST_PIXEL_RATIO = 3;
 /** From this many points on, lines of equal density are drawn above them. */
 const MANY_POINTS = 30000;
 
-/** Cells along a side of the map in which points are counted to see how crowded it is. */
-const CROWD_CELLS = 96;
-
 export class MapView extends EventTarget {
   /**
    * Events, with their details: "probe" {x, phase}, "rowhover" {row}, "select" {rows}, "view" {low, high}.
    * @param {HTMLElement} host
-   * @param {{positions: Float32Array, low: number[], high: number[], theme?: "light"|"dark"}} options
-   *   positions (n, 2) in latent units
+   * @param {{positions: Float32Array, low: number[], high: number[], theme?: "light"|"dark",
+   *   covers?: () => {left: number, top: number, right: number, bottom: number}[], isEmbedded?: boolean}} options
+   *   positions (n, 2) in latent units; `covers` what lies on the map, in its pixels; `isEmbedded` in a page that scrolls
    */
-  constructor(host, { positions, low, high, theme = "light" }) {
+  constructor(host, { positions, low, high, theme = "light", covers = () => [], isEmbedded = false }) {
     super();
     this.host = host;
+    this.covers = covers;
     this.positions = positions;
     this.n = positions.length / 2;
     this.theme = theme;
@@ -60,11 +61,11 @@ export class MapView extends EventTarget {
     this.hoveredRow = -1;
     this.ratio = 1;
     this.stale = { ground: true, points: true, marks: true };
-    this.build(low, high);
+    this.build(low, high, isEmbedded);
     this.resize();
   }
 
-  build(low, high) {
+  build(low, high, isEmbedded) {
     const { host } = this;
     host.tabIndex = 0;
     host.setAttribute("role", "application");
@@ -84,10 +85,13 @@ export class MapView extends EventTarget {
       return [name, canvas];
     }));
     const { ground, lines, points, marks } = this.canvases;
-    this.pens = { ground: ground.getContext("2d"), lines: lines.getContext("2d"), marks: marks.getContext("2d") };
     this.points = new PointLayer(points, this.positions, this.camera.middle);
+    // Without a graphics card, long lines are drawn ten times as fast by the processor itself.
+    const options = { willReadFrequently: this.points.isSoftware };
+    this.pens = { ground: ground.getContext("2d", options), lines: lines.getContext("2d", options), marks: marks.getContext("2d") };
     this.crowding = crowdingOf(this.positions, low, high);
-    this.gestures = new MapGestures(host, this.gestureActions());
+    this.taken = takenCells(this.positions, this.camera.middle.map((middle, d) => middle - this.camera.extent[d] / 2), this.camera.extent);
+    this.gestures = new MapGestures(host, this.gestureActions(), isEmbedded);
     this.observer = new ResizeObserver(() => this.resize());
     this.observer.observe(host);
     points.addEventListener("webglcontextlost", (event) => event.preventDefault());
@@ -197,7 +201,22 @@ export class MapView extends EventTarget {
   }
 
   resetView() {
-    this.fly(this.camera.middle, 1);
+    this.findRoom();
+    this.fly(this.camera.home, 1, () => this.camera.goHome());
+  }
+
+  /** Let a view of all leave room for what lies on the map. */
+  findRoom() {
+    const { clientWidth, clientHeight } = this.host;
+    this.camera.setSize(clientWidth, clientHeight, this.roomFor(this.covers()));
+    this.onCamera();
+  }
+
+  /** Where all of the data can be shown beside some covers; null where nothing can. */
+  roomFor(covers) {
+    const { clientWidth, clientHeight } = this.host;
+    if (!(clientWidth > 0 && clientHeight > 0)) return null;
+    return roomBeside(clientWidth, clientHeight, this.camera.extent, this.taken, covers);
   }
 
   panBy(dx, dy) {
@@ -224,7 +243,7 @@ export class MapView extends EventTarget {
   }
 
   /** Move the camera smoothly, or at once for those who prefer no motion. */
-  fly(center, zoom) {
+  fly(center, zoom, land = () => {}) {
     this.stopFlight();
     const from = { center: [...this.camera.center], zoom: this.camera.zoom };
     const prefersStill = globalThis.matchMedia?.("(prefers-reduced-motion: reduce)").matches;
@@ -236,6 +255,7 @@ export class MapView extends EventTarget {
       // Zoom is felt in ratios, so it moves evenly in the logarithm.
       const between = [0, 1].map((d) => from.center[d] + eased * (center[d] - from.center[d]));
       this.camera.moveTo(between, from.zoom * (zoom / from.zoom) ** eased);
+      if (share === 1) land();
       this.onCamera();
       this.flight = share < 1 ? requestAnimationFrame(step) : null;
       if (share === 1) this.target = null;
@@ -293,13 +313,12 @@ export class MapView extends EventTarget {
     const ratio = Math.min(MOST_PIXEL_RATIO, globalThis.devicePixelRatio || 1);
     if (clientWidth === this.camera.width && clientHeight === this.camera.height && ratio === this.ratio) return;
     this.ratio = ratio;
-    this.camera.setSize(clientWidth, clientHeight);
+    this.findRoom();
     if (clientWidth === 0 || clientHeight === 0) return;
     for (const canvas of Object.values(this.canvases)) {
       canvas.width = Math.round(clientWidth * ratio);
       canvas.height = Math.round(clientHeight * ratio);
     }
-    this.onCamera();
     // A canvas is blank after a change of size: drawn before the next picture, or it would flash.
     this.drawFrame();
   }
@@ -338,17 +357,9 @@ export class MapView extends EventTarget {
     this.onDrawn = null;
   }
 
-  /** Many points are drawn small and pale, so that dense places can be told from very dense ones. */
   pointStyle() {
-    const { camera, n, ratio } = this;
-    const area = camera.width * camera.height;
-    const room = Math.sqrt(area / 6e5);
-    const atRest = 6.8 * room * (Math.max(n, 700) / 1500) ** -0.23;
-    const diameter = Math.min(11, Math.max(1.25, atRest * camera.zoom ** 0.3));
-    // Discs that lie above each other at a typical point; together they should just about cover it.
-    const layers = (this.crowding * Math.PI * diameter ** 2) / (4 * camera.scale ** 2);
-    const opacity = Math.min(0.92, Math.max(0.08, 2.4 / layers));
-    return { ratio, diameter, opacity, ground: MAP_THEMES[this.theme].pointGround, fade: UNSELECTED_FADE };
+    const ground = MAP_THEMES[this.theme].pointGround;
+    return { ...pointLook(this.camera, this.n, this.crowding), ratio: this.ratio, ground, fade: UNSELECTED_FADE };
   }
 
   /** The map as it is seen. @returns {string} a PNG as data URL */
@@ -374,16 +385,4 @@ export class MapView extends EventTarget {
     this.points.destroy();
     for (const canvas of Object.values(this.canvases)) canvas.remove();
   }
-}
-
-/** Points per square of latent units around a typical point. */
-function crowdingOf(positions, low, high) {
-  const width = [0, 1].map((d) => (high[d] - low[d]) / CROWD_CELLS || 1e-9);
-  const counts = new Uint32Array(CROWD_CELLS * CROWD_CELLS);
-  const step = (value, d) => Math.min(CROWD_CELLS - 1, Math.max(0, Math.floor((value - low[d]) / width[d])));
-  for (let k = 0; k < positions.length; k += 2) counts[CROWD_CELLS * step(positions[k + 1], 1) + step(positions[k], 0)]++;
-  let squares = 0;
-  // A lone point in its cell does not crowd.
-  for (const count of counts) squares += count * (count - 1);
-  return (2 * squares) / (positions.length || 1) / (width[0] * width[1]);
 }

@@ -9,25 +9,30 @@ import { Neighbors } from "./neighbors.js";
 import { Panel } from "./panel.js";
 import { PasteDialog } from "./paste.js";
 import { PathPlayer } from "./path_player.js";
-import { findRows, labelsText, rowName } from "./row_names.js";
+import { labelsText, rowName } from "./row_names.js";
+import { RowSearch } from "./row_search.js";
 import { RowView } from "./row_view.js";
 import { SelectionView } from "./selection_view.js";
 import { Slices } from "./slices.js";
 import { Where } from "./where.js";
 
 function makeSearch(atlas) {
-  return new Combobox({
+  const search = new RowSearch(atlas);
+  const box = new Combobox({
     label: "Search rows",
     placeholder: "Search rows by name or label",
     withIcon: true,
     hideLabel: true,
     suggest: (text) =>
-      findRows(atlas, text).map((row) => ({
+      search.find(text).map((row) => ({
         label: rowName(atlas, row),
         detail: labelsText(atlas, row),
         value: row,
       })),
   });
+  // Before the first letter comes, so that it need not wait.
+  box.input.addEventListener("focus", () => setTimeout(() => search.prepare(), 0), { once: true });
+  return box;
 }
 
 /**

@@ -21,6 +21,9 @@ const REST_FACTOR = 3;
 /** From this diameter in pixels of the page on, discs have a rim. */
 const RIM_FROM = 4.5;
 
+/** Names of what stands in for a graphics card. */
+const SOFTWARE = /swiftshader|llvmpipe|softpipe|software|basic render/i;
+
 export class PointLayer {
   /**
    * @param {HTMLCanvasElement} canvas
@@ -44,6 +47,7 @@ export class PointLayer {
     this.drawn = 0;
     this.gl = canvas.getContext("webgl2", { antialias: false, alpha: true, premultipliedAlpha: true, preserveDrawingBuffer: true });
     if (!this.gl) throw new Error("this browser offers no WebGL 2. Try another browser, or turn hardware acceleration on.");
+    this.isSoftware = SOFTWARE.test(rendererName(this.gl));
     this.build();
   }
 
@@ -188,6 +192,12 @@ export class PointLayer {
     clearTimeout(this.timer);
     this.gl.getExtension("WEBGL_lose_context")?.loseContext();
   }
+}
+
+/** What draws: the browser's own name for it, or that of the card where it tells. */
+function rendererName(gl) {
+  const info = gl.getExtension("WEBGL_debug_renderer_info");
+  return String(gl.getParameter(info ? info.UNMASKED_RENDERER_WEBGL : gl.RENDERER));
 }
 
 /** A permutation of 0 .. n-1 that is the same in every session. */

@@ -320,12 +320,13 @@ export class Regression {
 
   /**
    * The rows nearest to a latent place, in latent units.
+   * @param {Uint8Array|null} [mask] 0 for rows that are not wanted
    * @returns {{row: number, distance: number}[]} nearest first
    */
-  nearestRows(x, k) {
+  nearestRows(x, k, mask = null) {
     const { rowX, n, q } = this.atlas;
     this.rowIndex ??= new LatentIndex(rowX, n, q, new Float64Array(q).fill(1), 0);
-    const { rows, squares } = this.rowIndex.nearest(x, k);
+    const { rows, squares } = this.rowIndex.nearest(x, k, mask);
     return Array.from(rows, (row, place) => ({ row, distance: Math.sqrt(squares[place]) }));
   }
 }

@@ -6,25 +6,26 @@ import { countOf, element, textButton } from "./elements.js";
 import { commonLabels } from "./row_filters.js";
 
 /**
- * Mean of some rows, missing values left out. Codes are summed: there may be many.
- * @returns {Float64Array|null} null when the page holds no data of these rows
+ * Mean of some rows, missing values left out. Codes are summed, not values: there may be many.
+ * @returns {{values: Float64Array, count: number}|null} `count`: rows whose data the page holds; null if there are none
  */
 export function meanRow(atlas, rows) {
-  const { D, rowCodes, missing } = atlas;
+  const { D, rowCodes, missing, header } = atlas;
+  const { low, step } = header.quantised;
   const sums = new Float64Array(D);
   const counts = new Float64Array(D);
-  if (!atlas.header.rows.has_data) return null;
-  for (const row of rows) {
-    const place = atlas.codesOfRow(row);
+  let count = 0;
+  for (let k = 0; k < rows.length && header.rows.has_data; k++) {
+    const place = atlas.codesOfRow(rows[k]);
     if (place < 0) continue;
+    count++;
     for (let j = 0, at = place * D; j < D; j++, at++) {
       if (rowCodes[at] === missing) continue;
       sums[j] += rowCodes[at];
-      counts[j] += 1;
+      counts[j]++;
     }
   }
-  if (!counts.some((count) => count > 0)) return null;
-  return sums.map((sum, j) => (counts[j] > 0 ? atlas.valueOfCode(0, j) + atlas.header.quantised.step[j] * (sum / counts[j]) : NaN));
+  return count ? { values: sums.map((sum, j) => low[j] + step[j] * (sum / counts[j])), count } : null;
 }
 
 export class SelectionView extends EventTarget {

@@ -1,0 +1,191 @@
+"""Methods by name, so that pictures of the same rows can be asked for in one word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from sklearn.decomposition import PCA
+from sklearn.manifold import MDS, TSNE, Isomap, LocallyLinearEmbedding, SpectralEmbedding
+
+from twofold.ukr import UKR
+
+# What is compared if nothing is said: quick methods of every kind that need no further package.
+USUAL = ("pca", "lle", "isomap", "laplacian", "tsne", "ukr")
+# Up to so many rows a dense eigenproblem is quick, and it does not fail on singular matrices.
+MOST_DENSE = 1_000
+# Beyond this t-SNE would have to compare all pairs.
+MOST_TSNE_DIMENSIONS = 3
+USUAL_PERPLEXITY = 30.0
+
+
+@dataclass(frozen=True)
+class Request:
+    """What all named methods are told.
+
+    Attributes
+    ----------
+    n_rows : int
+    n_components : int
+    n_neighbors : int
+        For methods on neighbour graphs.
+    random_state : int or None
+    n_jobs : int or None
+    """
+
+    n_rows: int
+    n_components: int
+    n_neighbors: int
+    random_state: int | None
+    n_jobs: int | None
+
+
+def _pca(wanted: Request) -> Any:
+    return PCA(wanted.n_components, random_state=wanted.random_state)
+
+
+def _lle(wanted: Request) -> Any:
+    return LocallyLinearEmbedding(
+        n_neighbors=wanted.n_neighbors,
+        n_components=wanted.n_components,
+        eigen_solver="dense" if wanted.n_rows <= MOST_DENSE else "auto",
+        random_state=wanted.random_state,
+        n_jobs=wanted.n_jobs,
+    )
+
+
+def _isomap(wanted: Request) -> Any:
+    return Isomap(
+        n_neighbors=wanted.n_neighbors, n_components=wanted.n_components, n_jobs=wanted.n_jobs
+    )
+
+
+def _laplacian(wanted: Request) -> Any:
+    return SpectralEmbedding(
+        wanted.n_components,
+        n_neighbors=wanted.n_neighbors,
+        random_state=wanted.random_state,
+        n_jobs=wanted.n_jobs,
+    )
+
+
+def _mds(wanted: Request) -> Any:
+    return MDS(
+        wanted.n_components,
+        n_init=1,
+        init="classical_mds",
+        random_state=wanted.random_state,
+        n_jobs=wanted.n_jobs,
+    )
+
+
+def _tsne(wanted: Request) -> Any:
+    if wanted.n_components > MOST_TSNE_DIMENSIONS:
+        raise ValueError(
+            f"t-SNE goes up to {MOST_TSNE_DIMENSIONS} dimensions; got {wanted.n_components}."
+        )
+    return TSNE(
+        wanted.n_components,
+        perplexity=min(USUAL_PERPLEXITY, (wanted.n_rows - 1) / 3),
+        random_state=wanted.random_state,
+        n_jobs=wanted.n_jobs,
+    )
+
+
+def _umap(wanted: Request) -> Any:
+    try:
+        umap = import_module("umap")
+    except ImportError as error:
+        raise ImportError(
+            'UMAP is not installed: pip install "twofold[peers]", or leave "umap" out.'
+        ) from error
+    return umap.UMAP(
+        n_components=wanted.n_components,
+        n_neighbors=wanted.n_neighbors,
+        random_state=wanted.random_state,
+        # With a seed it runs on one thread anyway, and warns if it is told otherwise.
+        n_jobs=1,
+    )
+
+
+def _ukr(wanted: Request) -> Any:
+    return UKR(
+        wanted.n_components,
+        random_state=wanted.random_state,
+        n_jobs=wanted.n_jobs,
+        verbose=False,
+    )
+
+
+EMBEDDERS: dict[str, Callable[[Request], Any]] = {
+    "pca": _pca,
+    "lle": _lle,
+    "isomap": _isomap,
+    "laplacian": _laplacian,
+    "mds": _mds,
+    "tsne": _tsne,
+    "umap": _umap,
+    "ukr": _ukr,
+}
+
+
+def embedder(name: str, wanted: Request) -> Any:
+    """Return an estimator with ``fit_transform`` for a name.
+
+    Parameters
+    ----------
+    name : str
+        A key of ``EMBEDDERS``.
+    wanted : Request
+
+    Returns
+    -------
+    estimator
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or the method does not go up to that dimension.
+    ImportError
+        If the method's package is not installed.
+    """
+    if name not in EMBEDDERS:
+        raise ValueError(
+            f"Known methods are {', '.join(EMBEDDERS)}; got {name!r}. Pass any other as an "
+            "estimator or as its embedding: {name: estimator or array}."
+        )
+    return EMBEDDERS[name](wanted)
+
+
+def named_candidates(candidates: Any) -> dict[str, Any]:
+    """Return candidates by name: names of methods, estimators or embeddings (n, q)."""
+    if isinstance(candidates, str):
+        candidates = [candidates]
+    if isinstance(candidates, Mapping):
+        found = {str(name): candidate for name, candidate in candidates.items()}
+    elif isinstance(candidates, Iterable) and not isinstance(candidates, np.ndarray):
+        names = list(candidates)
+        if not all(isinstance(name, str) for name in names):
+            raise TypeError(
+                "Without names of their own, candidates are names of methods; pass estimators and "
+                "embeddings as {name: candidate}."
+            )
+        found = {name: name for name in names}
+    else:
+        raise TypeError(
+            "`candidates` must be names of methods or a dict of names to methods, estimators or "
+            f"embeddings; got {type(candidates).__name__}."
+        )
+    if not found:
+        raise ValueError("`candidates` is empty; name at least one method.")
+    for name, candidate in found.items():
+        if isinstance(candidate, str) and candidate not in EMBEDDERS:
+            raise ValueError(
+                f"Known methods are {', '.join(EMBEDDERS)}; got {candidate!r} for {name!r}."
+            )
+        if isinstance(candidate, type):
+            raise TypeError(f"{name!r} is a class; pass an estimator: {candidate.__name__}(...).")
+    return found

@@ -1,0 +1,180 @@
+"""How rows spread about single rows, at several scales.
+
+Of the k nearest rows of a centre, the principal variances ``λ_1 ≥ λ_2 ≥ …`` as shares of their sum
+tell tangent directions, which grow with the neighbourhood, from curvature, which grows with its
+square, and from noise, which does not grow at all (Little, Maggioni and Rosasco, "Multiscale
+geometric methods for data sets", 2017). The shares are averaged over centres. Even isotropic rows
+have unequal variances if they are few, so all is judged beside shares ``λ⁰_j`` of k isotropic rows
+in as many dimensions:
+
+    gap:     g_j = (λ_j / λ_{j+1}) / (λ⁰_j / λ⁰_{j+1})                           1: none
+    excess:  e_q = (Σ_{j≤q} λ_j - Σ_{j≤q} λ⁰_j) / (1 - Σ_{j≤q} λ⁰_j)             0: none, 1: flat
+
+Neighbour distances give a dimension, too. With ``r_j`` the distance to the j-th nearest row,
+
+    d_k = (k - 2) / Σ_{j<k} log(r_k / r_j),
+
+the inverse averaged over centres (Levina and Bickel, 2004, as corrected by MacKay and Ghahramani,
+2005). Noise in all directions makes it too large at small scales, borders make it too small.
+
+Neighbourhoods that reach across a gap between clusters are long for that reason only. So it is
+also noted which share of them is in one piece with its centre, in the graph of nearest rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+from sklearn.neighbors import NearestNeighbors
+
+from twofold.array_types import FloatArray, IntArray
+
+# Centres, scales, and the rows of the smallest neighbourhood.
+N_CENTERS, N_SCALES, FEWEST_NEIGHBORS = 150, 8, 12
+# The largest neighbourhood is this share of all rows: beyond, there is nothing local about it.
+LARGEST_SHARE = 1 / 3
+# More columns are reduced to so many principal axes first.
+MOST_AXES = 50
+NULL_DRAWS = 40
+MOSTLY_IN_ONE_PIECE = 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class LocalScale:
+    """Neighbourhoods of one size.
+
+    Attributes
+    ----------
+    n_neighbors : int
+        Rows of a neighbourhood, its centre among them.
+    shares, isotropic : ndarrays of shape (d,)
+        Shares of the variance along local principal axes, of the rows and of isotropic ones.
+    variance : float
+        Variance of a neighbourhood as a share of the variance of all rows.
+    neighbor_dimension : float
+        The dimension by neighbour distances.
+    in_one_piece : float
+        Share of the rows of a neighbourhood that are in one piece with its centre.
+    """
+
+    n_neighbors: int
+    shares: FloatArray
+    isotropic: FloatArray
+    variance: float
+    neighbor_dimension: float
+    in_one_piece: float
+
+    def gaps(self, most: int) -> FloatArray:
+        """Return g_1 … g_m, m at most ``most``; as many as k rows can tell of."""
+        m = min(most, len(self.shares) - 1, self.n_neighbors - 4)
+        tiny = np.finfo(float).tiny
+        found = self.shares[:m] / np.maximum(self.shares[1 : m + 1], tiny)
+        return np.asarray(found * self.isotropic[1 : m + 1] / self.isotropic[:m])
+
+    def excess(self, q: int) -> float:
+        """Return e_q, how much more than isotropic rows these lie along q directions."""
+        chance = float(self.isotropic[:q].sum())
+        return (float(self.shares[:q].sum()) - chance) / max(1 - chance, 1e-12)
+
+    def left_open(self, q: int) -> float:
+        """Return what q local axes leave open, as a share of the variance of all rows."""
+        k = self.n_neighbors
+        # k rows give away one degree of freedom to their mean and one to every axis.
+        return float(self.shares[q:].sum()) * self.variance * (k - 1) / max(k - 1 - q, 1)
+
+
+def neighborhood_sizes(n: int) -> list[int]:
+    """Return ascending sizes of neighbourhoods of n rows, in equal factors."""
+    largest = max(n * LARGEST_SHARE, FEWEST_NEIGHBORS)
+    sizes = np.geomspace(FEWEST_NEIGHBORS, largest, N_SCALES).round().astype(int)
+    return [int(size) for size in np.unique(sizes)]
+
+
+def local_scales(Y: FloatArray, random_state: int | None = 0) -> list[LocalScale]:
+    """Measure the neighbourhoods of rows (n, D), from small to large.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n, D)
+        Distinct rows, at least twelve.
+    random_state : int or None
+        Draws the centres.
+
+    Returns
+    -------
+    list of LocalScale
+    """
+    rng = np.random.default_rng(random_state)
+    rows, total = _leading_axes(Y)
+    sizes = neighborhood_sizes(len(rows))
+    centers = rng.permutation(len(rows))[:N_CENTERS]
+    search = NearestNeighbors(n_neighbors=sizes[-1]).fit(rows)
+    distances, members = search.kneighbors(rows[centers])
+    graph = search.kneighbors_graph(n_neighbors=FEWEST_NEIGHBORS - 1)
+    piece = connected_components(graph, directed=False)[1]
+    scales = []
+    for k in sizes:
+        shares, variance = _mean_spectrum(rows, members[:, :k])
+        together = piece[members[:, :k]] == piece[centers][:, None]
+        scales.append(
+            LocalScale(
+                k,
+                shares,
+                _isotropic_spectrum(k, rows.shape[1], rng),
+                variance / total,
+                neighbor_dimension(distances[:, 1:k]),
+                float(together.mean()),
+            )
+        )
+    return scales
+
+
+def of_one_piece(scales: list[LocalScale]) -> list[LocalScale]:
+    """Return the scales whose neighbourhoods do not reach across gaps, the smallest at least."""
+    whole = [scale for scale in scales if scale.in_one_piece >= MOSTLY_IN_ONE_PIECE]
+    return whole or scales[:1]
+
+
+def neighbor_dimension(distances: FloatArray) -> float:
+    """Return the dimension by ascending distances (m, k) to the nearest rows of m centres."""
+    k = distances.shape[1]
+    tiny = np.finfo(float).tiny
+    ratios = np.log(np.maximum(distances[:, -1:], tiny) / np.maximum(distances[:, :-1], tiny))
+    return float(max(k - 2, 1) / max(ratios.sum(axis=1).mean(), tiny))
+
+
+def _leading_axes(Y: FloatArray) -> tuple[FloatArray, float]:
+    """Return rows along their principal axes, at most ``MOST_AXES``, and the variance of Y."""
+    centred = Y - Y.mean(axis=0)
+    total = float((centred**2).sum() / len(Y))
+    if Y.shape[1] <= MOST_AXES:
+        return centred, total
+    U, S, _ = np.linalg.svd(centred, full_matrices=False)
+    return np.asarray(U[:, :MOST_AXES] * S[:MOST_AXES]), total
+
+
+def _mean_spectrum(rows: FloatArray, members: IntArray) -> tuple[FloatArray, float]:
+    """Return mean shares (D,) and mean variance of the neighbourhoods with these members."""
+    shares, variances = np.zeros(rows.shape[1]), []
+    for group in members:
+        spectrum = _spectrum(rows[group])
+        variances.append(spectrum.sum() / len(group))
+        shares += spectrum / max(spectrum.sum(), np.finfo(float).tiny)
+    return shares / len(members), float(np.mean(variances))
+
+
+def _isotropic_spectrum(k: int, n_axes: int, rng: np.random.Generator) -> FloatArray:
+    """Return the mean shares (n_axes,) of k isotropic rows."""
+    spectra = np.array([_spectrum(rng.normal(size=(k, n_axes))) for _ in range(NULL_DRAWS)])
+    shares = (spectra / spectra.sum(axis=1, keepdims=True)).mean(axis=0)
+    return np.asarray(np.maximum(shares, np.finfo(float).tiny))
+
+
+def _spectrum(rows: FloatArray) -> FloatArray:
+    """Return the squared singular values of centred rows (k, D), padded to D."""
+    found = np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False) ** 2
+    padded = np.zeros(rows.shape[1])
+    padded[: len(found)] = found
+    return padded

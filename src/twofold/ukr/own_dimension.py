@@ -1,0 +1,26 @@
+"""How many latent dimensions a model has that is to find out itself."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from twofold.array_types import FloatArray
+
+# What a model has before it has seen data: a map to look at.
+UNKNOWN = 2
+
+
+def dimension_of_data(Y: FloatArray, init: Any, random_state: Any, n_jobs: int | None) -> int:
+    """Return the columns of a start of the user's, else what the data shows.
+
+    `selection` is made of models and so lies above them; it is asked by name, at run time only.
+    """
+    if not isinstance(init, str) and not hasattr(init, "fit_transform"):
+        return int(np.shape(init)[1])
+    seed = int(check_random_state(random_state).randint(2**31 - 1))
+    selection = import_module("twofold.selection.dimension")
+    return int(selection.dimension_of(Y, seed, n_jobs))

@@ -1,0 +1,138 @@
+"""How many latent dimensions: the truth on manifolds, no answer for clouds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs
+
+from twofold.datasets import (
+    make_fish_bowl,
+    make_half_circle,
+    make_random_manifold,
+    make_spiral,
+    make_swiss_roll,
+)
+from twofold.selection import choose_dimension
+from twofold.selection.dimension import dimension_of
+from twofold.selection.local_spectra import local_scales, neighbor_dimension, neighborhood_sizes
+
+
+@pytest.mark.parametrize("q", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+def test_manifolds_in_twenty_dimensions(q: int, noise: float):
+    rows = make_random_manifold(400, q, 20, noise=noise, random_state=10 * q).Y
+    choice = choose_dimension(rows)
+    assert (choice.dimension, choice.confident) == (q, True)
+    assert f"{q} dimension" in choice.reason
+
+
+@pytest.mark.parametrize("d", [3, 4, 6, 8, 10])
+@pytest.mark.parametrize("n", [80, 400])
+def test_a_gaussian_cloud_has_no_dimension(d: int, n: int):
+    choice = choose_dimension(np.random.default_rng(d).normal(size=(n, d)))
+    assert choice.dimension is None
+    assert not choice.confident
+    assert choice.reason.startswith("No confident answer")
+
+
+@pytest.mark.parametrize(
+    ("rows", "q"),
+    [
+        (make_spiral(300, random_state=0).Y, 1),
+        (make_half_circle(120, random_state=0).Y, 1),
+        (make_swiss_roll(500, noise=0.3, random_state=0).Y, 2),
+        (make_fish_bowl(300, random_state=0).Y, 2),
+    ],
+    ids=["spiral", "half circle", "swiss roll", "fish bowl"],
+)
+def test_curves_and_surfaces(rows, q):
+    choice = choose_dimension(rows)
+    assert (choice.dimension, choice.confident) == (q, True)
+
+
+def test_clusters_are_no_curve():
+    rows, _ = make_blobs(600, 5, centers=8, random_state=0)
+    choice = choose_dimension(rows)
+    assert choice.dimension is None
+    assert choice.scales.index.max() < 600 / 8
+
+
+def test_scores_and_scales():
+    sample = make_random_manifold(300, 2, 10, noise=0.03, random_state=0)
+    choice = choose_dimension(sample.Y)
+    assert list(choice.scores.index) == [1, 2, 3, 4]
+    errors = choice.scores["reconstruction_error"]
+    assert errors[2] < 0.5 * errors[1]
+    assert errors[3] > 0.5 * errors[2]
+    assert choice.scores["gap"].idxmax() == 2
+    assert set(choice.scales["dimension"]) <= {0, 2}
+    assert choice.scales["neighbor_dimension"].iloc[-1] == pytest.approx(2, abs=0.5)
+    assert (choice.scores["linear_error"].diff()[1:] < 0).all()
+
+
+def test_the_unit_of_all_columns_together_does_not_matter():
+    rows = make_random_manifold(200, 2, 8, noise=0.03, random_state=0).Y
+    one, other = choose_dimension(rows), choose_dimension(1e6 * rows - 3)
+    assert one.dimension == other.dimension == 2
+    np.testing.assert_allclose(one.scores, other.scores, rtol=1e-4)
+
+
+def test_repeated_rows_count_once():
+    rows = make_random_manifold(200, 2, 8, noise=0.03, random_state=0).Y
+    assert choose_dimension(np.repeat(rows, 15, axis=0)).dimension == 2
+
+
+def test_the_largest_answer_can_be_bounded():
+    rows = make_random_manifold(300, 3, 10, noise=0.02, random_state=0).Y
+    assert choose_dimension(rows, max_dimension=2).dimension is None
+    assert choose_dimension(rows, max_dimension=3).dimension == 3
+    with pytest.raises(ValueError, match="at least 1"):
+        choose_dimension(rows, max_dimension=0)
+
+
+def test_too_little_to_tell():
+    rng = np.random.default_rng(0)
+    assert "at least 40 different rows" in choose_dimension(rng.normal(size=(30, 3))).reason
+    one = choose_dimension(rng.normal(size=(50, 1)))
+    assert one.dimension is None
+    assert "One column" in one.reason
+
+
+def test_dimension_of_a_table_with_holes():
+    rows = make_random_manifold(300, 3, 10, noise=0.02, random_state=0).Y
+    holes = np.random.default_rng(0).random(rows.shape) < 0.02
+    assert dimension_of(np.where(holes, np.nan, rows)) == 3
+    holes = np.random.default_rng(0).random(rows.shape) < 0.2  # hardly a complete row is left
+    assert dimension_of(np.where(holes, np.nan, rows)) >= 1
+    cloud = np.random.default_rng(0).normal(size=(60, 4))
+    assert dimension_of(cloud) == 2
+    assert dimension_of(cloud[:, :1]) == 1
+
+
+def test_neighbour_distances_of_a_uniform_ball():
+    rng = np.random.default_rng(0)
+    for d in (1, 2, 4):
+        # Distances from the centre of a ball: the d-th root of uniform numbers.
+        distances = np.sort(rng.uniform(size=(4_000, 30)) ** (1 / d), axis=1)
+        assert neighbor_dimension(distances) == pytest.approx(d, rel=0.04)
+
+
+def test_isotropic_rows_have_neither_gap_nor_excess():
+    for scale in local_scales(np.random.default_rng(0).normal(size=(500, 6))):
+        np.testing.assert_allclose(scale.gaps(4), 1, atol=0.3)
+        assert abs(scale.excess(2)) < 0.15
+
+
+def test_a_flat_sheet_leaves_its_noise_open():
+    rng = np.random.default_rng(0)
+    rows = np.hstack([rng.uniform(-1, 1, size=(400, 2)), 0.05 * rng.normal(size=(400, 3))])
+    share = 3 * 0.05**2 / rows.var(axis=0).sum()
+    for scale in local_scales(rows)[2:]:
+        assert scale.left_open(2) == pytest.approx(share, rel=0.25)
+
+
+def test_neighbourhoods_grow_to_a_third():
+    sizes = neighborhood_sizes(900)
+    assert (sizes[0], sizes[-1]) == (12, 300)
+    assert sizes == sorted(set(sizes))
