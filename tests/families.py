@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from twofold import UKR, Scaled
+from twofold import UKR, DiffusionMap, KernelPCA, Scaled
 from twofold.contract import TwoWayModel
 from twofold.losses import EpsilonInsensitive, Huber
 from twofold.regularization import Density, Extension, LeaveKOut
@@ -23,6 +23,9 @@ class Family:
     smooth : whether the way back is differentiable
     can_grow : whether ``partial_fit`` takes new rows in; otherwise it says why not
     prefix : of the parameters of the model inside, where there is one
+    fills_only : whether ``complete`` fills gaps although ``fit`` and ``transform`` refuse them
+    tunable : a parameter and two values of it, for a grid search
+    spectral : whether latent dimensions may be more than there are columns
     """
 
     name: str
@@ -31,6 +34,9 @@ class Family:
     smooth: bool = True
     can_grow: bool = True
     prefix: str = ""
+    fills_only: bool = False
+    tunable: tuple[str, list[object]] = ("max_iter", [0, 5])
+    spectral: bool = False
 
     def make_with(self, **parameters: object) -> TwoWayModel:
         """Return an unfitted model with other parameters."""
@@ -86,5 +92,21 @@ FAMILIES = [
         lambda: Scaled(UKR(1, init="isomap", degree=1, max_iter=10), how="robust"),
         scores_in_data_space=False,
         prefix="model__",
+    ),
+    *(
+        Family(
+            name,
+            make,
+            scores_in_data_space=False,
+            can_grow=False,
+            fills_only=True,
+            tunable=tunable,
+            spectral=True,
+        )
+        for name, make, tunable in (
+            ("KernelPCA", lambda: KernelPCA(), ("kernel", ["rbf", "linear"])),
+            ("KernelPCA-diffusion", lambda: KernelPCA(kernel="diffusion"), ("tol", [0, 1e-6])),
+            ("DiffusionMap", lambda: DiffusionMap(), ("alpha", [0.0, 1.0])),
+        )
     ),
 ]

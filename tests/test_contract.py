@@ -132,7 +132,7 @@ def test_complete_fills_only_what_is_missing(family: Family):
     model = fitted(family.name)
     np.testing.assert_array_equal(model.complete(NEW), NEW)
     partial = with_holes(NEW, 0.25)
-    if not takes_missing(model):
+    if not takes_missing(model) and not family.fills_only:
         with pytest.raises(ValueError, match="complete rows"):
             model.complete(partial)
         return
@@ -303,9 +303,10 @@ def test_works_in_pipelines_and_grid_search(family: Family):
     X = pipeline.fit_transform(TRAIN)
     back = pipeline.inverse_transform(X)
     assert ((back - TRAIN) ** 2).sum() < 0.4 * ((TRAIN - TRAIN.mean(axis=0)) ** 2).sum()
-    name = family.prefix + "max_iter"
-    search = GridSearchCV(family.make(), {name: [0, 5]}, cv=2).fit(TRAIN)
-    assert search.best_params_[name] in (0, 5)
+    parameter, values = family.tunable
+    name = family.prefix + parameter
+    search = GridSearchCV(family.make(), {name: values}, cv=2).fit(TRAIN)
+    assert search.best_params_[name] in values
     assert search.best_score_ < 0
 
 
@@ -337,6 +338,8 @@ def test_bad_input_is_explained(family: Family, case: str):
 
 
 def test_too_many_components_are_explained(family: Family):
+    if family.spectral:
+        pytest.skip("feature space has more dimensions than the data")
     with pytest.raises(ValueError, match=r"7 is more than the 6 feature\(s\)"):
         family.make_with(n_components=7).fit(TRAIN)
 

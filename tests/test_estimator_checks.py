@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from twofold import UKR, Scaled, SelectEmbedding
+from twofold import UKR, DiffusionMap, KernelExtension, KernelPCA, Scaled, SelectEmbedding
 from twofold.regularization import Extension
 
 ESTIMATORS = [
@@ -19,6 +19,10 @@ ESTIMATORS = [
     Scaled(),
     Scaled(UKR(init="pca", max_iter=10), how="robust"),
     SelectEmbedding(["pca", "isomap"]),
+    KernelPCA(),
+    KernelPCA(kernel="lle", n_landmarks=8),
+    DiffusionMap(),
+    KernelExtension(),
 ]
 
 

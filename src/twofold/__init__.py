@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
     from twofold.classification import ManifoldClassifier
     from twofold.k_harmonic_means import KHarmonicMeans
+    from twofold.kernel_pca import DiffusionMap, KernelExtension, KernelPCA
     from twofold.loading import load
     from twofold.scaled import Scaled
     from twofold.selection import SelectEmbedding, compare
@@ -36,6 +37,9 @@ _HOMES = {
     "NadarayaWatson": "twofold.ukr",
     "ManifoldClassifier": "twofold.classification",
     "KHarmonicMeans": "twofold.k_harmonic_means",
+    "KernelPCA": "twofold.kernel_pca",
+    "DiffusionMap": "twofold.kernel_pca",
+    "KernelExtension": "twofold.kernel_pca",
     "Scaled": "twofold.scaled",
     "SelectEmbedding": "twofold.selection",
     "compare": "twofold.selection",
@@ -58,7 +62,10 @@ _MODULES = (
 
 __all__ = [
     "UKR",
+    "DiffusionMap",
     "KHarmonicMeans",
+    "KernelExtension",
+    "KernelPCA",
     "ManifoldClassifier",
     "NadarayaWatson",
     "Scaled",

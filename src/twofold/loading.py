@@ -6,11 +6,17 @@ import os
 
 from twofold.classification import ManifoldClassifier
 from twofold.contract import TwoWayModel
+from twofold.kernel_pca import DiffusionMap, KernelPCA
 from twofold.scaled import Scaled
 from twofold.tables import expect_class, read_model_file
 from twofold.ukr import UKR
 
-FAMILIES: dict[str, type[TwoWayModel]] = {"UKR": UKR, "Scaled": Scaled}
+FAMILIES: dict[str, type[TwoWayModel]] = {
+    "UKR": UKR,
+    "KernelPCA": KernelPCA,
+    "DiffusionMap": DiffusionMap,
+    "Scaled": Scaled,
+}
 
 
 def load(path: str | os.PathLike[str]) -> TwoWayModel | ManifoldClassifier:

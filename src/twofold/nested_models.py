@@ -19,6 +19,9 @@ def template_of(model: TwoWayModel | None) -> dict[str, Any] | None:
     """Return the class and the parameters of a model, those of models within it included."""
     if model is None:
         return None
+    if hasattr(model, "saved_as"):
+        # A model that becomes another one is kept as that one.
+        model = model.saved_as()
     params = {
         name: template_of(value) if isinstance(value, TwoWayModel) else value
         for name, value in model.get_params(deep=False).items()

@@ -65,7 +65,7 @@ def test_unknown_commands():
 def test_streams_and_exit_codes_of_the_real_command(model_file, table, tmp_path):
     done = execute("transform", model_file, table)
     assert done.returncode == 0
-    assert done.stdout.splitlines()[0] == "x1,x2,species"
+    assert done.stdout.splitlines()[0] == "specimen,x1,x2,species"
     assert len(done.stdout.splitlines()) == 61
     assert "not used" in done.stderr
     failed = execute("transform", model_file, tmp_path / "none.csv")

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 from cli.running import COLUMNS, make_frame, refused, run, run_json, run_well, write_csv
 
 import twofold
+from twofold.cli.describing import how_it_ended, is_still_improving
 from twofold.cli.fitting import parse_image_shape
 
 QUICK = ["--max-iter", "3"]
@@ -19,7 +22,7 @@ def test_says_what_is_used_and_writes_only_the_path_to_stdout(table, tmp_path):
     assert "left out: 'comment'" in done.stderr
     assert "left out: 'species'" not in done.stderr
     assert "every column by its standard deviation" in done.stderr
-    assert "not converged: ended at --max-iter" in done.stderr
+    assert "stopped after 3 iterations (more would" in done.stderr
     assert "leave-one-out error" in done.stderr
 
 
@@ -52,7 +55,7 @@ def test_json_is_the_whole_stdout(table, tmp_path):
     assert facts["model"] == str(path)
     assert facts["rows"] == 60
     assert facts["columns"] == COLUMNS
-    assert {entry["column"] for entry in facts["columns_left_out"]} == {"specimen", "comment"}
+    assert {entry["column"] for entry in facts["columns_left_out"]} == {"comment"}
     assert facts["iterations"] == 3
     assert facts["stop_reason"] == "max_iter"
     assert 0 < facts["error_share"] < 1
@@ -130,9 +133,128 @@ def test_a_column_that_counts_rows_is_pointed_at(tmp_path):
     assert "--index 'id'" in done.stderr
 
 
-def test_names_in_a_text_column_are_pointed_at(table, tmp_path):
+def test_the_only_text_that_differs_in_every_row_names_the_rows(table, tmp_path):
     done = run_well("fit", table, "-o", tmp_path / "m.twofold", *QUICK)
+    assert "row names: 'specimen'" in done.stderr
+    assert "left out: 'specimen'" not in done.stderr
+    assert twofold.load(tmp_path / "m.twofold").notes_.names[3] == "beetle03"
+    dropped = run_well("fit", table, "-o", tmp_path / "m.twofold", "--drop", "specimen", *QUICK)
+    assert "row names" not in dropped.stderr
+    twice = make_frame(20).assign(code=[f"c{k}" for k in range(20)])
+    done = run_well("fit", write_csv(twice, tmp_path / "t.csv"), *QUICK)
+    assert "row names" not in done.stderr
     assert "--index 'specimen' takes it for their names" in done.stderr
+
+
+def test_numbers_written_otherwise_name_no_rows(tmp_path):
+    frame = make_frame(20).reset_index(drop=True)
+    frame["price"] = [f"1,{100 + k}" for k in range(20)]
+    done = run_well("fit", write_csv(frame, tmp_path / "t.csv", index=False), *QUICK)
+    assert "left out: 'price': '1,100' may have thousands marks" in done.stderr
+    assert "row names" not in done.stderr
+
+
+@pytest.mark.parametrize("key", ["y", "labels", "target"])
+def test_companions_of_a_matrix_are_labels(tmp_path, key):
+    Y = make_frame(30)[COLUMNS].to_numpy()
+    np.savez(tmp_path / "t.npz", X=Y, **{key: np.arange(30) % 3})
+    done = run_well("fit", tmp_path / "t.npz", *QUICK)
+    assert f"'{key}' taken as a label: it is not part of X" in done.stderr
+    assert "4 columns used: 'x1', 'x2', 'x3', 'x4'\n" in done.stderr
+    model = twofold.load(tmp_path / "t.twofold")
+    assert model.n_features_in_ == 4
+    assert set(model.notes_.labels[key]) == {"0", "1", "2"}
+    placed = run_well("transform", tmp_path / "t.twofold", tmp_path / "t.npz").stdout
+    assert placed.splitlines()[0] == f"latent1,latent2,{key}"
+    np.save(tmp_path / "plain.npy", Y)
+    run_well("fit", tmp_path / "plain.npy", *QUICK)
+    run_well("transform", tmp_path / "plain.twofold", tmp_path / "t.npz")
+    facts = run_json("fit", tmp_path / "t.npz", "--columns", f"x1,x2,{key}", *QUICK)
+    assert facts["columns"] == ["x1", "x2", key]
+
+
+def test_many_columns_are_shown_by_their_ends(tmp_path):
+    wide = np.random.default_rng(0).normal(size=(12, 21))
+    np.save(tmp_path / "t.npy", wide)
+    said = run_well("fit", tmp_path / "t.npy", *QUICK).stderr
+    assert "21 columns used: 'x1', 'x2', 'x3', 'x4', 'x5' ... 'x19', 'x20', 'x21'" in said
+    np.save(tmp_path / "t.npy", wide[:, :20])
+    assert "'x9', 'x10', 'x11'" in run_well("fit", tmp_path / "t.npy", *QUICK).stderr
+
+
+def test_single_cells_that_are_no_numbers_are_counted(tmp_path):
+    frame = make_frame(80).astype({"mass": object})
+    frame.loc["beetle16", "mass"] = "n.b."
+    path = write_csv(frame, tmp_path / "t.csv")
+    done = run_well("fit", path, *QUICK)
+    expected = "left out: 'mass': 1 of 80 cells is no number, first 'n.b.' in row 17\n"
+    assert expected in done.stderr
+    assert "--missing n.b." in done.stderr
+    said = refused("fit", path, "-q", "4")
+    assert "hint: 'mass' could be used; if it stands for a missing value: --missing n.b." in said
+
+
+def test_the_other_decimal_mark_is_pointed_at(tmp_path):
+    text = make_frame(30).to_csv(sep=";", decimal=",")
+    rows = text.splitlines()
+    rows[5] = rows[5].rpartition(";")[0] + ";5.5"
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(rows) + "\n")
+    done = run_well("fit", path, *QUICK)
+    assert "left out: 'mass': 1 of 30 cells is no number, first '5.5' in row 5" in done.stderr
+    assert "'5.5' has a decimal point, but the table has a decimal comma" in done.stderr
+    assert "has a decimal point" in refused("fit", path, "--columns", "length,mass")
+
+
+def test_truth_values_stay_text_but_the_way_out_is_said(tmp_path):
+    frame = make_frame(20).assign(alive=np.arange(20) % 2 == 0)
+    done = run_well("fit", write_csv(frame, tmp_path / "t.csv"), *QUICK)
+    assert "left out: 'alive': 'True' is no number; to use true and false" in done.stderr
+
+
+def test_rows_are_counted_from_1(tmp_path):
+    Y = make_frame(20)[COLUMNS].to_numpy()
+    Y[0, 1] = np.inf
+    np.save(tmp_path / "t.npy", Y)
+    assert "in column 'x2' of row 1." in refused("fit", tmp_path / "t.npy")
+
+
+def test_phases_are_said_in_order(table, tmp_path):
+    said = run_well("fit", table, "-o", tmp_path / "m.twofold", *QUICK).stderr.splitlines()
+    phases = [line for line in said if line in ("reading", "seeking a start", "fitting")]
+    assert phases == ["reading", "seeking a start", "fitting"]
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        ("twofold.cli.training_table.open_table", "the table was being read"),
+        ("twofold.ukr.estimator.UKR.fit", "the start was being sought"),
+    ],
+)
+def test_an_interrupt_says_what_was_being_done(table, tmp_path, monkeypatch, where, words):
+    def press_ctrl_c(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(where, press_ctrl_c)
+    path = tmp_path / "m.twofold"
+    said = refused("fit", table, "-o", path, code=130)
+    assert f"Interrupted while {words}; nothing to keep yet." in said
+    assert not path.exists()
+
+
+def test_the_end_at_max_iter_says_whether_more_would_help():
+    flat = SimpleNamespace(
+        history_=np.array([9.0, 3, 2, 1.5, 1.2, 1.1, 1.05, 1.03, 1.02, 1.01, 0.99])
+    )
+    assert is_still_improving(flat)  # the last tenth is one iteration, which gained 0.02
+    flat.history_[-1] = 1.0
+    assert not is_still_improving(flat)
+    assert how_it_ended("max_iter", 200, False) == (
+        "stopped after 200 iterations (more would change little; --max-iter for more)"
+    )
+    assert "would still improve" in how_it_ended("max_iter", 200, True)
+    assert how_it_ended("converged", 1, False) == "1 iteration, converged"
 
 
 def test_columns_and_drop(table, tmp_path):

@@ -5,7 +5,9 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
-from cli.running import COLUMNS, make_frame, refused, run_json, run_well
+from cli.running import COLUMNS, make_frame, refused, run_json, run_well, write_csv
+
+import twofold
 
 
 def generate(model_file, *options) -> pd.DataFrame:
@@ -35,7 +37,7 @@ def test_grid_covers_the_map_and_can_keep_to_the_domain(model, model_file):
 
 def test_path_between_rows_by_name_number_and_place(model, model_file):
     by_name = generate(model_file, "--path", "beetle02", "beetle07", "--steps", 5)
-    by_number = generate(model_file, "--path", 3, 8, "--steps", 5)
+    by_number = generate(model_file, "--path", "#3", "#8", "--steps", 5)
     pd.testing.assert_frame_equal(by_name, by_number)
     ends = by_name[["x1", "x2"]].to_numpy()[[0, -1]]
     np.testing.assert_allclose(ends, model.embedding_[[2, 7]], rtol=1e-12)
@@ -69,7 +71,7 @@ def test_places_in_an_array(model, model_file, tmp_path):
 
 def test_guesses_are_said(model_file, tmp_path):
     done = run_well("generate", model_file, "--at", "999,999")
-    assert "warning: 1 place of 1 lie where no data supports" in done.stderr
+    assert "warning: 1 place of 1 lies where no data supports" in done.stderr
     facts = run_json("generate", model_file, "--at", "999,999", "-o", tmp_path / "x.csv")
     assert facts["rows_outside_domain"] == 1
 
@@ -78,7 +80,51 @@ def test_models_without_names(tmp_path):
     np.save(tmp_path / "rows.npy", make_frame(30)[COLUMNS].to_numpy())
     run_well("fit", tmp_path / "rows.npy", "--max-iter", "2")
     found = generate(tmp_path / "rows.twofold", "--at", "0,0")
-    assert list(found.columns) == ["x1", "x2", "y1", "y2", "y3", "y4"]
+    assert list(found.columns) == ["latent1", "latent2", "x1", "x2", "x3", "x4"]
+    assert run_json("info", tmp_path / "rows.twofold")["columns"] == ["x1", "x2", "x3", "x4"]
+    picture = tmp_path / "x3.png"
+    run_well("plot", tmp_path / "rows.twofold", "-o", picture, "--color", "x3")
+    assert picture.exists()
+
+
+def test_rows_without_names_go_by_numbers(tmp_path):
+    np.save(tmp_path / "rows.npy", make_frame(30)[COLUMNS].to_numpy())
+    run_well("fit", tmp_path / "rows.npy", "--max-iter", "2")
+    found = generate(tmp_path / "rows.twofold", "--path", 1, 30, "--steps", 2)
+    X = twofold.load(tmp_path / "rows.twofold").embedding_
+    np.testing.assert_allclose(found[["latent1", "latent2"]], X[[0, -1]], rtol=1e-12)
+
+
+def test_names_that_are_numbers_are_names(tmp_path):
+    frame = make_frame(30).reset_index(drop=True)
+    path = write_csv(frame, tmp_path / "t.csv")  # called 0 to 29
+    run_well("fit", path, "--max-iter", "2")
+    found = generate(tmp_path / "t.twofold", "--path", 0, 29, "--steps", 2)
+    X = twofold.load(tmp_path / "t.twofold").embedding_
+    np.testing.assert_allclose(found[["x1", "x2"]], X[[0, -1]], rtol=1e-12)
+    said = refused("generate", tmp_path / "t.twofold", "--path", 0, 30)
+    assert "no row is called '30'" in said
+    assert "'#30' is the row with that number" in said
+    assert "is called '178'" in refused("generate", tmp_path / "t.twofold", "--path", 178, 1)
+
+
+def test_coordinates_are_told_from_data_called_alike(tmp_path):
+    np.save(tmp_path / "rows.npy", make_frame(30)[COLUMNS].to_numpy())
+    run_well("fit", tmp_path / "rows.npy", "--max-iter", "2")
+    model, places = tmp_path / "rows.twofold", tmp_path / "places.csv"
+    whole = generate(model, "--grid", 3)
+    whole.to_csv(places, index=False)
+    again = generate(model, "--points", places)
+    np.testing.assert_allclose(again, whole, rtol=1e-12)
+    data = whole.drop(columns=["latent1", "latent2"])
+    data.to_csv(places, index=False)
+    said = refused("generate", model, "--points", places)
+    assert "x1 to x2" in said
+    assert "data of the model" in said
+    assert "latent1, latent2" in said
+    np.save(tmp_path / "places.npy", whole[["latent1", "latent2"]].to_numpy())
+    again = generate(model, "--points", tmp_path / "places.npy")
+    np.testing.assert_allclose(again, whole, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -101,9 +147,9 @@ def test_wrong_usage(model_file, options, words):
 
 def test_rows_that_are_not_there(model_file, tmp_path, table):
     said = refused("generate", model_file, "--path", "beetel01", "beetle02")
-    assert "no row called 'beetel01'" in said
+    assert "no row is called 'beetel01'" in said
     assert "'beetle01'" in said
-    assert "rows 1 to 60" in refused("generate", model_file, "--path", "0", "5")
+    assert "rows 1 to 60" in refused("generate", model_file, "--path", "#0", "#5")
     said = refused("generate", model_file, "--points", table)
     assert "that hold the coordinates: 'x1', 'x2'" in said
     holes = tmp_path / "holes.csv"

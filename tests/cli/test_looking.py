@@ -53,11 +53,19 @@ def test_formats_for_papers(model_file, tmp_path, suffix, start):
 
 def test_picture_of_a_path_and_of_one_column(model_file, tmp_path):
     path = tmp_path / "way.png"
-    run_well("plot", model_file, "-o", path, "--path", "beetle01", "5", "--steps", 4)
+    run_well("plot", model_file, "-o", path, "--path", "beetle01", "#5", "--steps", 4)
     assert path.exists()
     column = tmp_path / "mass.png"
     run_well("plot", model_file, "-o", column, "--kind", "sensitivity", "--color", "mass")
     assert column.exists()
+
+
+def test_ends_of_a_path_are_called_as_they_were_asked_for(model_file, tmp_path):
+    path = tmp_path / "way.svg"
+    run_well("plot", model_file, "-o", path, "--path", "beetle01", "#5")
+    page = path.read_text()
+    assert "<!-- beetle01 -->" in page
+    assert "<!-- #5 -->" in page
 
 
 def test_errors_of_a_table(model_file, table, tmp_path):

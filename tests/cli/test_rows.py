@@ -9,7 +9,7 @@ import pytest
 from cli.running import COLUMNS, make_frame, refused, run_json, run_well, write_csv
 
 import twofold
-from twofold.cli import streaming
+from twofold.cli import console, streaming
 
 
 @pytest.fixture
@@ -39,9 +39,9 @@ def test_pieces_do_not_matter(model_file, fresh, monkeypatch):
     whole = run_well("transform", model_file, fresh, "--index", "specimen").stdout
     monkeypatch.setattr(streaming, "ROWS_AT_A_TIME", 7)
     assert run_well("transform", model_file, fresh, "--index", "specimen").stdout == whole
-    no_index = run_well("transform", model_file, fresh).stdout
-    assert no_index.splitlines()[0] == "x1,x2,species"
-    assert len(no_index.splitlines()) == 31
+    found = run_well("transform", model_file, fresh)
+    assert found.stdout == whole
+    assert "row names: 'specimen'" in found.stderr
 
 
 def test_transform_with_error_and_density(model, model_file, fresh, tmp_path):
@@ -107,6 +107,77 @@ def test_complete_keeps_the_way_a_table_is_written(model_file, tmp_path):
     assert re.search(r";-?\d+,\d+$", after[3])
 
 
+OFFICE = "sep=;\r\nName;Größe;Maß;Note\r\n"
+
+
+def test_complete_leaves_every_other_cell_as_it_is_written(tmp_path):
+    rng = np.random.default_rng(1)
+    cells = [
+        [f"p{k}", f"{a:.2f}0", f"+{b:.1f}", "007.0"] for k, (a, b) in enumerate(rng.random((30, 2)))
+    ]
+    cells[4][2] = ""
+    cells[7] = ["p7", "NA", "", "1"]  # a row without values stays as it is
+    body = "".join(";".join(row).replace(".", ",") + "\r\n" for row in cells)
+    path, out = tmp_path / "t.csv", tmp_path / "whole.csv"
+    path.write_bytes((OFFICE + body).encode("cp1252"))
+    run_well("fit", path, "--drop", "Note", "--max-iter", "2", "-q", "1")
+    run_well("complete", tmp_path / "t.twofold", path, "-o", out)
+    raw = out.read_bytes()
+    assert raw.startswith(b"\xef\xbb\xbfsep=;\r\n")
+    before, after = (OFFICE + body).split("\r\n"), raw.decode("utf-8-sig").split("\r\n")
+    changed = [k for k, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
+    assert changed == [6]
+    assert re.fullmatch(re.escape(before[6][: -len(";007,0")]) + r"\d+,\d+;007,0", after[6])
+    run_well("denoise", tmp_path / "t.twofold", path, "-o", out)
+    assert [line.split(";")[3] for line in out.read_text("utf-8-sig").splitlines()[2:]] == [
+        row[3].replace(".", ",") for row in cells
+    ]
+    places = tmp_path / "whole.tsv"  # another kind of file has decimal points
+    run_well("complete", tmp_path / "t.twofold", path, "-o", places)
+    assert float(pd.read_csv(places, sep="\t")["Größe"][0]) == float(cells[0][1])
+
+
+def test_complete_keeps_the_types_of_parquet(tmp_path):
+    frame = make_frame(20).reset_index(drop=True)
+    frame["count"] = np.arange(20) % 7
+    frame["gaps"] = pd.array(np.arange(20) % 5, dtype="Int64")
+    frame["single"] = (np.arange(20) ** 0.5).astype(np.float32)
+    frame.loc[3, "gaps"] = pd.NA
+    frame.loc[4, "single"] = np.nan
+    path, out = tmp_path / "t.parquet", tmp_path / "whole.parquet"
+    frame.to_parquet(path)
+    run_well("fit", path, "--max-iter", "2")
+    run_well("complete", tmp_path / "t.twofold", path, "-o", out)
+    found = pd.read_parquet(out)
+    kinds = found.dtypes.astype(str)
+    assert kinds[["count", "gaps", "single", "mass"]].tolist() == [
+        "int64", "float64", "float32", "float64",
+    ]  # fmt: skip
+    pd.testing.assert_series_equal(found["count"], frame["count"])
+    assert found.notna().all(axis=None)
+
+
+def test_score_says_when_rows_are_the_models_own(model_file, table, fresh, tmp_path):
+    done = run_well("score", model_file, table)
+    share = run_json("fit", table, "-o", tmp_path / "m.twofold", "--max-iter", "10")["error_share"]
+    expected = f"60 of 60 rows are the model's own; leave-one-out error {100 * share:.3g} %"
+    assert expected in done.stderr
+    mixed = pd.concat([make_frame(90).iloc[60:], make_frame().iloc[:1]])
+    done = run_well("score", model_file, write_csv(mixed, tmp_path / "mixed.csv"))
+    assert "1 of 31 rows is the model's own" in done.stderr
+    assert "the model's own" not in run_well("score", model_file, fresh).stderr
+
+
+def test_progress_knows_the_share_of_a_text_file(model_file, tmp_path, monkeypatch):
+    monkeypatch.setattr(console, "SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(streaming, "ROWS_AT_A_TIME", 5)
+    for name in ("t.csv", "t.csv.gz"):
+        path = write_csv(make_frame(20), tmp_path / name)
+        said = run_well("transform", model_file, path, "-o", tmp_path / "o.csv").stderr
+        shares = [int(share) for share in re.findall(r"(\d+) %, \d+ rows, .* s left", said)]
+        assert shares == [25, 50, 75, 100]
+
+
 def test_denoise_replaces_the_columns_of_the_model(model, model_file, fresh):
     done = run_well("denoise", model_file, fresh, "--index", "specimen")
     found, rows = read(done.stdout), make_frame(90).iloc[60:]
@@ -130,7 +201,7 @@ def test_score_adds_up(model, model_file, fresh, tmp_path, monkeypatch):
     np.testing.assert_allclose(pd.read_csv(out, index_col=0)["error"], errors, rtol=1e-12)
     lines = run_well("score", model_file, fresh).stdout
     assert "variance explained" in lines
-    assert "row " in lines
+    assert "beetle" in lines
 
 
 def test_score_of_a_plain_model(tmp_path, table):
@@ -173,7 +244,7 @@ def test_latent_columns_do_not_hide_others(tmp_path):
     path = write_csv(frame, tmp_path / "t.csv")
     run_well("fit", path, "--label", "x1", "--max-iter", "2")
     header = run_well("transform", tmp_path / "t.twofold", path).stdout.splitlines()[0]
-    assert header == "latent1,latent2,x1"
+    assert header == "specimen,latent1,latent2,x1"
 
 
 def test_bad_cells_name_line_and_column(model_file, tmp_path):

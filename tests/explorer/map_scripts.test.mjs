@@ -14,6 +14,8 @@ const { roomBeside, takenCells } = await load("map_room.js");
 const { RowSearch } = await load("row_search.js");
 const { LatentIndex } = await load("latent_index.js");
 const { meanRow } = await load("selection_view.js");
+const { parseRow } = await load("paste.js");
+const { selectionCsv } = await load("downloads.js");
 
 const apart = (a, b) => Math.hypot(...a.map((value, k) => value - b[k]));
 
@@ -349,4 +351,46 @@ test("the order of drawing is a permutation, always the same, and well mixed", (
   assert.deepEqual([...order], [...shuffledOrder(1000)]);
   const early = order.slice(0, 200).filter((row) => row < 500).length;
   assert.ok(early > 70 && early < 130);
+});
+
+test("a pasted row may be a line of a file", () => {
+  const features = ["a", "b", "c"];
+  const read = (text) => {
+    const { values, skipped } = parseRow(text, features);
+    return [Array.from(values), skipped.join()];
+  };
+  assert.deepEqual(read("1, 2.5 ,-3"), [[1, 2.5, -3], ""]);
+  assert.deepEqual(read("1 2\n3"), [[1, 2, 3], ""]);
+  assert.deepEqual(read("1,5;-,25;3e2"), [[1.5, -0.25, 300], ""]);
+  assert.deepEqual(read("Anna;1,5;;3;Ulm"), [[1.5, NaN, 3], '"Anna","Ulm"']);
+  assert.deepEqual(read('"Doe, Anna",1,2,3'), [[1, 2, 3], '"Doe, Anna"']);
+  assert.deepEqual(read("name,c,a,B\r\nAnna,3,1,2"), [[1, 2, 3], '"name"']);
+  assert.deepEqual(read("a\tb\tc\n1\t\t3"), [[1, NaN, 3], ""]);
+  assert.deepEqual(read("x,y,z\n1,2,3"), [[1, 2, 3], "the line of names"]);
+  assert.deepEqual(read("a=1\nC=3"), [[1, NaN, 3], ""]);
+});
+
+test("a pasted row that could be misread is refused", () => {
+  const refused = (text, words) => assert.throws(() => parseRow(text, ["a", "b", "c"]), words);
+  for (const text of ["1,Infinity,3", "1,-inf,3", "1,1e400,3", "a=-1e400"]) refused(text, /is not finite/);
+  refused("a=1\nb=2\nA=3", /"A" comes more than once/);
+  refused("a,b,c,a\n1,2,3,4", /"a" comes more than once/);
+  refused("0,1,2,3", /3 values were expected, 4 came/);
+  refused("1,oops,2,3", /3 values were expected, 4 came/);
+  refused("1,oops,3", /"oops" is not a number/);
+  refused("1.234,5;2;3", /"1.234,5" is not a number/);
+});
+
+test("the file of a selection counts rows from 1 and has their values", () => {
+  const atlas = {
+    n: 2,
+    q: 1,
+    rowX: Float32Array.of(0.5, 1.5),
+    names: ["p", "q"],
+    labels: {},
+    rowData: (i) => (i === 0 ? null : Float64Array.of(7, NaN)),
+    header: { features: ["a", "b,c"], rows: { has_data: true } },
+  };
+  const lines = ["row,name,latent 1,a,\"b,c\"", "1,p,0.5000000,,", "2,q,1.500000,7,", ""];
+  assert.equal(selectionCsv(atlas, Uint32Array.of(0, 1)), lines.join("\n"));
 });

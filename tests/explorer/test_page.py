@@ -50,7 +50,7 @@ def test_a_saved_model_will_do(tmp_path):
     model = made().annotate(labels={"side": np.repeat(["left", "right"], 30)})
     model.save(tmp_path / "mine.twofold")
     header = header_of(explorer.write(tmp_path / "mine.twofold", tmp_path / "a.html"))
-    assert header["title"] == "mine.twofold"
+    assert header["title"] == "mine"
     assert header["rows"]["labels"] == {"side": {"kind": "category", "values": ["left", "right"]}}
 
 
@@ -105,6 +105,7 @@ def test_a_scaled_model_is_called_by_the_one_inside(tmp_path):
     header = header_of(explorer.write(model, tmp_path / "a.html"))
     assert header["title"] == "UKR of 40 rows"
     assert header["model"]["family"] == "UKR, scaled"
+    np.testing.assert_allclose(header["feature_spread"], model.spread_)
 
 
 def test_pages_forbid_the_network(tmp_path):

@@ -171,7 +171,7 @@ def test_names_objects_and_callables():
         assert kernel.is_precomputed == name.startswith("precomputed")
         assert pickle.loads(pickle.dumps(kernel)) == kernel
     assert get_data_kernel(wave) == Custom(wave)
-    with pytest.raises(ValueError, match=r"one of \['l1', 'linear', .*got 'gaussian'"):
+    with pytest.raises(ValueError, match=r"one of \['l1', 'laplacian', 'linear', .*got 'gaussian'"):
         get_data_kernel("gaussian")
     for wrong in (7, None, RBF):
         with pytest.raises(TypeError, match="`data_kernel` must be one of"):

@@ -94,3 +94,10 @@ def test_hit_of_shuffled_labels_is_chance():
 def test_hit_refusals(labels, k, message):
     with pytest.raises(ValueError, match=message):
         neighborhood_hit(np.arange(4.0)[:, None], labels, k)
+
+
+def test_too_few_points_and_single_values():
+    with pytest.raises(ValueError, match="Trustworthiness needs at least 3 points; got 2"):
+        trustworthiness(np.eye(2), np.eye(2), 1)
+    with pytest.raises(ValueError, match=r"`X` must be a table.*reshape\(X, \(-1, 1\)\)\.$"):
+        trustworthiness(np.eye(9), np.arange(9.0), 1)

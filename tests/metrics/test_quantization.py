@@ -76,3 +76,9 @@ def test_refusals(prototypes, positions, message):
 def test_missing_entries_are_refused():
     with pytest.raises(ValueError, match="row 1, column 0 is NaN"):
         quantization_error([[1.0], [np.nan]], [[0.0]])
+
+
+@pytest.mark.parametrize("reach", [0, -1.0, np.nan])
+def test_reach_is_a_positive_distance(reach):
+    with pytest.raises(ValueError, match="`reach` must be a positive distance"):
+        topographic_error([[0.4], [1.4]], [[0.0], [1.0]], (2,), reach=reach)

@@ -20,6 +20,12 @@ def test_the_objective_is_drawn_over_iterations(model):
     assert ax.get_yscale() == "linear"
 
 
+def test_the_end_of_the_history_is_told_above_the_axes(model):
+    ax = plots.history(model)
+    ax.figure.canvas.draw()
+    assert ax.texts[0].get_window_extent().y0 >= ax.get_window_extent().y1
+
+
 def test_a_long_fall_is_logarithmic(model):
     model.history_ = 10.0 ** -np.arange(5)
     model.n_iter_ = 4
@@ -66,14 +72,24 @@ def test_errors_of_other_rows(model, table):
     ax = plots.errors(model, Y)
     wanted = np.sqrt(-model.score_samples(Y))
     np.testing.assert_allclose(ax.lines[0].get_ydata(), np.sort(wanted)[::-1])
-    assert ax.texts[0].get_text() == f"row {wanted.argmax()}"
+    assert ax.texts[0].get_text() == f"row {wanted.argmax() + 1}"
+    assert ax.get_ylabel().startswith("distance to reconstruction")
+    assert [text.get_text() for text in ax.get_xticklabels()] == [str(k) for k in range(1, 8)]
 
 
 def test_a_frame_names_its_rows(table):
     model = UKR(init="pca", max_iter=2).fit(pd.DataFrame(table[0]).rename(columns=str))
     frame = pd.DataFrame(table[0][:3] + 0.5, index=["a", "b", "c"]).rename(columns=str)
+    assert worst_names(model, frame) == ["a", "b", "c"]
+    nameless = frame.reset_index(drop=True)
+    assert worst_names(model, nameless) == ["row 1", "row 2", "row 3"]
+    # What is left of a longer frame keeps the numbers it had there.
+    assert worst_names(model, nameless.iloc[1:]) == ["1", "2"]
+
+
+def worst_names(model, frame) -> list[str]:
     names = [text.get_text() for text in plots.errors(model, frame).texts]
-    assert sorted(names[:3]) == ["a", "b", "c"]
+    return sorted(names[: len(frame)])
 
 
 def test_landmarks_ask_for_the_rows(table):

@@ -46,18 +46,18 @@ def lengths(ax) -> list[list[float]]:
 def test_bars_are_one_for_what_a_linear_map_explains(plane):
     ax = plots.important_features(plane)
     names = [text.get_text() for text in ax.get_yticklabels()]
-    # x2 has twice the spread of x1: feature 3 owes 1/5 of its square to x1, 4/5 to x2.
+    # Latent x2 has twice the spread of latent x1: the last feature owes 4/5 of its square to it.
     wanted = {
-        "feature 0": (1, 0),
-        "feature 1": (0, 1),
-        "feature 2": (0, 0),
-        "feature 3": (0.2, 0.8),
+        "x1": (1, 0),
+        "x2": (0, 1),
+        "x3": (0, 0),
+        "x4": (0.2, 0.8),
     }
     for number, name in enumerate(names):
         found = [part[number] for part in lengths(ax)]
         np.testing.assert_allclose(found, wanted[name], atol=1e-12)
-    assert names[-1] == "feature 2"
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["x1", "x2"]
+    assert names[-1] == "x3"
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["latent x1", "latent x2"]
 
 
 def test_only_the_most_important_are_shown(model):
@@ -97,7 +97,7 @@ def test_the_color_is_the_feature(plane):
     columns = x0 + (np.arange(field.shape[1]) + 0.5) * (x1 - x0) / field.shape[1]
     middle = field[field.shape[0] // 2]
     np.testing.assert_allclose(middle[10:-10], columns[10:-10], atol=1e-9)
-    assert ax.child_axes[0].get_ylabel() == "feature 0"
+    assert ax.child_axes[0].get_ylabel() == "x1"
 
 
 def test_block_means_by_hand():
@@ -129,7 +129,7 @@ def test_the_twelve_that_change_most(model):
     assert len(panels) == 12
     slopes = model.jacobian(model.embedding_) * model.embedding_.std(axis=0)
     change = (slopes**2).mean(axis=0).sum(axis=1)
-    wanted = {f"feature {number}" for number in np.argsort(-change)[:12]}
+    wanted = {f"x{number + 1}" for number in np.argsort(-change)[:12]}
     assert {panel.get_title() for panel in panels} == wanted
     with pytest.raises(ValueError, match="at least one feature"):
         plots.sensitivities(model, [])
@@ -153,5 +153,36 @@ def test_a_line_shows_the_feature_as_a_curve(table):
     x, y = ax.lines[0].get_data()
     shown = np.isfinite(y)
     np.testing.assert_allclose(y[shown], model.inverse_transform(x[shown][:, None])[:, 36])
-    assert ax.get_ylabel() == "feature 36"
-    plots.sensitivities(model, [1, 2])
+    assert ax.get_ylabel() == "x37"
+    first, second = plots.sensitivities(model, [1, 2]).axes
+    # Their units differ, so both need numbers.
+    assert all(panel.yaxis.get_tick_params()["labelleft"] for panel in (first, second))
+
+
+def test_features_without_names_count_from_one(model):
+    by_name = plots.sensitivity(model, "x37")
+    by_number = plots.sensitivity(model, 36)
+    np.testing.assert_array_equal(*(ax.images[0].get_array() for ax in (by_name, by_number)))
+    with pytest.raises(ValueError, match=r"called 'x0'\. The features are 'x1', 'x2'"):
+        plots.sensitivity(model, "x0")
+
+
+@pytest.mark.parametrize("figure", [None, Figure(), Figure(figsize=(15, 4))])
+def test_long_names_do_not_run_into_each_other(table, figure):
+    names = [f"expression of the gene number {i} in the tissue" for i in range(6)]
+    names += [f"an_identifier_without_any_space_but_long_{i}" for i in range(6, 12)]
+    frame = pd.DataFrame(table[0][:, 26:38], columns=names)
+    figure = plots.sensitivities(UKR(init="pca", max_iter=2).fit(frame), names, figure=figure)
+    figure.draw_without_rendering()
+    titles = [panel.title for panel in figure.axes if panel.get_title()]
+    assert len({title.get_text() for title in titles}) == 12
+    boxes = [title.get_window_extent() for title in titles]
+    for number, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[number + 1 :])
+        assert figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1
+
+
+def test_bars_stay_clear_of_their_legend(table):
+    ax = plots.important_features(UKR(3, init="pca", max_iter=2).fit(table[0]), 4)
+    ax.figure.canvas.draw()
+    assert ax.get_legend().get_window_extent().y0 >= ax.get_window_extent().y1 - 1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
 
 from twofold import UKR, plots
 from twofold.plots.items import item_style
@@ -43,12 +45,44 @@ def test_items_do_not_overlap(model):
 def test_noted_shapes_are_used_and_curves_without(model):
     curves = plots.grid(model, shape=5)
     assert len(curves.images) == 0
-    floors, lines = curves.collections[-2:]
-    assert len(lines.get_segments()) == len(floors.get_segments()) > 3
+    frames, lines = curves.collections[-2:]
+    assert len(lines.get_segments()) == len(frames.get_paths()) > 3
     assert lines.get_segments()[0].shape == (64, 2)
     model.annotate(image_shape=(8, 8))
     assert len(plots.grid(model, shape=5).images) > 3
     assert len(plots.grid(model, shape=5, kind="curve").images) == 0
+
+
+def test_curves_have_room_between_them(model):
+    frames, lines = plots.grid(model, shape=6).collections[-2:]
+    boxes = [path.get_extents() for path in frames.get_paths()]
+    for number, (box, curve) in enumerate(zip(boxes, lines.get_segments(), strict=True)):
+        assert (curve > box.min).all()
+        assert (curve < box.max).all()
+        # `overlaps` counts a shared edge as well.
+        assert not any(box.overlaps(other) for other in boxes[number + 1 :])
+
+
+def test_curves_take_the_height_there_is(table):
+    model = UKR(1, init="pca", max_iter=2).fit(table[0])
+    figure = Figure(figsize=(8, 3), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for ax, least in ((plots.grid(model, ax=left), 0.8), (plots.path(model, 0, 5, ax=right), 0.5)):
+        figure.draw_without_rendering()
+        (frames,) = [item for item in ax.collections if isinstance(item, PolyCollection)]
+        heights = [np.ptp(path.vertices[:, 1]) for path in frames.get_paths()]
+        assert min(heights) > least * np.ptp(ax.get_ylim())
+        assert ax.get_window_extent().height > 0.7 * figure.bbox.height
+
+
+def test_the_ends_of_a_short_path_do_not_meet(model):
+    model.annotate(names=[f"a row with a very long name {row}" for row in range(150)])
+    figure = Figure(figsize=(5, 2.5), layout="constrained")
+    ax = plots.path(model, 0, 5, ax=figure.subplots(1, 2)[0])
+    figure.draw_without_rendering()
+    first, last = (text.get_window_extent() for text in ax.get_xticklabels())
+    assert first.x1 < last.x0
+    assert ax.get_xticklabels()[1].get_text().endswith(" 5")
 
 
 def test_drawings_are_dark_on_light_and_photographs_are_not(model, table):
@@ -130,7 +164,7 @@ def test_the_way_outside_the_domain_is_hatched(model):
 def test_a_path_on_a_line_takes_plain_numbers(table):
     model = UKR(1, init="pca", max_iter=2).fit(table[0])
     ax = plots.path(model, 0.5, 3, steps=3)
-    assert [text.get_text() for text in ax.get_xticklabels()] == ["(0.5)", "row 3"]
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["(0.5)", "row 4"]
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_lattice_is_shaped_second_axis_first(model):
     field = lattice.shaped(lattice.places[:, 1])
     assert field.shape == (len(second), len(first))
     np.testing.assert_allclose(field, np.tile(first, (len(second), 1)))
-    assert view.names == ["x2", "x1"]
+    assert view.names == ["latent x2", "latent x1"]
     gaps = [axis[1] - axis[0] for axis in lattice.axes]
     assert gaps[0] == pytest.approx(gaps[1], rel=0.1)
 
@@ -59,7 +59,7 @@ def test_one_dimension_has_one_axis(table):
     model = UKR(1, init="pca", max_iter=2).fit(table[0])
     view = LatentView(model, (0, 1))
     assert view.is_line
-    assert view.names == ["x1"]
+    assert view.names == ["latent x1"]
     lattice = view.lattice()
     assert lattice.places.shape == (len(lattice.axes[0]), 1)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from twofold import UKR, plots
 from twofold.plots.drawing import MOST_VECTOR_POINTS, color_limits, intervals
@@ -38,7 +39,7 @@ def test_every_row_is_drawn_where_it_is(model, table):
     np.testing.assert_allclose(drawn, model.embedding_[order])
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
     assert texts == [str(digit) for digit in range(10)]
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x1", "x2")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("latent x1", "latent x2")
     assert ax.get_aspect() == 1
     assert ax.get_title() == ""
 
@@ -62,7 +63,7 @@ def test_the_border_is_where_the_density_is_at_the_threshold(model):
 
 def test_numbers_get_a_color_bar_with_a_name(model):
     ax = plots.latent_map(model, color="error")
-    assert color_bar_title(ax) == "reconstruction error"
+    assert color_bar_title(ax) == "distance to reconstruction"
     assert len(points(ax)[0].get_array()) == 150
 
 
@@ -82,14 +83,51 @@ def test_one_color_without_labels(model):
     assert item.get_sizes() == [3.5]
 
 
-def test_names_do_not_cover_each_other(model):
-    model.annotate(names=[f"digit number {row}" for row in range(150)])
-    ax = plots.latent_map(model, names=True)
+@pytest.mark.parametrize("names", [None, [f"digit number {row}" for row in range(150)]])
+def test_names_cover_nothing(model, table, names):
+    if names is not None:
+        model.annotate(names=names)
+    ax = plots.latent_map(model, names=True, color=table[1] > 4)
     ax.figure.canvas.draw()
-    boxes = [text.get_window_extent() for text in ax.texts]
+    # Not `text.get_window_extent`, which has the line to the row too.
+    boxes = [Text.get_window_extent(text) for text in ax.texts]
     assert 5 < len(boxes) <= 40
+    frame, legend = ax.get_window_extent(), ax.get_legend().get_window_extent()
+    (border,) = [item for item in ax.collections if item.get_linewidth()[0] == 0.8]
+    line = np.concatenate([path.vertices for path in border.get_paths()])
     for number, box in enumerate(boxes):
-        assert not any(box.overlaps(other) for other in boxes[number + 1 :])
+        assert not any(box.overlaps(other) for other in [*boxes[number + 1 :], legend])
+        assert frame.x0 < box.x0 < box.x1 < frame.x1
+        assert frame.y0 < box.y0 < box.y1 < frame.y1
+        assert box.count_contains(ax.transData.transform(line)) == 0
+        wide = box.padded(np.sqrt(points(ax)[0].get_sizes()[0]) / 2 * ax.figure.dpi / 72 * 0.7)
+        assert wide.count_contains(ax.transData.transform(model.embedding_)) == 0
+
+
+def test_a_name_stands_by_its_row(model):
+    ax = plots.latent_map(model, names=True)
+    for text in ax.texts:
+        number = int(text.get_text().removeprefix("row "))
+        np.testing.assert_array_equal(text.xy, model.embedding_[number - 1])
+
+
+def test_everything_fits_into_the_figure(model):
+    for ax in (plots.magnification(model), plots.latent_map(model, color="density")):
+        ax.figure.draw_without_rendering()
+        drawn, (width, height) = ax.figure.get_tightbbox(), ax.figure.get_size_inches()
+        assert min(drawn.x0, drawn.y0, width - drawn.x1, height - drawn.y1) >= 0
+
+
+def test_flat_places_are_painted_too(model, monkeypatch):
+    flat = model.embedding_[:, 0] > np.median(model.embedding_[:, 0])
+    border = model.embedding_[~flat, 0].max()
+    monkeypatch.setattr(
+        type(model), "magnification", lambda self, X: np.where(X[:, 0] > border, 0.0, 10.0)
+    )
+    (image,) = plots.magnification(model).images
+    shown = np.unique(image.get_array().compressed())
+    assert len(shown) == 2
+    assert shown[0] < shown[1] == 1
 
 
 def test_many_points_are_pixels_in_a_vector_file(model):
@@ -132,7 +170,7 @@ def test_a_line_shows_rows_in_order(table):
     drawn = np.concatenate([item.get_offsets() for item in points(ax)])
     drawn = drawn[np.argsort(drawn[:, 1])]
     np.testing.assert_allclose(drawn[:, 0], model.embedding_[:, 0])
-    np.testing.assert_array_equal(drawn[:, 1], np.arange(150))
+    np.testing.assert_array_equal(drawn[:, 1], np.arange(1, 151))
     assert ax.get_ylabel() == "row"
 
 

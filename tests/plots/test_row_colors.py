@@ -51,8 +51,9 @@ def test_rare_categories_share_one(model):
 def test_features_are_the_values_of_the_rows(model, table):
     found = row_colors(model, 36)
     np.testing.assert_array_equal(found.values, table[0][:, 36])
-    assert found.title == "feature 36"
+    assert found.title == "x37"
     np.testing.assert_array_equal(row_colors(model, -28).values, table[0][:, 36])
+    np.testing.assert_array_equal(row_colors(model, "x37").values, table[0][:, 36])
 
 
 def test_own_names_come_before_those_of_the_model(table):
@@ -94,7 +95,7 @@ def test_landmarks_know_reconstructions_only(table):
 @pytest.mark.parametrize(
     ("color", "message"),
     [
-        ("size", r"got 'size'. There are: density"),
+        ("size", r"got 'size'. There are: x1, x2"),
         (64, "between 0 and 63; got 64"),
         (np.zeros(3), r"each of the 150 rows; got an array of shape \(3,\)"),
     ],

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
+from sklearn.datasets import make_blobs
 from sklearn.decomposition import PCA
 from sklearn.manifold import Isomap
 
@@ -171,7 +172,7 @@ def test_candidates_are_checked(candidates, error, message):
 
 
 def test_rows_are_checked():
-    with pytest.raises(ValueError, match="at least 4 rows"):
+    with pytest.raises(ValueError, match="at least 4 different rows"):
         compare(np.eye(3), ["pca"])
     with pytest.raises(ValueError, match="one label for each of 160"):
         compare(BENT.Y, ["pca"], labels=[1, 2])
@@ -229,8 +230,9 @@ def test_what_makes_the_answer_none():
     assert recommend(folded, FLAT).name is None
     # In noisy data even flat local pieces leave much open.
     assert recommend(folded, {2: Baseline(0.5, 0.1, 0.9)}).name == "a"
-    # Too few rows to tell: the candidates are all there is.
-    assert recommend(table, {2: Baseline(0.3, float("nan"), float("nan"))}).name == "a"
+    unknown = recommend(table, {2: Baseline(0.3, float("nan"), float("nan"))})
+    assert unknown.name is None
+    assert unknown.reason.startswith("Too few rows to tell")
 
 
 def test_doubts_are_told():
@@ -240,10 +242,103 @@ def test_doubts_are_told():
     assert "more dimensions" in recommend(mixed, FLAT).reason
 
 
-def test_baselines_of_few_rows_and_full_dimension_are_unknown():
+def test_baselines_of_few_rows_are_unknown_and_of_full_dimension_leave_nothing():
     rng = np.random.default_rng(0)
     few = baselines(rng.normal(size=(20, 3)), [2], 0)[2]
     assert np.isnan(few.flatness)
     full = baselines(rng.normal(size=(60, 2)), [2], 0)[2]
-    assert np.isnan(full.local_error)
+    assert full.local_error == 0
+    assert full.flatness == 1
     assert full.linear_error == pytest.approx(0, abs=1e-12)
+
+
+# ---- rows and arguments that are not as they should be ------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [np.ones((50, 3)), np.repeat(np.eye(3), 20, axis=0)])
+def test_hardly_any_different_rows_are_refused_before_methods_see_them(rows):
+    with pytest.raises(ValueError, match="at least 4 different rows"):
+        compare(rows, ["tsne"])
+
+
+def test_few_rows_are_too_few_to_tell():
+    few = compare(BENT.Y[:12], ["pca"])
+    assert few.recommended is None
+    assert few.reason.startswith("Too few rows")
+    assert "scores look at 5" in few.notes["data"][0]
+    assert "scores look at 5" in str(few)
+
+
+def test_copies_are_scored_once():
+    once = compare(BENT.Y, ["pca"], n_neighbors=10)
+    order = np.random.default_rng(0).permutation(np.repeat(np.arange(160), 2))
+    twice = compare(BENT.Y[order], {"pca": "pca", "given": once.embeddings["pca"][order]})
+    for name in ("pca", "given"):
+        assert twice.table.loc[name, "reconstruction_error"] == pytest.approx(
+            once.table.loc["pca", "reconstruction_error"], rel=1e-3
+        )
+    assert twice.embeddings["pca"].shape == (320, 2)
+    assert len(twice.models["pca"].embedding_) == 320
+    assert "160 rows are copies" in twice.notes["data"][0]
+    assert "data" not in once.notes
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, ""])
+def test_rows_without_a_label_are_left_out_of_the_hit(missing):
+    classes = np.where(BENT.Y[:, 0] > np.median(BENT.Y[:, 0]), "a", "b").astype(object)
+    classes[::4] = missing
+    found = compare(BENT.Y, ["pca"], labels=classes, n_neighbors=10)
+    known = np.arange(160) % 4 > 0
+    expected = neighborhood_hit(found.embeddings["pca"][known], classes[known].astype(str), 10)
+    assert found.table["neighborhood_hit"]["pca"] == expected
+    assert "40 rows have no label" in found.notes["data"][0]
+
+
+def test_no_label_at_all_is_no_hit():
+    found = compare(BENT.Y, ["pca"], labels=[""] * 160)
+    assert np.isnan(found.table["neighborhood_hit"]["pca"])
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_isotropic_blobs_get_no_recommendation(seed):
+    rows, _ = make_blobs(200, 10, centers=4, cluster_std=0.5, random_state=seed)
+    assert compare(rows, ["pca", "isomap"]).recommended is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"n_neighbors": 0}, "n_neighbors.* at least 1; got 0"),
+        ({"n_neighbors": 2.5}, "n_neighbors.* whole number"),
+        ({"n_components": "auto"}, r"within \[1, 3\]; got 'auto'.*choose_dimension"),
+        ({"n_components": 4}, r"within \[1, 3\]; got 4"),
+        ({"candidates": {"line": BENT.Y[:, 0]}}, r"reshape\(embedding, \(-1, 1\)\)\.$"),
+    ],
+)
+def test_arguments_are_checked(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        compare(BENT.Y, **{"candidates": ["pca"], **wrong})
+
+
+def test_names_in_any_case():
+    assert named_candidates(["PCA", "Isomap"]) == {"pca": "pca", "isomap": "isomap"}
+    assert named_candidates({"Mine": "PCA"}) == {"Mine": "pca"}
+
+
+def test_what_cannot_be_cloned_is_used_as_it_is():
+    class FirstTwo:
+        def fit_transform(self, Y):
+            return Y[:, :2]
+
+    found = compare(BENT.Y, {"first": FirstTwo()})
+    np.testing.assert_array_equal(found.embeddings["first"], BENT.Y[:, :2])
+
+
+def test_constant_and_single_columns():
+    wide = compare(np.hstack([BENT.Y, np.ones((160, 1))]), ["pca"])
+    assert np.isfinite(wide.table["nlml_per_entry"]["pca"])
+    assert compare(BENT.Y[:, :1], ["pca"], n_components=1).recommended == "pca"
+
+
+def test_one_column_that_decides_alone_is_told():
+    assert "scale the columns" in compare(BENT.Y * [1, 100, 1], ["pca"]).notes["data"][0]

@@ -15,7 +15,12 @@ from twofold.datasets import (
 )
 from twofold.selection import choose_dimension
 from twofold.selection.dimension import dimension_of
-from twofold.selection.local_spectra import local_scales, neighbor_dimension, neighborhood_sizes
+from twofold.selection.local_spectra import (
+    local_scales,
+    neighbor_dimension,
+    neighborhood_sizes,
+    share_across_gaps,
+)
 
 
 @pytest.mark.parametrize("q", [1, 2, 3, 4, 5])
@@ -106,7 +111,8 @@ def test_dimension_of_a_table_with_holes():
     holes = np.random.default_rng(0).random(rows.shape) < 0.2  # hardly a complete row is left
     assert dimension_of(np.where(holes, np.nan, rows)) >= 1
     cloud = np.random.default_rng(0).normal(size=(60, 4))
-    assert dimension_of(cloud) == 2
+    with pytest.warns(UserWarning, match=r"2 are taken, a map to look at\. No confident answer"):
+        assert dimension_of(cloud) == 2
     assert dimension_of(cloud[:, :1]) == 1
 
 
@@ -136,3 +142,27 @@ def test_neighbourhoods_grow_to_a_third():
     sizes = neighborhood_sizes(900)
     assert (sizes[0], sizes[-1]) == (12, 300)
     assert sizes == sorted(set(sizes))
+
+
+@pytest.mark.parametrize("size", [3, 8, 10])
+def test_many_tight_groups_are_never_a_confident_answer(size):
+    rng = np.random.default_rng(0)
+    rows = np.repeat(rng.normal(size=(40, 5)), size, axis=0)
+    choice = choose_dimension(rows + 1e-3 * rng.normal(size=rows.shape))
+    assert not choice.confident
+    assert "tight groups" in choice.reason
+
+
+def test_rows_along_a_line_are_no_groups():
+    rng = np.random.default_rng(0)
+    distances = np.sort(np.abs(np.linspace(0, 1, 300) - rng.random((200, 1))), axis=1)
+    assert share_across_gaps(distances[:, 1:12]) < 0.1
+    assert share_across_gaps(np.array([[1.0, 1.1, 6.0], [1.0, 1.1, 1.2]])) == 0.5
+
+
+def test_endless_factors_are_told_in_words():
+    sheet = np.random.default_rng(0).random((150, 2)) @ np.array([[1.0, 0, 0], [0, 1, 0]])
+    choice = choose_dimension(sheet)
+    assert choice.dimension == 2
+    assert "stands out from the next by far" in choice.reason
+    assert "e+" not in choice.reason

@@ -109,3 +109,21 @@ def test_candidates_are_checked():
         SelectEmbedding({"line": PCA(1)}).fit(TRAIN)
     with pytest.raises(AttributeError, match="no attribute 'chosen_'"):
         _ = SelectEmbedding().chosen_
+
+
+def test_a_file_of_another_model_holds_the_chosen_one(model, tmp_path):
+    scaled = twofold.Scaled(SelectEmbedding(["pca", "isomap"], n_neighbors=8, random_state=0))
+    scaled.fit(TRAIN).save(tmp_path / "m.twofold")
+    opened = twofold.load(tmp_path / "m.twofold")
+    np.testing.assert_array_equal(opened.embedding_, scaled.embedding_)
+    np.testing.assert_array_equal(opened.transform(NEW), scaled.transform(NEW))
+    assert type(opened.model_) is type(opened.model) is twofold.UKR
+
+
+def test_dimensions_and_rows_are_checked():
+    with pytest.raises(ValueError, match=r"got 'auto'.*choose_dimension"):
+        SelectEmbedding(["pca"], "auto").fit(TRAIN)
+    with pytest.raises(ValueError, match="n_neighbors"):
+        SelectEmbedding(["pca"], n_neighbors=0).fit(TRAIN)
+    with pytest.raises(ValueError, match="distinct row"):
+        SelectEmbedding(["tsne"]).fit(np.ones((50, 3)))

@@ -153,3 +153,11 @@ def test_errors_say_what_came():
 class Halver(BaseEstimator):
     def fit_transform(self, Y):
         return Y[:2]
+
+
+def test_arguments_the_wrong_way_round():
+    rows = np.random.default_rng(0).normal(size=(20, 3))
+    with pytest.raises(TypeError, match="estimator comes first"):
+        stability(rows, PCA(1))
+    with pytest.raises(ValueError, match="at least 4 different rows"):
+        stability(PCA(1), np.ones((20, 3)))

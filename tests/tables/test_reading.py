@@ -130,7 +130,7 @@ def test_detected_numbers(table, parser):
     assert [name for name, _ in source.left_out] == ["b", "c", "d"]
     assert [reason for _, reason in source.left_out] == [
         "'x' is no number",
-        "'true' is no number",
+        "'true' is no number; to use true and false, write 1 and 0",
         "all its cells are missing",
     ]
 
@@ -141,11 +141,25 @@ def test_text_far_below_is_detected(table, parser):
     rows[-1] = "1,2,later"
     source = table("a,b,c\n" + "\n".join(rows))
     frame = source.read("detect")
-    assert source.left_out == [("b", "'late' is no number"), ("c", "'later' is no number")]
+    assert source.left_out == [
+        ("b", "1 of 100,000 cells is no number, first 'late' in row 80001"),
+        ("c", "1 of 100,000 cells is no number, first 'later' in row 100000"),
+    ]
+    assert source.nearly_numbers["c"] == "if it stands for a missing value: --missing later"
     assert frame["b"].iloc[0] == "2"
     assert frame["a"].sum() == 100_000
     with pytest.raises(TableError, match="line 80002, column 'b'"):
         source.read(["a", "b"])
+
+
+def test_rows_to_expect_from_the_bytes_read(table):
+    lines = [f"{k % 9},{k % 7}" for k in range(400_000)]
+    source = table("a,b\n" + "\n".join(lines) + "\n")
+    assert source.expected_rows() is None
+    next(source.chunks(1000))
+    assert abs(source.expected_rows() - 400_000) < 8000
+    sum(len(frame) for frame in source.chunks(100_000))
+    assert source.expected_rows() == 400_000
 
 
 @pytest.mark.parametrize(
@@ -409,6 +423,7 @@ def test_npz(tmp_path):
     np.savez(path, X=X, y=y, labels=np.array(["u", "v", "w"]), feature_names=["a", "b"])
     source = open_table(path)
     assert source.columns == ("a", "b", "y", "labels")
+    assert source.companions == ("y", "labels")
     assert cells(source.read(["a", "b"])) == [[0, 1, 0, "u"], [2, 3, 1, "v"], [4, 5, 1, "w"]]
     np.savez(path, images=X, other=np.zeros(7))
     assert open_table(path).columns == ("x1", "x2")

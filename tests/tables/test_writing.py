@@ -110,7 +110,10 @@ def test_the_usual_dialects(tmp_path, frame):
         assert (tmp_path / name).read_text() == expected
     (tmp_path / "t.csv").write_text("größe,b\n1,2\n", encoding="cp1252")
     written(tmp_path / "o.csv", plain, like=open_table(tmp_path / "t.csv"))
-    assert (tmp_path / "o.csv").read_bytes() == b"a,b\n1.5,x\n"
+    assert (tmp_path / "o.csv").read_bytes() == b"\xef\xbb\xbfa,b\n1.5,x\n"
+    (tmp_path / "t.csv").write_text("sep=;\na;b\n1,5;2\n")
+    written(tmp_path / "o.csv", plain, like=open_table(tmp_path / "t.csv"))
+    assert (tmp_path / "o.csv").read_text() == "sep=;\na;b\n1,5;x\n"
     (tmp_path / "t.txt").write_text("a b\n1 2\n")
     written(tmp_path / "o.txt", plain, like=open_table(tmp_path / "t.txt"))
     assert (tmp_path / "o.txt").read_text() == "a\tb\n1.5\tx\n"

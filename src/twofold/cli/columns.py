@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -30,6 +31,10 @@ class Match:
     unused: list[str]
 
 
+# What columns without names are called; coordinates of the map must not be mixed up with them.
+_LIKE_DEFAULT = re.compile(r"x[0-9]+")
+
+
 def default_names(n: int) -> list[str]:
     """Return the names that the columns of a table without names get."""
     return [f"x{k}" for k in range(1, n + 1)]
@@ -47,8 +52,8 @@ def feature_names(model: TwoWayModel) -> list[str] | None:
 
 
 def shown_feature_names(model: TwoWayModel) -> list[str]:
-    """Return names for generated columns: the model's, or y1, y2, ... (x is latent)."""
-    return feature_names(model) or [f"y{k}" for k in range(1, model.n_features_in_ + 1)]
+    """Return names for a model's columns: its own, or x1, x2, ... as tables call them."""
+    return feature_names(model) or default_names(model.n_features_in_)
 
 
 def label_names(model: TwoWayModel) -> list[str]:
@@ -57,11 +62,19 @@ def label_names(model: TwoWayModel) -> list[str]:
     return [] if notes is None else list(notes.labels)
 
 
-def latent_names(model: TwoWayModel, taken: Iterable[str]) -> list[str]:
-    """Return names for the latent coordinates that no other column has."""
-    q, others = model.embedding_.shape[1], set(taken)
-    for stem in ("x", "latent", "twofold_latent"):
-        names = [f"{stem}{k}" for k in range(1, q + 1)]
+def latent_names(model: TwoWayModel, taken: Iterable[str] = ()) -> list[str]:
+    """Return names for the latent coordinates: x1, x2, ... unless data is called like that.
+
+    They depend on the model's columns and labels, so that all commands choose the same ones;
+    ``taken`` are further names to keep clear of.
+    """
+    q = model.embedding_.shape[1]
+    others = {*shown_feature_names(model), *label_names(model), *taken}
+    stems = ["latent", "twofold_latent"]
+    if not any(_LIKE_DEFAULT.fullmatch(name) for name in others):
+        stems.insert(0, "x")
+    for stem in stems:
+        names = numbered(stem, q)
         if not others & set(names):
             return names
     raise CommandError(
@@ -70,12 +83,26 @@ def latent_names(model: TwoWayModel, taken: Iterable[str]) -> list[str]:
     )
 
 
-def match_columns(model: TwoWayModel, columns: Sequence[str], path: str) -> Match:
-    """Find a model's columns in a table, by name if both have names, else by position."""
+def numbered(stem: str, n: int) -> list[str]:
+    """Return names that count from 1."""
+    return [f"{stem}{k}" for k in range(1, n + 1)]
+
+
+def match_columns(
+    model: TwoWayModel, columns: Sequence[str], path: str, companions: Sequence[str] = ()
+) -> Match:
+    """Find a model's columns in a table, by name if both have names, else by position.
+
+    ``companions`` are columns beside the table proper, such as the y of an npz file.
+    """
     wanted = feature_names(model)
     labels = [name for name in label_names(model) if name in columns]
-    if wanted is None or (are_default(columns) and not set(wanted) & set(columns)):
-        features = [name for name in columns if name not in labels]
+    proper = [name for name in columns if name not in companions]
+    default = default_names(model.n_features_in_)
+    if wanted is None and not are_default(proper) and set(default) <= set(columns):
+        wanted = default  # a table made for this model, with the names it was shown under
+    if wanted is None or (are_default(proper) and not set(wanted) & set(columns)):
+        features = [name for name in proper if name not in labels]
         if len(features) != model.n_features_in_:
             raise CommandError(
                 f"{shown(path)} has {counted(len(features), 'column')}, but the model was fitted "
@@ -83,7 +110,8 @@ def match_columns(model: TwoWayModel, columns: Sequence[str], path: str) -> Matc
                 "Pass a table with the same columns in the same order, or with their names in the "
                 "first line.",
             )
-        return Match(features, labels, [])
+        used = {*features, *labels}
+        return Match(features, labels, [name for name in columns if name not in used])
     features = find_columns(wanted, columns, path, "the model needs")
     used = {*features, *labels}
     return Match(features, labels, [name for name in columns if name not in used])

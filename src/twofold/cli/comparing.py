@@ -124,7 +124,12 @@ def compare(
         )
         _write(found, output, plot)
     _tell(console, found, output)
-    facts = {"recommended": found.recommended, "reason": found.reason, "failures": found.failures}
+    facts = {
+        "recommended": found.recommended,
+        "reason": found.reason,
+        "failures": found.failures,
+        "notes": found.notes,
+    }
     table_of_scores = found.table.reset_index(names="method").to_dict("records")
     console.finish("", {**facts, "scores": table_of_scores, "table": output, "picture": plot})
 

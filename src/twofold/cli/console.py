@@ -36,6 +36,12 @@ class CommandError(Exception):
         self.hint = hint
 
 
+class Interrupted(CommandError):  # noqa: N818 - no mistake of anybody
+    """Ctrl-C, with what was being done."""
+
+    exit_code = 130  # 128 + SIGINT, as shells have it
+
+
 class UsageError(CommandError):
     """A command line that no table and no model could make right."""
 
@@ -101,15 +107,18 @@ class Console:
         self.warn(str(message))
 
     @contextmanager
-    def counting_rows(self, total: int | None) -> Iterator[Advance]:
-        """Yield a function to call with how many rows were done; it draws the progress."""
+    def counting_rows(self, expected: Callable[[], int | None]) -> Iterator[Advance]:
+        """Yield a function to call with how many rows were done; it draws the progress.
+
+        ``expected()`` is how many rows there are in all, as far as that is known by then.
+        """
         if self.quiet:
             yield lambda rows: None
         elif _error_stream().is_terminal:
-            with _bar(total) as advance:
+            with _bar(expected) as advance:
                 yield advance
         else:
-            yield _line_writer(total, self.say)
+            yield _line_writer(expected, self.say)
 
 
 def show_error(message: str, hint: str | None = None) -> None:
@@ -146,6 +155,14 @@ def listed(names: Iterable[object], most: int = NAMES_IN_A_LINE) -> str:
     return ", ".join(texts[:most]) + more
 
 
+def listed_ends(names: Iterable[object], most: int = 20) -> str:
+    """Return names in quotes: all of them, or of many the first and the last."""
+    texts = [f"'{name}'" for name in names]
+    if len(texts) <= most:
+        return ", ".join(texts)
+    return f"{', '.join(texts[:5])} ... {', '.join(texts[-3:])}"
+
+
 def counted(number: int, noun: str) -> str:
     """Return "1 row", "2 rows", "1,617 rows"."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
@@ -166,27 +183,27 @@ def _print(stream: RichConsole, lead: str, style: str, text: str) -> None:
 
 
 @contextmanager
-def _bar(total: int | None) -> Iterator[Advance]:
+def _bar(expected: Callable[[], int | None]) -> Iterator[Advance]:
     """Draw a bar with the rows done and their rate, once it has taken a while."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn
 
     progress = Progress(
         TextColumn("rows"),
         BarColumn(bar_width=20),
         TextColumn("{task.fields[count]}", markup=False),
-        TimeRemainingColumn(),
         console=_error_stream(),
         transient=True,
         auto_refresh=False,
     )
-    task = progress.add_task("", total=total, count="")
+    task = progress.add_task("", total=None, count="")
     started, done, is_open = time.monotonic(), 0, False
 
     def advance(rows: int) -> None:
         nonlocal done, is_open
         done += rows
         elapsed = time.monotonic() - started
-        progress.update(task, completed=done, count=_count(done, total, elapsed))
+        total = expected()
+        progress.update(task, total=total, completed=done, count=_count(done, total, elapsed))
         if not is_open and elapsed > SECONDS_BEFORE_BAR:
             progress.start()
             is_open = True
@@ -200,7 +217,7 @@ def _bar(total: int | None) -> Iterator[Advance]:
             progress.stop()
 
 
-def _line_writer(total: int | None, say: Callable[[str], None]) -> Advance:
+def _line_writer(expected: Callable[[], int | None], say: Callable[[str], None]) -> Advance:
     """Return what writes a plain line now and then, for logs."""
     started = last = time.monotonic()
     done = 0
@@ -211,11 +228,24 @@ def _line_writer(total: int | None, say: Callable[[str], None]) -> Advance:
         now = time.monotonic()
         if now - last >= SECONDS_BETWEEN_LINES:
             last = now
-            say(_count(done, total, now - started))
+            say(_count(done, expected(), now - started))
 
     return advance
 
 
 def _count(done: int, total: int | None, elapsed: float) -> str:
-    of_total = "" if total is None else f" of {total:,}"
-    return f"{done:,}{of_total} rows, {done / max(elapsed, 1e-9):,.0f} a second"
+    """Return the rows done, their rate, and what share of all they are and how long is left."""
+    rate = done / max(elapsed, 1e-9)
+    words = f"{done:,} rows, {rate:,.0f} a second"
+    if not total:
+        return words
+    left = max(0, total - done) / max(rate, 1e-9)
+    return f"{min(100, 100 * done // total)} %, {words}, {_duration(left)} left"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02d} min"
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

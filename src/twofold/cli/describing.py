@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from twofold.cli.columns import feature_names
+from twofold.cli.columns import shown_feature_names
 from twofold.cli.console import counted, listed
 
-STOP_REASONS = {"max_iter": "not converged: ended at --max-iter"}
+# A fit whose last tenth of the iterations gained less than this is as good as done.
+SMALL_GAIN, LAST_PART = 0.01, 0.1
 # Parameters that say nothing about the model, only about the run that made it.
 OF_THE_RUN = ("callbacks", "verbose", "n_jobs", "model", "estimator")
 
@@ -21,7 +22,7 @@ def describe(model: Any, versions: dict[str, str]) -> dict[str, Any]:
         "class": type(inside).__name__,
         "scale": getattr(model, "how", "none"),
         "n_features": int(model.n_features_in_),
-        "columns": feature_names(model),
+        "columns": shown_feature_names(model),
         "parameters": parameters,
         "changed_parameters": _changed(inside, parameters),
         "versions": versions,
@@ -36,6 +37,7 @@ def describe(model: Any, versions: dict[str, str]) -> dict[str, Any]:
     for name in ("start_", "n_iter_", "stop_reason_", "objective_", "backend_"):
         if hasattr(model, name):
             facts[name.rstrip("_")] = getattr(model, name)
+    facts["still_improving"] = is_still_improving(model)
     return facts | _notes(model)
 
 
@@ -55,14 +57,32 @@ def describe_in_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     if facts.get("image_shape"):
         pairs.append(("images", " x ".join(str(side) for side in facts["image_shape"])))
     if "n_iter" in facts:
-        reason = STOP_REASONS.get(facts["stop_reason"], facts["stop_reason"])
-        steps = counted(facts["n_iter"], "iteration")
-        pairs.append(("fit", f"start {facts['start']}, {steps}, {reason}"))
+        end = how_it_ended(facts["stop_reason"], facts["n_iter"], facts["still_improving"])
+        pairs.append(("fit", f"start {facts['start']}, {end}"))
         pairs.append(("objective", f"{facts['objective']:.6g}"))
     changed = [f"{name}={facts['parameters'][name]}" for name in facts["changed_parameters"]]
     pairs.append(("parameters", ", ".join(changed) or "all as usual"))
     pairs.append(("saved with", ", ".join(f"{k} {v}" for k, v in facts["versions"].items())))
     return pairs
+
+
+def is_still_improving(model: Any) -> bool:
+    """Say whether the last iterations of a fit lowered the objective by more than a little."""
+    values = [float(value) for value in getattr(model, "history_", ())]
+    if len(values) < 2:
+        return True
+    before = values[-1 - max(1, round(LAST_PART * (len(values) - 1)))]
+    return before - values[-1] >= SMALL_GAIN * abs(before)
+
+
+def how_it_ended(reason: str, n_iter: int, still_improving: bool) -> str:
+    """Return in words how many iterations a fit took, and why no more."""
+    steps = counted(n_iter, "iteration")
+    if reason != "max_iter":
+        return f"{steps}, {reason}"
+    if still_improving:
+        return f"stopped after {steps} (more would still improve it: raise --max-iter)"
+    return f"stopped after {steps} (more would change little; --max-iter for more)"
 
 
 def _rows_in_words(facts: dict[str, Any]) -> str:

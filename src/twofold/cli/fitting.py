@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from twofold.cli.console import Console, UsageError, counted, listed
-from twofold.cli.describing import STOP_REASONS
+from twofold.cli.console import Console, Interrupted, UsageError, listed
+from twofold.cli.describing import how_it_ended, is_still_improving
 from twofold.cli.files import MODEL_SUFFIX, STANDARD, beside, check_output
 from twofold.cli.options import AsJson, Index, Missing, Quiet, Seed, Table
 
@@ -108,8 +111,10 @@ def fit(
 ) -> None:
     """Fit a map to a table and save it as a model.
 
-    Columns of numbers are used, text is left out, empty cells are allowed. Ctrl-C ends the fit
-    early and keeps the best model so far.
+    Columns of numbers are used, text is left out, empty cells are allowed. A text column that
+    differs in every row is taken for the names of the rows if it is the only one. Ctrl-C ends the
+    fit early and keeps the best model so far, once there is one: not while the table is read and
+    the first start is sought.
     """
     from twofold.cli.training_table import Wanted, read_training_table
 
@@ -120,7 +125,7 @@ def fit(
             "Name the columns to use, or those to leave out.",
         )
     target = output or _default_output(table)
-    parameters = {
+    parameters: dict[str, Any] = {
         "n_components": dimensions,
         "kernel": kernel,
         "degree": degree if degree == "2-axes" else int(degree),
@@ -133,12 +138,15 @@ def fit(
     shape = parse_image_shape(image_shape)
     check_output(target, table)
     wanted = Wanted(label or [], columns or [], drop or [], index, tuple(missing or ()))
-    rows = read_training_table(table, wanted, console, dimensions, shape)
+    phase = Phase(console)
+    with phase("reading", "the table was being read"):
+        rows = read_training_table(table, wanted, console, dimensions, shape)
     describe_scaling(console, scale, rows)
     if len(rows.frame) > ROWS_FOR_LANDMARKS and landmarks is None:
         console.say(f"{len(rows.frame):,} rows take a while; --landmarks auto is much faster.")
     started = time.perf_counter()
-    with console.warnings_shown():
+    parameters["callbacks"] = [phase.iterations_begin]
+    with console.warnings_shown(), phase("seeking a start", "the start was being sought"):
         model = fit_model(rows, scale, parameters)
     seconds = time.perf_counter() - started
     model.annotate(names=rows.names, labels=rows.labels or None, image_shape=shape)
@@ -146,6 +154,35 @@ def fit(
     summary = summarize(model, rows, loss, seconds)
     tell_summary(console, summary)
     console.finish(target, {"model": target, "scale": scale, **rows.facts(), **summary})
+
+
+class Phase:
+    """Say what a fit is doing, and if it is interrupted what it was doing.
+
+    Parameters
+    ----------
+    console : Console
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._is_iterating = False
+
+    @contextmanager
+    def __call__(self, doing: str, done_to: str) -> Iterator[None]:
+        """Do something that leaves nothing behind if it is interrupted."""
+        self._console.say(doing)
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise Interrupted(f"Interrupted while {done_to}; nothing to keep yet.") from None
+
+    def iterations_begin(self, event: Any) -> None:
+        """Say at the first iteration that the search for a start is over."""
+        # A bar in a terminal says so itself, and a line would tear it.
+        if not self._is_iterating and not sys.stderr.isatty():
+            self._console.say("fitting")
+        self._is_iterating = True
 
 
 def fit_model(rows: TrainingTable, scale: str, parameters: dict[str, Any]) -> TwoWayModel:
@@ -185,6 +222,7 @@ def summarize(model: TwoWayModel, rows: TrainingTable, loss: str, seconds: float
         "start": model.start_,
         "iterations": int(model.n_iter_),
         "stop_reason": str(model.stop_reason_),
+        "still_improving": is_still_improving(model),
         "seconds": round(seconds, 3),
         "objective": float(model.objective_),
         "error_kind": "leave-one-out" if is_left_out else "reconstruction",
@@ -196,11 +234,8 @@ def summarize(model: TwoWayModel, rows: TrainingTable, loss: str, seconds: float
 
 def tell_summary(console: Console, summary: dict[str, Any]) -> None:
     """Say how a fit went."""
-    reason = summary["stop_reason"]
-    console.say(
-        f"fitted in {summary['seconds']:.1f} s: start {summary['start']}, "
-        f"{counted(summary['iterations'], 'iteration')}, {STOP_REASONS.get(reason, reason)}"
-    )
+    end = how_it_ended(summary["stop_reason"], summary["iterations"], summary["still_improving"])
+    console.say(f"fitted in {summary['seconds']:.1f} s: start {summary['start']}, {end}")
     if summary["error_share"] is not None:
         console.say(
             f"{summary['error_kind']} error: {100 * summary['error_share']:.3g} % of the variance"

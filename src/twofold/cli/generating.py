@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from twofold.array_types import FloatArray
     from twofold.contract import TwoWayModel
+    from twofold.tables import TableSource
 
 MOST_GRID_POINTS = 10_000_000
 
@@ -34,7 +35,8 @@ def generate(
         typer.Option(
             "--points",
             metavar="TABLE",
-            help="A table of places, such as 'twofold transform' writes.",
+            help="A table of places, such as 'twofold transform' writes: columns latent1, "
+            "latent2, ... or x1, x2, ...",
             show_default=False,
         ),
     ] = None,
@@ -49,7 +51,8 @@ def generate(
         typer.Option(
             "--path",
             metavar="FROM TO",
-            help="The straight way between two rows (names, or numbers from 1) or places (X1,X2).",
+            help="The straight way between two rows or places (X1,X2). Rows go by their names, or "
+            "as #12 for the 12th; without names by numbers from 1.",
             show_default=False,
         ),
     ] = None,
@@ -86,7 +89,7 @@ def generate(
     two_way = open_model(model)
     check_output(output, model, *([points] if points else []))
     if points is not None:
-        pieces, total = _places_of_table(console, two_way, points)
+        pieces, expected = _places_of_table(console, two_way, points)
     else:
         if at:
             X = _stacked([parse_place(text, two_way, "--at") for text in at])
@@ -96,12 +99,12 @@ def generate(
             X = straight_way(two_way, *path, steps)
         else:
             X = two_way.sample_latent(int(samples or 1), seed)
-        pieces, total = _in_pieces(X), len(X)
+        pieces, expected = _in_pieces(X), X.__len__
     done = outside = 0
     with (
         console.warnings_shown(),
         open_writer(output) as writer,
-        console.counting_rows(total) as advance,
+        console.counting_rows(expected) as advance,
     ):
         for places, names in pieces:
             writer.write(generated(two_way, places, names, only_data))
@@ -124,7 +127,7 @@ def generated(model: TwoWayModel, X: FloatArray, names: Any, only_data: bool) ->
     data = pd.DataFrame(model.inverse_transform(X), columns=features, index=names)
     if only_data:
         return data
-    places = pd.DataFrame(X, columns=latent_names(model, features), index=names)
+    places = pd.DataFrame(X, columns=latent_names(model), index=names)
     return pd.concat([places, data], axis=1)
 
 
@@ -142,8 +145,8 @@ def _check_one_source(*given: object) -> None:
 def _tell_outside(console: Console, outside: int, done: int) -> None:
     if outside:
         console.warn(
-            f"{counted(outside, 'place')} of {done:,} lie where no data supports the map: the rows "
-            "made there are guesses."
+            f"{counted(outside, 'place')} of {done:,} {'lies' if outside == 1 else 'lie'} where no "
+            "data supports the map: the rows made there are guesses."
         )
 
 
@@ -162,21 +165,16 @@ def _in_pieces(X: FloatArray) -> Iterator[tuple[FloatArray, Any]]:
 
 def _places_of_table(
     console: Console, model: TwoWayModel, path: str
-) -> tuple[Iterator[tuple[FloatArray, Any]], int | None]:
-    """Return the places in a table, piece by piece, and their number if it is known."""
+) -> tuple[Iterator[tuple[FloatArray, Any]], Callable[[], int | None]]:
+    """Return the places in a table, piece by piece, and what tells their number if known."""
     import numpy as np
 
-    from twofold.cli.columns import find_columns, latent_names, shown_feature_names
     from twofold.cli.console import listed
     from twofold.cli.streaming import ROWS_AT_A_TIME
     from twofold.tables import open_table
 
     source = open_table(path)
-    q = model.embedding_.shape[1]
-    wanted = latent_names(model, [] if f"x{q}" in source.columns else shown_feature_names(model))
-    if len(source.columns) == q and not set(wanted) & set(source.columns):
-        wanted = list(source.columns)  # places without the names we would give them
-    names = find_columns(wanted, source.columns, path, "hold the coordinates")
+    names = _coordinate_columns(model, source)
     unused = [name for name in source.columns if name not in names]
     if unused:
         console.say(f"not used: {listed(unused)}")
@@ -196,4 +194,26 @@ def _places_of_table(
             yield X, frame.index
             done += len(frame)
 
-    return pieces(), source.n_rows
+    return pieces(), source.expected_rows
+
+
+def _coordinate_columns(model: TwoWayModel, source: TableSource) -> list[str]:
+    """Return the columns of a table that hold coordinates of the map."""
+    from twofold.cli.columns import find_columns, latent_names, numbered, shown_feature_names
+
+    q = model.embedding_.shape[1]
+    is_nameless = source.dialect is None or not source.dialect.has_header
+    own, plain = latent_names(model), numbered("x", q)
+    for names in (numbered("latent", q), own, plain):
+        is_data = set(names) & set(shown_feature_names(model))
+        if set(names) <= set(source.columns) and not is_data:
+            return names
+    if len(source.columns) == q and (is_nameless or not set(plain) & set(source.columns)):
+        return list(source.columns)  # places without the names we would give them
+    if set(plain) <= set(source.columns):
+        raise CommandError(
+            f"The columns {plain[0]} to {plain[-1]} of '{source.path}' are data of the model, not "
+            "coordinates of the map.",
+            f"Call the columns with coordinates {', '.join(own)}.",
+        )
+    return find_columns(own, source.columns, source.path, "hold the coordinates")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -60,7 +61,8 @@ def plot(
         typer.Option(
             "--path",
             metavar="FROM TO",
-            help="For --kind path: rows (names, or numbers from 1) or places (X1,X2).",
+            help="Draw the way between two rows or places (X1,X2), as --kind path. Rows go by "
+            "their names, or as #12 for the 12th; without names by numbers from 1.",
             show_default=False,
         ),
     ] = None,
@@ -83,7 +85,10 @@ def plot(
     console = Console(quiet=quiet, as_json=json)
     wanted = kind or ("path" if path else "map")
     if (wanted == "path") != (path is not None):
-        raise UsageError("--kind path and --path FROM TO go together.")
+        raise UsageError(
+            "--kind path and --path FROM TO go together.",
+            None if path else "For example: --path 1 12",
+        )
     if table is not None and wanted != "errors":
         raise UsageError("--table goes with --kind errors.")
     if color is not None and wanted not in ("map", "sensitivity"):
@@ -129,7 +134,7 @@ def explore(
     two_way = open_model(model)
     check_output(target, model, folder_of="the page")
     with console.warnings_shown():
-        size = write_page(two_way, target, title, max_mb)
+        size = write_page(two_way, target, title or Path(model).stem, max_mb)
     console.say(f"one page, {size / 1e6:.1f} MB; it needs no network")
     if show:
         typer.launch(target)

@@ -74,7 +74,9 @@ def _draw(model: TwoWayModel, picture: Picture, console: Console) -> Any:
             return plots.grid(model)
         case "path" if picture.path is not None:
             start, stop = (find_place(text, model) for text in picture.path)
-            return plots.path(model, start, stop, steps=picture.steps)
+            ax = plots.path(model, start, stop, steps=picture.steps)
+            ax.set_xticks([0, picture.steps - 1], list(picture.path))
+            return ax
         case "magnification":
             return plots.magnification(model)
         case "sensitivity" if picture.color is not None:
@@ -119,7 +121,7 @@ def _rows_to_look_at(model: TwoWayModel, table: str | None, console: Console) ->
     from twofold.tables import open_table
 
     source = open_table(table)
-    match = match_columns(model, source.columns, table)
+    match = match_columns(model, source.columns, table, source.companions)
     if match.unused:
         console.say(f"not used: {listed(match.unused)}")
     Y = source.read(numbers=match.features)[match.features].dropna(how="all").to_numpy(float)

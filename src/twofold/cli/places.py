@@ -32,7 +32,11 @@ def parse_place(text: str, model: TwoWayModel, option: str) -> FloatArray:
 
 
 def find_place(text: str, model: TwoWayModel, option: str = "--path") -> FloatArray:
-    """Return the latent point of a row, by name or by number from 1, or a place."""
+    """Return the latent point of a row or of a place.
+
+    Rows with names go by them, so that ``12`` is never the 12th of rows called 0, 1, 2, ...;
+    ``#12`` is. Rows without names go by their numbers from 1.
+    """
     notes = getattr(model, "notes_", None)
     names = None if notes is None else notes.names
     n = len(model.embedding_)
@@ -41,17 +45,18 @@ def find_place(text: str, model: TwoWayModel, option: str = "--path") -> FloatAr
         if len(rows) > 1:
             raise CommandError(
                 f"{counted(len(rows), 'row')} are called '{text}'.",
-                f"Use a row's number, such as {rows[0] + 1}.",
+                f"Say which by its number, such as '#{rows[0] + 1}'.",
             )
         if len(rows):
             return model.embedding_[rows[0]]
-    if text.isdecimal():
-        if not 1 <= int(text) <= n:
-            raise CommandError(f"There is no row {text}: the model has rows 1 to {n:,}.")
-        return model.embedding_[int(text) - 1]
+    number = text.removeprefix("#")
+    if number.isdecimal() and (names is None or text.startswith("#")):
+        if not 1 <= int(number) <= n:
+            raise CommandError(f"There is no row {number}: the model has rows 1 to {n:,}.")
+        return model.embedding_[int(number) - 1]
     if "," in text:
         return parse_place(text, model, option)
-    raise CommandError(f"The model has no row called '{text}'.", _names_like(text, names, n))
+    raise CommandError(f"In the model no row is called '{text}'.", _names_like(text, names, n))
 
 
 def straight_way(model: TwoWayModel, start: str, stop: str, steps: int) -> FloatArray:
@@ -86,4 +91,6 @@ def _names_like(text: str, names: object, n: int) -> str:
         return f"Its rows have no names; use a number from 1 to {n:,}, or a place such as 0.1,0.2."
     known = [str(name) for name in np.asarray(names)]
     close = difflib.get_close_matches(text, known, n=3)
-    return f"Did you mean {listed(close)}?" if close else f"The first rows are {listed(known, 5)}."
+    hint = f"Did you mean {listed(close)}?" if close else f"The first rows are {listed(known, 5)}."
+    is_number = text.isdecimal() and 1 <= int(text) <= n
+    return f"{hint} '#{text}' is the row with that number, counted from 1." if is_number else hint

@@ -13,7 +13,9 @@ from twofold.cli.options import AsJson, Index, Missing, Model, Quiet, Table, Tab
 if TYPE_CHECKING:
     import pandas as pd
 
+    from twofold.array_types import FloatArray
     from twofold.cli.streaming import Piece, Stream
+    from twofold.tables import Dialect, TableSource
 
 WORST_ROWS = 5
 
@@ -37,12 +39,16 @@ def transform(
     quiet: Quiet = False,
     json: AsJson = False,
 ) -> None:
-    """Place rows on the map: their coordinates x1, x2, ..., with names and labels."""
+    """Place rows on the map: their coordinates, with names and labels.
+
+    The coordinates are called x1, x2, ..., or latent1, latent2, ... if columns of the model have
+    names like x1.
+    """
     from twofold.cli.streaming import open_stream
     from twofold.tables import open_writer
 
     console = Console(quiet=quiet, as_json=json)
-    stream = open_stream(console, model, table, output, index, missing, "not used")
+    stream = open_stream(console, model, table, output, index, missing, "not used", True)
     if output.lower().endswith(".npy") and stream.match.labels:
         console.say(f"an .npy file holds numbers only, without {listed(stream.match.labels)}")
         stream = stream.without_labels()
@@ -76,7 +82,7 @@ def placed(
     if X.shape[1] != q:  # no row of the piece has a value
         X = np.full((len(piece.Y), q), np.nan)
     columns: dict[str, Any] = dict(
-        zip(latent_names(model, [*labels, str(piece.frame.index.name)]), X.T, strict=True)
+        zip(latent_names(model, [str(piece.frame.index.name)]), X.T, strict=True)
     )
     n_outside = 0
     if with_error:
@@ -105,7 +111,7 @@ def complete(
     quiet: Quiet = False,
     json: AsJson = False,
 ) -> None:
-    """Fill missing cells of the model's columns; everything else comes back as it is."""
+    """Fill missing cells of the model's columns; every other cell comes back as it was."""
     import numpy as np
 
     from twofold.cli.streaming import open_stream
@@ -117,14 +123,13 @@ def complete(
     filled = np.zeros(len(features), dtype=int)
     done = 0
     with console.warnings_shown(), open_writer(output, like=stream.source) as writer:
-        for piece in stream.pieces():
-            frame = piece.frame.copy()
+        for piece in stream.pieces(as_written=True):
+            whole = piece.Y
             if piece.known.any():
                 whole = piece.apply(stream.model, stream.model.complete)
-                frame[features] = whole
                 filled += (np.isnan(piece.Y) & ~np.isnan(whole)).sum(axis=0)
-            writer.write(frame[list(stream.source.columns)])
-            done += len(frame)
+            writer.write(with_gaps_filled(stream, piece, whole, writer.dialect))
+            done += len(whole)
     console.say_each(writer.notes)
     console.say(f"filled {counted(int(filled.sum()), 'cell')} in {counted(done, 'row')}")
     per_column = {name: int(n) for name, n in zip(features, filled, strict=True) if n}
@@ -133,6 +138,45 @@ def complete(
             console.say(f"  {name}: {count:,}")
     facts = {"output": output, "rows": done, "filled": int(filled.sum()), "by_column": per_column}
     _finish(console, output, facts)
+
+
+def with_gaps_filled(
+    stream: Stream, piece: Piece, whole: FloatArray, written: Dialect | None
+) -> pd.DataFrame:
+    """Return a piece of the table with ``whole`` (m, D) where cells are missing.
+
+    All other cells stay what they are: in a text their characters (127.0, not 127), elsewhere the
+    type of their column. Only where a text goes into a file that writes numbers otherwise do they
+    have to be numbers.
+    """
+    import numpy as np
+    import pandas as pd
+
+    from twofold.tables import number_texts
+
+    source, frame = stream.source, piece.frame.copy()
+    gaps = np.isnan(piece.Y) & ~np.isnan(whole)
+    kept = np.where(np.isnan(piece.Y), whole, piece.Y)
+    keeps_text = source.dialect and written and source.dialect.decimal == written.decimal
+    for k, name in enumerate(stream.match.features):
+        numbers, gap = pd.Series(kept[:, k], index=frame.index), gaps[:, k]
+        column = frame[name]
+        if keeps_text and written is not None:
+            cells = column.to_numpy(dtype=object, copy=True)
+            cells[gap] = number_texts(numbers[gap], written.decimal)
+            frame[name] = cells
+        elif column.dtype in (np.dtype("f2"), np.dtype("f4")):
+            frame[name] = numbers.astype(column.dtype)
+        elif column.dtype.kind not in "iu" or _may_get_gaps(column, source):
+            frame[name] = numbers
+    return frame[list(source.columns)]
+
+
+def _may_get_gaps(column: pd.Series, source: TableSource) -> bool:
+    """Whether a column of whole numbers can have missing cells, in this piece or another."""
+    import numpy as np
+
+    return not isinstance(column.dtype, np.dtype) or bool(source.rules.numbers)
 
 
 def denoise(
@@ -153,9 +197,10 @@ def denoise(
     done = 0
     with console.warnings_shown(), open_writer(output, like=stream.source) as writer:
         for piece in stream.pieces():
-            frame = piece.frame.copy()
+            frame, made = piece.frame.copy(), piece.Y
             if piece.known.any():
-                frame[stream.match.features] = piece.apply(stream.model, stream.model.reconstruct)
+                made = piece.apply(stream.model, stream.model.reconstruct)
+            frame[stream.match.features] = made
             writer.write(frame[list(stream.source.columns)])
             done += len(frame)
     console.say_each(writer.notes)
@@ -181,21 +226,26 @@ def score(
 
     import pandas as pd
 
+    from twofold.cli.own_rows import OwnRows
     from twofold.cli.scoring import Tally
     from twofold.cli.streaming import open_stream
     from twofold.tables import open_writer
 
     console = Console(quiet=quiet, as_json=json)
-    stream = open_stream(console, model, table, output, index, missing, "not used")
+    stream = open_stream(console, model, table, output, index, missing, "not used", True)
     tally = Tally(stream.model, WORST_ROWS)
+    own = OwnRows(stream.model)
     writing: Any = open_writer(output, like=stream.source) if output else contextlib.nullcontext()
     with console.warnings_shown(), writing as writer:
         for piece in stream.pieces():
             errors = -piece.apply(stream.model, stream.model.score_samples)
             tally.add(piece, errors)
+            own.add(piece.Y[piece.known])
             if writer is not None:
                 writer.write(pd.DataFrame({"error": errors}, index=piece.frame.index))
-    facts = tally.facts()
+    facts = {**tally.facts(), **own.facts()}
+    if own.n_found:
+        console.say(own.in_words())
     # With errors on standard output the summary is for the person, not for the pipe.
     show = console.say if output == STANDARD else write_line
     if not console.as_json:

@@ -7,7 +7,7 @@ the command: after a million rows that would help nobody.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from twofold.cli.columns import Match, feature_names, match_columns
 from twofold.cli.console import CommandError, Console, counted, listed
 from twofold.cli.files import check_output, check_streams, open_model, shown
+from twofold.cli.row_names import find_row_names
 from twofold.tables import open_table
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Piece:
 
     Attributes
     ----------
-    frame : all columns of the table, the model's as numbers
+    frame : all columns of the table, the model's as numbers or as they are in the file
     Y : (m, D) the model's columns in its order
     known : (m,) rows with at least one value
     first : number of the first row, counted from 1
@@ -66,14 +67,25 @@ class Stream:
     source: TableSource
     match: Match
 
-    def pieces(self) -> Iterator[Piece]:
-        """Yield the rows piece by piece, with progress, and report rows without values."""
+    def pieces(self, *, as_written: bool = False) -> Iterator[Piece]:
+        """Yield the rows piece by piece, with progress, and report rows without values.
+
+        With ``as_written`` all columns of the frames are as they are in the file.
+        """
         n_columns = max(len(self.source.columns), 1)
         size = max(1, min(ROWS_AT_A_TIME, NUMBERS_AT_A_TIME // n_columns))
         done = unknown = 0
-        with self.console.counting_rows(self.source.n_rows) as advance:
-            for frame in self.source.chunks(size, numbers=self.match.features):
-                Y = frame[self.match.features].to_numpy(dtype=np.float64)
+        features = self.match.features
+        numbers = self.source.chunks(size, numbers=features)
+        # Read side by side, as numbers and as they are: both in the memory of one piece.
+        pairs: Iterable[tuple[pd.DataFrame, pd.DataFrame]] = (
+            zip(numbers, self.source.chunks(size), strict=True)
+            if as_written
+            else ((frame, frame) for frame in numbers)
+        )
+        with self.console.counting_rows(self.source.expected_rows) as advance:
+            for table, frame in pairs:
+                Y = table[features].to_numpy(dtype=np.float64)
                 self._check_finite(Y, done)
                 known = ~np.isnan(Y).all(axis=1)
                 yield Piece(frame, Y, known, done + 1)
@@ -109,8 +121,12 @@ def open_stream(
     index: str | None,
     missing: list[str] | None,
     fate_of_others: str,
+    finds_names: bool = False,
 ) -> Stream:
-    """Open a model and a table that belongs to it; say which columns the model does not know."""
+    """Open a model and a table that belongs to it; say which columns the model does not know.
+
+    With ``finds_names`` a column that can only hold the names of the rows is taken for them.
+    """
     if output is not None:
         check_streams(output, console.as_json)
     model = open_model(model_path, table)
@@ -118,11 +134,17 @@ def open_stream(
         check_output(output, table, model_path)
     source = open_table(table, index=index, missing=tuple(missing or ()))
     console.say_each(source.notes)
-    match = match_columns(model, source.columns, table)
+    match = match_columns(model, source.columns, table, source.companions)
+    name = find_row_names(source, match.unused) if finds_names else None
+    if name is not None:
+        source.take_index(name)
+        match.unused.remove(name)
+        console.say(f"row names: '{name}'")
     if match.unused:
         console.say(f"{fate_of_others}: {listed(match.unused)}")
         notes = getattr(model, "notes_", None)
-        if notes is not None and notes.names is not None and not source.has_index:
+        has_names = notes is not None and notes.names is not None
+        if finds_names and has_names and not source.has_index:
             console.say("rows without names; --index COL takes a column for them")
     return Stream(console, model, source, match)
 

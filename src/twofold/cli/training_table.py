@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from twofold.cli.columns import are_default, find_columns, split_names
-from twofold.cli.console import CommandError, Console, UsageError, counted, listed
+from twofold.cli.console import CommandError, Console, UsageError, counted, listed, listed_ends
 from twofold.cli.files import shown
+from twofold.cli.row_names import is_amount, naming_column
 from twofold.tables import open_table
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 # Whole numbers with at most this many values are taken for classes, not for an amount.
 MOST_CLASSES = 20
+# In fewer rows than this texts differ by chance.
+ROWS_TO_JUDGE_NAMES = 4
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class TrainingTable:
     left_out : columns that take no part, with the reason
     n_empty : rows without any value, which take no part either
     has_names : whether columns have names of their own
+    nearly_numbers : columns left out for some cells only, with what to do about it
     """
 
     frame: pd.DataFrame
@@ -54,6 +58,7 @@ class TrainingTable:
     left_out: list[tuple[str, str]]
     n_empty: int
     has_names: bool
+    nearly_numbers: dict[str, str] = field(default_factory=dict)
 
     @property
     def missing_share(self) -> float:
@@ -88,22 +93,29 @@ def read_training_table(
     labels = find_columns(
         split_names(wanted.labels, source.columns), source.columns, path, "--label names"
     )
+    labels += _companions(source, wanted, labels, console)
     frame, features, left_out = _read_columns(source, path, wanted, labels)
+    dropped = set(split_names(wanted.drop, source.columns))
+    names_from = None if source.has_index else _names_among(source, frame, set(labels) | dropped)
+    left_out = [(name, why) for name, why in left_out if name != names_from]
     values = frame[features]
     if not features:
-        raise _no_numbers(path, left_out)
+        raise _no_numbers(path, left_out, source.nearly_numbers)
     empty = [name for name in features if values[name].isna().all()]
     left_out += [(name, "it has no value in any row") for name in empty]
     values = values.drop(columns=empty)
     is_empty = values.isna().all(axis=1).to_numpy()
     rows = TrainingTable(
         values[~is_empty],
-        frame.index[~is_empty].astype(str).to_numpy() if source.has_index else None,
+        _row_names(source, frame, names_from, ~is_empty),
         {name: label_values(frame[name][~is_empty]) for name in labels},
         left_out,
         int(is_empty.sum()),
-        not are_default(source.columns),
+        not are_default(list(values.columns)),
+        source.nearly_numbers,
     )
+    if names_from is not None:
+        console.say(f"row names: '{names_from}'")
     describe(console, path, rows)
     check(rows, path, q, image_shape)
     _suggest(console, frame, rows)
@@ -138,6 +150,36 @@ def _read_columns(
     return frame, [name for name in columns if name not in without], left_out
 
 
+def _companions(
+    source: TableSource, wanted: Wanted, labels: list[str], console: Console
+) -> list[str]:
+    """Return the columns beside the matrix of a file, which are labels unless told otherwise."""
+    columns = source.columns
+    told = {*labels, *split_names(wanted.columns, columns), *split_names(wanted.drop, columns)}
+    found = [name for name in source.companions if name not in told]
+    if len(found) == 1:
+        console.say(f"'{found[0]}' taken as a label: it is not part of X")
+    elif found:
+        console.say(f"{listed(found)} taken as labels: they are not part of X")
+    return found
+
+
+def _names_among(source: TableSource, frame: pd.DataFrame, others: set[str]) -> str | None:
+    """Return the column of text that names the rows, if just one can."""
+    text = [
+        name
+        for name, why in source.left_out
+        if name not in others and name not in source.nearly_numbers and not is_amount(why)
+    ]
+    return naming_column(frame[text]) if len(frame) >= ROWS_TO_JUDGE_NAMES else None
+
+
+def _row_names(source: TableSource, frame: pd.DataFrame, column: str | None, kept: Any) -> Any:
+    if column is not None:
+        return frame[column][kept].astype(str).to_numpy(dtype=str)
+    return frame.index[kept].astype(str).to_numpy() if source.has_index else None
+
+
 def label_values(column: pd.Series) -> Any:
     """Return a label column as text or as numbers; few whole numbers are classes, so text."""
     values = column.to_numpy()
@@ -152,10 +194,12 @@ def label_values(column: pd.Series) -> Any:
 def describe(console: Console, path: str, rows: TrainingTable) -> None:
     """Say which rows and columns are used and which are not."""
     n, D = rows.frame.shape
-    names = f": {listed(rows.frame.columns)}" if rows.has_names else ""
-    console.say(f"{shown(path)}: {counted(n, 'row')}, {counted(D, 'column')} used{names}")
+    names = listed_ends(rows.frame.columns)
+    console.say(f"{shown(path)}: {counted(n, 'row')}, {counted(D, 'column')} used: {names}")
     for name, reason in rows.left_out:
-        console.say(f"left out: '{name}' ({reason})")
+        console.say(f"left out: '{name}': {reason}")
+        if name in rows.nearly_numbers:
+            console.say(f"  {rows.nearly_numbers[name]}")
     if rows.n_empty:
         console.say(f"left out: {counted(rows.n_empty, 'row')} without any value")
     if rows.labels:
@@ -173,7 +217,9 @@ def check(rows: TrainingTable, path: str, q: int, image_shape: tuple[int, ...] |
         raise CommandError(
             f"A map of {q} dimensions needs at least {q} columns of numbers; {shown(path)} has "
             f"{D}.",
-            f"Ask for fewer: --dimensions {D}." if D else None,
+            _how_to_use(rows.nearly_numbers)
+            + (f" Or ask for fewer: --dimensions {D}." if rows.nearly_numbers else "")
+            or f"Ask for fewer: --dimensions {D}.",
         )
     distinct = len(rows.frame.drop_duplicates())
     if distinct < least:
@@ -187,9 +233,10 @@ def check(rows: TrainingTable, path: str, q: int, image_shape: tuple[int, ...] |
     infinite = np.argwhere(np.isinf(rows.frame.to_numpy()))
     if len(infinite):
         row, column = infinite[0]
+        name = rows.frame.index[row] + 1 if rows.names is None else rows.names[row]
         raise CommandError(
             f"{shown(path)} has {counted(len(infinite), 'infinite value')}, the first in column "
-            f"'{rows.frame.columns[column]}' of row {rows.frame.index[row]}.",
+            f"'{rows.frame.columns[column]}' of row {name}.",
             "Count them as missing with --missing inf --missing=-inf, or correct the table.",
         )
     if image_shape is not None and math.prod(image_shape) != D:
@@ -216,11 +263,21 @@ def _suggest(console: Console, frame: pd.DataFrame, rows: TrainingTable) -> None
             )
 
 
-def _no_numbers(path: str, left_out: list[tuple[str, str]]) -> CommandError:
+def _how_to_use(nearly_numbers: dict[str, str]) -> str:
+    """Say how columns that are numbers but for some cells become columns to fit."""
+    shown_first = list(nearly_numbers.items())[:3]
+    return " ".join(f"'{name}' could be used; {hint}." for name, hint in shown_first)
+
+
+def _no_numbers(
+    path: str, left_out: list[tuple[str, str]], nearly_numbers: dict[str, str]
+) -> CommandError:
     """Say why there is nothing to fit."""
+    left_out = sorted(left_out, key=lambda pair: pair[0] not in nearly_numbers)
     example = f" For example '{left_out[0][0]}': {left_out[0][1]}." if left_out else ""
     return CommandError(
         f"{shown(path)} has no column of numbers to fit.{example}",
-        "If numbers have thousands marks or units, take these out of the cells; if some cells say "
-        "that a value is missing, name their text with --missing TEXT.",
+        _how_to_use(nearly_numbers)
+        or "If numbers have thousands marks or units, take these out of the cells; if some cells "
+        "say that a value is missing, name their text with --missing TEXT.",
     )

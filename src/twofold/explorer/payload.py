@@ -48,6 +48,7 @@ class Wanted:
     features : names of the D features
     facts : numbers to colour rows by, (n,) each
     data : (n, D) the training table, or None if only what the model keeps is known
+    spread : (D,) what the model divides each feature by, or None if it does not
     n_measured : how many places the magnification comes from, or None if it is of each row itself
     """
 
@@ -59,6 +60,7 @@ class Wanted:
     facts: dict[str, FloatArray]
     data: FloatArray | None = None
     n_measured: int | None = None
+    spread: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +149,7 @@ def _about(model: TwoWayModel, wanted: Wanted, Y: FloatArray) -> dict[str, Any]:
         "image_shape": None if shape is None else list(shape),
         "feature_low": short(np.nanmin(Y, axis=0)).tolist(),
         "feature_high": short(np.nanmax(Y, axis=0)).tolist(),
+        "feature_spread": None if wanted.spread is None else wanted.spread.tolist(),
     }
 
 

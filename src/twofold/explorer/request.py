@@ -24,10 +24,10 @@ FEW_FEATURES = 30
 
 
 def open_model(model: Any) -> tuple[TwoWayModel, str | None]:
-    """Return a fitted model, and the name of the file if a path was given."""
+    """Return a fitted model, and the stem of the file if a path was given."""
     name = None
     if isinstance(model, str | os.PathLike):
-        name, model = Path(model).name, load(model)
+        name, model = Path(model).stem, load(model)
     if isinstance(model, ManifoldClassifier):
         raise TypeError(
             "The explorer shows one map, and a ManifoldClassifier has one for each class. Pass one "
@@ -72,6 +72,7 @@ def make_wanted(
         facts=facts.values,
         n_measured=facts.n_places,
         data=None if data is None else _table(model, data),
+        spread=spread_of(model),
     )
 
 
@@ -81,6 +82,15 @@ def family_of(model: TwoWayModel) -> tuple[str, bool]:
     while isinstance(model, Scaled):
         model = model.model_
     return type(model).__name__, is_scaled
+
+
+def spread_of(model: TwoWayModel) -> FloatArray | None:
+    """Return what a model divides each feature by before it measures distances, or None."""
+    spread = None
+    while isinstance(model, Scaled):
+        spread = model.spread_ if spread is None else spread * model.spread_
+        model = model.model_
+    return spread
 
 
 def _feature_names(given: Any, D: int, is_image: bool) -> list[str]:

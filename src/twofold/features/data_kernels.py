@@ -6,6 +6,7 @@ name                   k(y, y')                           ||Φ(y) - Φ(y')||²
 linear                 y·y'                               ||y - y'||²
 poly                   (gamma y·y' + coef0)^degree        k(y,y) - 2 k(y,y') + k(y',y')
 rbf                    exp(-gamma ||y - y'||²)            2 - 2 k(y,y')
+laplacian              exp(-gamma ||y - y'||₁)            2 - 2 k(y,y')
 l1                     ½(||y||₁ + ||y'||₁ - ||y - y'||₁)  ||y - y'||₁
 precomputed            given                              k(y,y) - 2 k(y,y') + k(y',y')
 precomputed_distance   -½ d(y,y')²                        d(y,y')²
@@ -15,8 +16,7 @@ Klanke 2007, eqs. 4.65 (l1) and 4.72 (polynomial of degree 3). Regression weight
 only differences of features count: a conditionally positive definite kernel is enough, which is
 what lets distances take the place of a kernel.
 
-Each pair is summed by the same compiled loop whatever rows lie beside it. So a row of a kernel
-matrix is the same to the last bit alone or among others, which matrix products do not promise.
+A row of a kernel matrix is the same to the last bit alone or among others; see `pair_sums`.
 """
 
 from __future__ import annotations
@@ -32,13 +32,18 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from twofold.array_types import FloatArray
-from twofold.engine.compiled import compiled
+from twofold.features.pair_sums import (
+    GAP,
+    OVERLAP,
+    PRODUCT,
+    SQUARED_GAP,
+    exponentials,
+    own_sums,
+    pair_sums,
+)
 
 _ROWS_FOR_SCALE = 1_000  # their pairs give the median distance to a percent or two
 _ROWS_TO_TRY = 5
-_BLOCK = 32  # rows of B that stay in the cache while the rows of A pass by
-_PRODUCT, _SQUARED_GAP, _OVERLAP = 0, 1, 2  # what is summed over the columns of a pair of rows
-
 
 KernelFunction: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 
@@ -68,11 +73,11 @@ class Linear(DataKernel):
 
     def gram(self, A: FloatArray, B: FloatArray) -> FloatArray:
         """Return ``a·b`` of every pair."""
-        return _pair_sums(*_check_pair(A, B), _PRODUCT)
+        return pair_sums(*_check_pair(A, B), PRODUCT)
 
     def diagonal(self, A: FloatArray) -> FloatArray:
         """Return ``||a||²`` of every row."""
-        return _own_sums(check_rows(A), _PRODUCT)
+        return own_sums(check_rows(A), PRODUCT)
 
 
 @dataclass(frozen=True)
@@ -102,11 +107,11 @@ class Polynomial(DataKernel):
 
     def gram(self, A: FloatArray, B: FloatArray) -> FloatArray:
         """Return ``(gamma a·b + coef0)^degree`` of every pair."""
-        return self._raise(_pair_sums(*_check_pair(A, B), _PRODUCT))
+        return self._raise(pair_sums(*_check_pair(A, B), PRODUCT))
 
     def diagonal(self, A: FloatArray) -> FloatArray:
         """Return ``(gamma ||a||² + coef0)^degree`` of every row."""
-        return self._raise(_own_sums(check_rows(A), _PRODUCT))
+        return self._raise(own_sums(check_rows(A), PRODUCT))
 
     def _raise(self, products: FloatArray) -> FloatArray:
         base = self.gamma * products + self.coef0
@@ -134,7 +139,7 @@ class RBF(DataKernel):
 
     def gram(self, A: FloatArray, B: FloatArray) -> FloatArray:
         """Return ``exp(-gamma ||a - b||²)`` of every pair."""
-        return _exponentials(_pair_sums(*_check_pair(A, B), _SQUARED_GAP), self.number())
+        return exponentials(pair_sums(*_check_pair(A, B), SQUARED_GAP), self.number())
 
     def diagonal(self, A: FloatArray) -> FloatArray:
         """Return ones."""
@@ -143,7 +148,7 @@ class RBF(DataKernel):
     def fitted(self, Y: FloatArray) -> RBF:
         """Return the kernel with its ``gamma``, chosen from rows Y (n, D) where it is None."""
         Y = check_rows(Y)
-        return self if self.gamma is not None else RBF(_choose_gamma(Y))
+        return self if self.gamma is not None else RBF(_choose_gamma(Y, "sqeuclidean"))
 
     def number(self) -> float:
         """Return ``gamma``, which must have been chosen."""
@@ -153,16 +158,51 @@ class RBF(DataKernel):
 
 
 @dataclass(frozen=True)
+class Laplacian(DataKernel):
+    """``k(y, y') = exp(-gamma ||y - y'||₁)``: sharper than RBF, and less shaken by wild entries.
+
+    Parameters
+    ----------
+    gamma : float or None
+        Inverse width, above 0; None for one over the median city-block distance of rows.
+    """
+
+    gamma: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_positive("gamma", 1.0 if self.gamma is None else self.gamma)
+
+    def gram(self, A: FloatArray, B: FloatArray) -> FloatArray:
+        """Return ``exp(-gamma ||a - b||₁)`` of every pair."""
+        return exponentials(pair_sums(*_check_pair(A, B), GAP), self.number())
+
+    def diagonal(self, A: FloatArray) -> FloatArray:
+        """Return ones."""
+        return np.ones(len(check_rows(A)))
+
+    def fitted(self, Y: FloatArray) -> Laplacian:
+        """Return the kernel with its ``gamma``, chosen from rows Y (n, D) where it is None."""
+        Y = check_rows(Y)
+        return self if self.gamma is not None else Laplacian(_choose_gamma(Y, "cityblock"))
+
+    def number(self) -> float:
+        """Return ``gamma``, which must have been chosen."""
+        if self.gamma is None:
+            raise ValueError("`gamma` of Laplacian is None; `fitted(Y)` chooses it from Y.")
+        return float(self.gamma)
+
+
+@dataclass(frozen=True)
 class L1(DataKernel):
     """``k(y, y') = ½(||y||₁ + ||y'||₁ - ||y - y'||₁)``: single wild entries weigh less."""
 
     def gram(self, A: FloatArray, B: FloatArray) -> FloatArray:
         """Return how far the segments from 0 to a and from 0 to b overlap, summed over columns."""
-        return _pair_sums(*_check_pair(A, B), _OVERLAP)
+        return pair_sums(*_check_pair(A, B), OVERLAP)
 
     def diagonal(self, A: FloatArray) -> FloatArray:
         """Return ``||a||₁`` of every row."""
-        return _own_sums(check_rows(A), _OVERLAP)
+        return own_sums(check_rows(A), OVERLAP)
 
 
 @dataclass(frozen=True)
@@ -260,6 +300,7 @@ KERNELS: dict[str, type[DataKernel]] = {
     "linear": Linear,
     "poly": Polynomial,
     "rbf": RBF,
+    "laplacian": Laplacian,
     "l1": L1,
     "precomputed": Precomputed,
     "precomputed_distance": PrecomputedDistance,
@@ -348,49 +389,11 @@ def _call(function: KernelFunction, A: FloatArray, B: FloatArray) -> FloatArray:
     return K
 
 
-def _choose_gamma(Y: FloatArray) -> float:
-    """Return one over the median squared distance between different rows of a fixed draw."""
+def _choose_gamma(Y: FloatArray, metric: str) -> float:
+    """Return one over the median distance between different rows of a fixed draw."""
     if len(Y) > _ROWS_FOR_SCALE:
         Y = Y[np.random.default_rng(0).choice(len(Y), _ROWS_FOR_SCALE, replace=False)]
-    sq_dists = pdist(Y, "sqeuclidean")
-    sq_dists = sq_dists[sq_dists > 0]
+    dists = pdist(Y, metric)
+    dists = dists[dists > 0]
     # Without two different rows every width is as good, and the feature map says what is wrong.
-    return float(1 / np.median(sq_dists)) if len(sq_dists) else 1.0
-
-
-@compiled
-def _pair_sums(A: FloatArray, B: FloatArray, kind: int) -> FloatArray:
-    sums = np.empty((A.shape[0], B.shape[0]))
-    for first in range(0, B.shape[0], _BLOCK):
-        for j in range(A.shape[0]):
-            for i in range(first, min(first + _BLOCK, B.shape[0])):
-                total = 0.0
-                if kind == _PRODUCT:
-                    for d in range(A.shape[1]):
-                        total += A[j, d] * B[i, d]
-                elif kind == _SQUARED_GAP:
-                    for d in range(A.shape[1]):
-                        total += (A[j, d] - B[i, d]) ** 2
-                else:
-                    for d in range(A.shape[1]):  # ½(|a| + |b| - |a - b|) without the cancellation
-                        low, high = min(A[j, d], B[i, d]), max(A[j, d], B[i, d])
-                        total += max(low, 0.0) - min(high, 0.0)
-                sums[j, i] = total
-    return sums
-
-
-@compiled
-def _own_sums(A: FloatArray, kind: int) -> FloatArray:
-    sums = np.zeros(A.shape[0])
-    for j in range(A.shape[0]):
-        for d in range(A.shape[1]):
-            sums[j] += A[j, d] * A[j, d] if kind == _PRODUCT else abs(A[j, d])
-    return sums
-
-
-@compiled
-def _exponentials(sq_dists: FloatArray, gamma: float) -> FloatArray:
-    for j in range(sq_dists.shape[0]):  # numpy's exp may round by the place in the whole array
-        for i in range(sq_dists.shape[1]):
-            sq_dists[j, i] = math.exp(-gamma * sq_dists[j, i])
-    return sq_dists
+    return float(1 / np.median(dists)) if len(dists) else 1.0

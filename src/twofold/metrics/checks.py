@@ -16,6 +16,11 @@ def checked_table(table: Any, name: str, *, allow_missing: bool = False) -> Floa
     check_numeric(table)
     if isinstance(table, np.ma.MaskedArray):
         table = np.ma.filled(table.astype(np.float64), np.nan)
+    if np.ndim(table) == 1:
+        raise ValueError(
+            f"`{name}` must be a table of rows and columns; got {len(table)} single values. If "
+            f"they are one column, pass np.reshape({name}, (-1, 1))."
+        )
     array: FloatArray = check_array(
         table, dtype=np.float64, ensure_all_finite=False, input_name=name
     )

@@ -17,6 +17,9 @@ from sklearn.utils import column_or_1d
 from twofold.metrics.checks import check_neighbors, checked_table
 from twofold.metrics.co_ranking import coranking
 
+# Of fewer points one neighbour is not less than half.
+FEWEST_ROWS = 3
+
 
 def trustworthiness(
     Y: Any, X: Any, n_neighbors: int = 5, *, sample: int | None = None, random_state: Any = None
@@ -81,6 +84,8 @@ def _ranked_score(
     name: str, Y: Any, X: Any, n_neighbors: int, sample: int | None, random_state: Any
 ) -> float:
     Y = checked_table(Y, "Y")
+    if len(Y) < FEWEST_ROWS:
+        raise ValueError(f"{name.capitalize()} needs at least {FEWEST_ROWS} points; got {len(Y)}.")
     most = (len(Y) - 1) // 2
     n_neighbors = check_neighbors(n_neighbors, most, "`n_neighbors`, less than n_samples / 2")
     found = coranking(Y, X, n_neighbors_max=1, sample=sample, random_state=random_state)

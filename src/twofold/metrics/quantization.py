@@ -98,6 +98,8 @@ def topographic_error(
                 "Two prototypes have the same position, so the smallest distance says nothing of "
                 "the map. Give `reach`."
             )
+    elif not 0 < reach < np.inf:
+        raise ValueError(f"`reach` must be a positive distance on the map; got {reach!r}.")
     best = _nearest(Y, prototypes, 2)
     gaps = np.linalg.norm(places[best[:, 0]] - places[best[:, 1]], axis=1)
     # Places such as 0.1, 0.2, 0.3 are not equally far apart in the last digit.

@@ -13,7 +13,7 @@ from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.plots.drawing import light_frame, open_axes
 from twofold.plots.palette import ACCENT, COLORS, INK, QUIET
-from twofold.plots.row_facts import distances, row_errors, row_name
+from twofold.plots.row_facts import DISTANCE, distances, nameless_row, row_errors, row_name
 
 # An objective that falls by more than this factor is seen better on a logarithmic scale.
 MUCH = 10.0
@@ -64,8 +64,9 @@ def history(model: TwoWayModel, *, ax: Axes | None = None) -> Axes:
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel("iteration" if n_stages == 1 else f"iteration ({n_stages} stages)")
     ax.set_ylabel("objective")
-    ax.annotate(f"{values[-1]:.4g}  ({model.stop_reason_})", (iterations[-1], values[-1]),
-                xytext=(0, 12), textcoords="offset points", ha="right", fontsize="small",
+    # Above the axes: inside, the stages of a homotopy may pass anywhere.
+    ax.annotate(f"{values[-1]:.4g}  ({model.stop_reason_})", (1, 1), xycoords="axes fraction",
+                xytext=(0, 3), textcoords="offset points", ha="right", fontsize="small",
                 color=INK)  # fmt: skip
     light_frame(ax)
     return ax
@@ -99,8 +100,9 @@ def errors(model: TwoWayModel, X: Any = None, *, ax: Axes | None = None) -> Axes
     """Draw the reconstruction error of rows, the worst first and named.
 
     The error is the distance of a row to its reconstruction (of observed entries; in feature space
-    if the model has a data kernel). The axis of ranks is logarithmic, so that the few worst rows
-    take as much room as the many good ones.
+    if the model has a data kernel): the root of the squared error that ``score_samples`` negates.
+    The axis of ranks is logarithmic, so that the few worst rows take as much room as the many good
+    ones.
 
     Parameters
     ----------
@@ -138,8 +140,12 @@ def errors(model: TwoWayModel, X: Any = None, *, ax: Axes | None = None) -> Axes
     ax.annotate(f"median {middle:.3g}", (1, middle), xytext=(0, 3), textcoords="offset points",
                 fontsize="small", color=INK)  # fmt: skip
     ax.set_xlabel("rows, the worst first")
-    ax.set_ylabel("reconstruction error")
+    ax.set_ylabel(f"{DISTANCE}\n(root of the squared error)")
     ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_minor_formatter("")
+    if len(order) < 10:
+        # There would be one power of ten to read off.
+        ax.set_xticks(ranks)
     light_frame(ax)
     return ax
 
@@ -155,11 +161,13 @@ def _name_worst(ax: Axes, model: TwoWayModel, X: Any, found: FloatArray, worst: 
 
 
 def _name_in_table(X: Any, row: int) -> str:
-    """Return the name a data frame has for a row, or its number."""
+    """Return the name a data frame has for a row, or its number from 1."""
     index = getattr(X, "index", None)
     if index is None or callable(index):
-        return f"row {row}"
-    return f"row {index[row]}" if isinstance(index[row], int | np.integer) else str(index[row])
+        return nameless_row(row)
+    # A frame made without names numbers its rows from 0; those of a part of it are names by now.
+    is_nameless = all(index[end] == end % len(index) for end in (0, row, -1))
+    return nameless_row(row) if is_nameless else str(index[row])
 
 
 def dimension_curve(

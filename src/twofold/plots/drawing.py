@@ -18,10 +18,12 @@ from twofold.plots.row_colors import Categories
 # From here on points are drawn as pixels within a vector file: as shapes they make it slow.
 MOST_VECTOR_POINTS = 20_000
 # Inches for what stands beside and below a map: ticks, names, a colour bar or a legend.
-BESIDE_MAP = np.array([1.6, 0.6])
+BESIDE_MAP = np.array([1.85, 0.6])
 # A legend of more categories than this does not fit into a corner of a map.
 MOST_IN_CORNER = 5
 LEGEND_ROWS = 18
+# Of the support, as `LatentView` measures it.
+BORDER_LEVEL = 0.0
 # If the outermost hundredth of the values at each end makes the range longer by this factor, it is
 # left out of the colours: one far value would wash out the rest.
 FAR = 1.4
@@ -77,7 +79,8 @@ def draw_border(ax: Axes, lattice: Lattice, support: FloatArray) -> None:
     """Draw the border of a domain in a plane."""
     if (support < 0).any() and (support > 0).any():
         field = lattice.shaped(support)
-        ax.contour(*lattice.axes, field, levels=[0], colors=[QUIET], linewidths=0.8, zorder=1.5)
+        ax.contour(*lattice.axes, field, levels=[BORDER_LEVEL], colors=[QUIET], linewidths=0.8,
+                   zorder=1.5)  # fmt: skip
 
 
 def intervals(axis: FloatArray, is_in: BoolArray) -> list[tuple[float, float]]:

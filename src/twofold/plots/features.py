@@ -30,9 +30,10 @@ from twofold.plots.drawing import (
     paint,
     shade_outside,
 )
-from twofold.plots.latent_view import BLOCK, LatentView
+from twofold.plots.latent_view import BLOCK, LatentView, latent_name
 from twofold.plots.palette import COLORS, category_style
-from twofold.plots.row_facts import feature_name, feature_number
+from twofold.plots.row_facts import feature_name, feature_names, feature_number
+from twofold.plots.titles import LINE_INCHES, fit_titles, shortened
 
 PAINTED = 110
 # Arrows along the longer side: of one map, and of each of many.
@@ -43,6 +44,8 @@ PLACES_EACH = 3
 SHORTEST = 0.2
 MOST_PANELS = 12
 PANEL_COLUMNS = 4
+# Letters of a name beside a bar, and beside a map.
+MOST_LETTERS, LETTERS_BESIDE_MAP = 40, 26
 # Rows at which the Jacobian is looked at; more change its mean very little.
 MOST_ROWS = 2000
 
@@ -64,7 +67,7 @@ def sensitivity(
     ----------
     model : fitted model
     feature : str or int
-        Name or number of a column of the data.
+        Name ("x1", "x2", ... if it has none) or number, from 0, of a column of the data.
     dims : pair of int, default=(0, 1)
         Which latent coordinates are shown.
     ax : matplotlib Axes, default=None
@@ -84,7 +87,8 @@ def sensitivity(
     number = feature_number(model, feature)
     view = LatentView(model, dims)
     ax = open_map(ax, view)
-    _Fields(view, [number], ARROWS).draw(ax, 0, feature_name(model, number))
+    name = shortened(feature_name(model, number), LETTERS_BESIDE_MAP)
+    _Fields(view, [number], ARROWS).draw(ax, 0, name)
     return ax
 
 
@@ -101,12 +105,13 @@ def sensitivities(
     ----------
     model : fitted model
     features : sequence of str or int, default=None
-        Names or numbers of columns; None takes the twelve that change most over the map, in the
-        units in which the model measures distances.
+        Names or numbers, from 0, of columns; None takes the twelve that change most over the map,
+        in the units in which the model measures distances. Long names are broken and shortened.
     dims : pair of int, default=(0, 1)
         Which latent coordinates are shown.
     figure : matplotlib Figure, default=None
-        Where to draw; a new one by default.
+        Where to draw; a new one by default. One that is empty and has no layout gets a constrained
+        one, so that nothing overlaps.
 
     Returns
     -------
@@ -133,17 +138,23 @@ def sensitivities(
     fields = _Fields(view, numbers, FEWER_ARROWS)
     extent = np.ptp(view.limits, axis=1)
     height = 2.0 if view.is_line else float(np.clip(2.1 * extent[1] / extent[0], 1.0, 4.0))
-    figure = _open_figure(figure, (2.7 * columns, (height + 0.3) * rows + 0.3))
-    panels = figure.subplots(
+    found = _open_figure(figure, (2.7 * columns, (height + 0.3) * rows + 0.3))
+    panels = found.subplots(
         rows, columns, sharex=True, sharey=not view.is_line, squeeze=False
     ).ravel()
     for k, (panel, number) in enumerate(zip(panels, numbers, strict=False)):
         fields.draw(panel, k, None)
         panel.set_title(feature_name(model, number), fontsize="medium")
         panel.label_outer()
+        # Curves have each their own unit.
+        panel.tick_params(labelleft=view.is_line or k % columns == 0)
     for panel in panels[len(numbers) :]:
         panel.remove()
-    return figure
+    n_more = fit_titles(list(panels[: len(numbers)]), columns)
+    if figure is None:
+        # Long titles must not take the room of the maps.
+        found.set_figheight(found.get_figheight() + LINE_INCHES * n_more)
+    return found
 
 
 def important_features(model: TwoWayModel, n: int = 20, *, ax: Axes | None = None) -> Axes:
@@ -179,29 +190,39 @@ def important_features(model: TwoWayModel, n: int = 20, *, ax: Axes | None = Non
     shown = ranked(parts)[:n]
     total = np.sqrt((parts[shown] ** 2).sum(axis=1))
     shares = parts[shown] ** 2 / np.maximum(total, np.finfo(float).tiny)[:, None]
-    names = [feature_name(model, int(number)) for number in shown]
+    known = feature_names(model)
+    names = [shortened(known[number], MOST_LETTERS) for number in shown]
     ax = open_axes(ax, (4.0 + 0.08 * max(map(len, names)), 0.8 + 0.22 * len(shown)))
     places, left = np.arange(len(shown)), np.zeros(len(shown))
     for m in range(parts.shape[1]):
         style = category_style(m)
-        ax.barh(places, shares[:, m], left=left, height=0.75, color=style.color, label=f"x{m + 1}",
-                edgecolor="white", linewidth=0.5, hatch=HATCHES[m % len(HATCHES)])  # fmt: skip
+        ax.barh(places, shares[:, m], left=left, height=0.75, color=style.color,
+                label=latent_name(m), edgecolor="white", linewidth=0.5,
+                hatch=HATCHES[m % len(HATCHES)])  # fmt: skip
         left += shares[:, m]
     ax.set_yticks(places, names)
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.set_xlabel("change, in standard deviations")
     if parts.shape[1] > 1:
-        ax.legend(frameon=False, loc="lower right", fontsize="small")
+        # Above the bars, which may all be as long as the axes.
+        ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=MOST_IN_LINE,
+                  borderaxespad=0.2, fontsize="small")  # fmt: skip
     light_frame(ax)
     return ax
 
 
+# Entries of a legend side by side.
+MOST_IN_LINE = 4
 # Told apart without colour.
 HATCHES = ("", "////", "....", "xxxx")
 
 
 def _open_figure(figure: Figure | None, size: tuple[float, float]) -> Any:
     if figure is not None:
+        # A part of a figure is laid out with the whole.
+        is_plain = isinstance(figure, Figure) and figure.get_layout_engine() is None
+        if is_plain and not figure.axes:
+            figure.set_layout_engine("constrained")
         return figure
     import matplotlib.pyplot as plt
 

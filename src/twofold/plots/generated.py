@@ -15,9 +15,13 @@ from twofold.plots.items import ItemStyle, draw_items, item_style
 from twofold.plots.latent_view import LatentView
 from twofold.plots.palette import COLORS, INK, QUIET
 from twofold.plots.row_facts import row_name, row_number
+from twofold.plots.titles import FEWEST_LETTERS, shortened
 
-# The density below the items of a path, in units of an item's width.
+# The density below the items of a path, in units of an item's width; of its height for curves.
 BAND, BAND_GAP = 0.8, 0.12
+CURVE_BAND = 0.5
+# Letters of the name of an end for each inch of a path.
+LETTERS_PER_INCH = 5
 FINE_STEPS = 400
 
 
@@ -32,8 +36,8 @@ def grid(
 ) -> Axes:
     """Draw what the model generates at regular places of its latent space.
 
-    Only places inside the domain have an item. With one latent dimension it is a row of items; of
-    more than two, a cut through the median of those that are not shown.
+    Only places inside the domain have an item. With one latent dimension it is a row of items,
+    curves as high as the axes; of more than two, a cut through the median of those not shown.
 
     Parameters
     ----------
@@ -68,10 +72,11 @@ def grid(
     centers = np.stack([along.ravel() for along in np.meshgrid(*axes)], axis=1)
     places = view.places(centers)
     inside = model.in_domain(places)
-    ax = open_axes(ax, (6.4, 1.0)) if view.is_line else open_map(ax, view)
+    height = 1.8 if style.is_curve else 1.0
+    ax = open_axes(ax, (6.4, height)) if view.is_line else open_map(ax, view)
     frame_map(ax, view)
     if view.is_line:
-        _make_strip(ax, side[1])
+        side = _make_strip(ax, side, style)
         centers = np.column_stack([centers, np.zeros(len(centers))])
     else:
         lattice = view.lattice()
@@ -101,12 +106,15 @@ def _centers(low: float, high: float, step: float) -> FloatArray:
     return (low + high) / 2 + step * (np.arange(count) - (count - 1) / 2)
 
 
-def _make_strip(ax: Axes, height: float) -> None:
-    """Make axes as high as one item: a latent space of one dimension has no other axis."""
+def _make_strip(ax: Axes, side: tuple[float, float], style: ItemStyle) -> tuple[float, float]:
+    """Make axes as high as one item, and return its sides: one dimension has no other axis."""
+    width, height = (side[0], 1.0) if style.is_curve else side
     ax.set_ylim(-height / 2, height / 2)
-    ax.set_aspect("equal")
+    # A curve may be as high as there is room, an image must keep its shape.
+    ax.set_aspect("auto" if style.is_curve else "equal")
     ax.set_yticks([])
     ax.spines[["left", "top", "right"]].set_visible(False)
+    return width, height
 
 
 def path(
@@ -129,7 +137,9 @@ def path(
     ----------
     model : fitted model
     start, stop : int, str or array-like of shape (n_components,)
-        The ends: numbers or names of rows passed to ``fit``, or latent points.
+        The ends: rows passed to ``fit``, by number from 0 as everywhere in Python or by name, or
+        latent points. The picture calls a row by its name, or by its number from 1 if it has none:
+        ``start=0`` is labelled "row 1".
     steps : int, default=10
         How many items, both ends counted.
     image_shape, kind :
@@ -152,13 +162,16 @@ def path(
         raise ValueError(f"`steps` must be an integer of at least 2; got {steps!r}.")
     style = item_style(model, image_shape, kind)
     ends = [_latent_point(model, end) for end in (start, stop)]
-    ax = open_axes(ax, (max(0.75 * steps, 4.0), 0.75 * style.aspect + 1.1))
+    height, band = (1.0, CURVE_BAND) if style.is_curve else (style.aspect, BAND)
+    ax = open_axes(ax, (max(0.75 * steps, 4.0), 0.75 * height + 1.1))
     rows = model.inverse_transform(_between(*ends, int(steps)))
-    centers = np.column_stack([np.arange(steps), np.full(steps, style.aspect / 2)])
-    ax.set_aspect("equal")
-    draw_items(ax, rows, centers, (1.0, style.aspect), style)
-    _draw_band(ax, model, _between(*ends, FINE_STEPS), steps - 1)
-    _frame_path(ax, [_end_name(model, end) for end in (start, stop)], int(steps), style)
+    centers = np.column_stack([np.arange(steps), np.full(steps, height / 2)])
+    # In a small subplot curves take all the height there is; an image must keep its shape.
+    ax.set_aspect("auto" if style.is_curve else "equal")
+    draw_items(ax, rows, centers, (1.0, height), style)
+    _draw_band(ax, model, _between(*ends, FINE_STEPS), steps - 1, band)
+    ax.set_ylim(-BAND_GAP - band, height)
+    _frame_path(ax, [_end_name(model, end) for end in (start, stop)], int(steps))
     return ax
 
 
@@ -194,12 +207,12 @@ def _end_name(model: TwoWayModel, where: Any) -> str:
     return f"({', '.join(f'{coordinate:.3g}' for coordinate in point)})"
 
 
-def _draw_band(ax: Axes, model: TwoWayModel, way: FloatArray, length: float) -> None:
+def _draw_band(ax: Axes, model: TwoWayModel, way: FloatArray, length: float, band: float) -> None:
     """Draw the density along a way below its items."""
     density = model.density(way).astype(np.float64)
     along = np.linspace(0, length, len(way))
-    scale = BAND / max(float(density.max()), 1.15 * model.domain_threshold_)
-    floor = -BAND_GAP - BAND
+    scale = band / max(float(density.max()), 1.15 * model.domain_threshold_)
+    floor = -BAND_GAP - band
     height = floor + scale * density
     border = floor + scale * model.domain_threshold_
     ax.plot(along, height, color=COLORS[0], linewidth=1.2)
@@ -209,13 +222,21 @@ def _draw_band(ax: Axes, model: TwoWayModel, way: FloatArray, length: float) -> 
             [max(low, 0), min(high, length)], floor, -BAND_GAP, facecolor="none", edgecolor=QUIET,
             hatch="////", linewidth=0,
         )  # fmt: skip
-    ax.set_yticks([floor + BAND / 2], ["density"], fontsize="small")
-    ax.text(length + 0.04, border, "domain", fontsize="x-small", va="center", color=INK)
+    ax.set_yticks([floor + band / 2], ["density"], fontsize="small")
+    # Outside the axes, clear of their edge in a small subplot too.
+    ax.annotate("domain", (1, border), xycoords=ax.get_yaxis_transform(), xytext=(2, 0),
+                textcoords="offset points", fontsize="x-small", va="center", color=INK,
+                annotation_clip=False)  # fmt: skip
 
 
-def _frame_path(ax: Axes, ends: list[str], steps: int, style: ItemStyle) -> None:
+def _frame_path(ax: Axes, ends: list[str], steps: int) -> None:
+    """Name the ends of a path, each in its half of the axis."""
     ax.set_xlim(-0.5, steps - 0.5)
-    ax.set_ylim(-BAND_GAP - BAND, style.aspect)
-    ax.set_xticks([0, steps - 1], ends)
+    width = ax.get_window_extent().width / ax.figure.dpi
+    most = max(int(LETTERS_PER_INCH * width), FEWEST_LETTERS)
+    ax.set_xticks([0, steps - 1], [shortened(end, most) for end in ends])
+    first, last = ax.get_xticklabels()
+    first.set_horizontalalignment("left")
+    last.set_horizontalalignment("right")
     ax.spines[["left", "top", "right"]].set_visible(False)
     ax.tick_params(axis="y", length=0)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
+from matplotlib.collections import LineCollection, PolyCollection
 
 from twofold.array_types import FloatArray
 from twofold.contract import TwoWayModel
@@ -18,9 +18,11 @@ from twofold.plots.row_facts import image_shape
 
 # A few far values must not make all items grey: the scale leaves out this share at each end.
 CUT = 0.1
-# How much of its box an item fills.
+# How much of its box an item fills; a curve has a frame of its own, and room within it.
 FILLED = 0.92
+FRAMED, IN_FRAME = 0.88, 0.84
 CURVE_ASPECT = 0.6
+CORNERS = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)])
 # Images whose rim lies this close to the lowest value are ink on paper.
 PAPER = 0.1
 
@@ -43,6 +45,11 @@ class ItemStyle:
     low: float
     high: float
     color_map: str = "gray"
+
+    @property
+    def is_curve(self) -> bool:
+        """Whether items are curves, which may be stretched."""
+        return self.shape is None
 
     @property
     def aspect(self) -> float:
@@ -130,15 +137,17 @@ def _pixels(row: FloatArray, style: ItemStyle) -> FloatArray:
 def _draw_curves(
     ax: Axes, rows: FloatArray, centers: FloatArray, side: tuple[float, float], style: ItemStyle
 ) -> None:
-    """Draw rows as curves over the number of the feature, each above a line at its bottom."""
-    box = FILLED * np.asarray(side)
+    """Draw rows as curves over the number of the feature, each in a faint frame."""
+    frame = FRAMED * np.asarray(side)
+    box = IN_FRAME * frame
     along = np.linspace(-0.5, 0.5, max(rows.shape[1], 2)) * box[0]
     if rows.shape[1] == 1:
         rows = np.repeat(rows, 2, axis=1)
     up = (np.clip((rows - style.low) / (style.high - style.low), 0, 1) - 0.5) * box[1]
     curves = np.stack([along + centers[:, :1], up + centers[:, 1:]], axis=2)
-    floors = np.stack(
-        [along[[0, -1]] + centers[:, :1], np.tile(centers[:, 1:] - box[1] / 2, 2)], axis=2
-    )
-    ax.add_collection(LineCollection(list(floors), colors=MISSING, linewidths=0.5, zorder=2))
+    frames = centers[:, None] + CORNERS * frame / 2
+    ax.add_collection(
+        PolyCollection(list(frames), facecolors="white", edgecolors=MISSING, linewidths=0.5,
+                       zorder=2)
+    )  # fmt: skip
     ax.add_collection(LineCollection(list(curves), colors=COLORS[0], linewidths=0.8, zorder=2.1))

@@ -97,8 +97,8 @@ class LatentView:
 
     @property
     def names(self) -> list[str]:
-        """The names of the axes."""
-        return [f"x{m + 1}" for m in self.dims]
+        """The names of the axes; a feature without a name is called x1 as well."""
+        return [latent_name(m) for m in self.dims]
 
     def places(self, seen: FloatArray) -> FloatArray:
         """Return latent places (m, q) for what is seen of them (m, 1 or 2)."""
@@ -138,6 +138,11 @@ class LatentView:
         ]
         seen = np.stack([along.ravel() for along in np.meshgrid(*axes)], axis=1)
         return Lattice(axes, self.places(seen))
+
+
+def latent_name(m: int) -> str:
+    """Return what a latent coordinate, counted from 0, is called."""
+    return f"latent x{m + 1}"
 
 
 def _checked_dims(dims: tuple[int, int], q: int) -> tuple[int, int]:

@@ -59,9 +59,10 @@ def latent_map(
     model : fitted model
     color : str, int or array-like of shape (n_samples,), default=None
         What rows are coloured by: a label column (None takes the first that ``annotate`` noted), a
-        feature by name or number, "density", "magnification" (its logarithm), "error" (distance to
-        the reconstruction), or a value for each row. Text, and integers of at most 20 values, get
-        a legend, other numbers a colour bar. Your own names come first if they are the same.
+        feature by name ("x1", "x2", ... if it has none) or number from 0, "density",
+        "magnification" (its logarithm), "error" (distance to the reconstruction), or a value for
+        each row. Text, and integers of at most 20 values, get a legend, other numbers a colour
+        bar. Your own names come first if they are the same.
     dims : pair of int, default=(0, 1)
         Which latent coordinates are shown.
     ax : matplotlib Axes, default=None
@@ -73,7 +74,8 @@ def latent_map(
     contours : bool, default=False
         Draw lines of equal latent density; each is at twice the density of the one outside it.
     names : bool, default=False
-        Write the names of rows beside them, as many as fit.
+        Write the names of rows beside them, as many as fit without covering anything. They are
+        placed for the size the figure has now.
 
     Returns
     -------
@@ -100,11 +102,12 @@ def latent_map(
             _draw_density(ax, view, lattice)
     if view.is_line:
         ax.set_ylabel("row")
-        ax.set_ylim(-0.02 * len(seen) - 0.5, 1.02 * len(seen) - 0.5)
+        ax.set_ylim(0.5 - 0.02 * len(seen), 0.5 + 1.02 * len(seen))
         light_frame(ax)
-    _draw_rows(ax, seen, colors, _area(len(seen)) if size is None else size, view.is_line)
+    area = _area(len(seen)) if size is None else size
+    _draw_rows(ax, seen, colors, area, view.is_line)
     if names:
-        draw_names(ax, model, seen)
+        draw_names(ax, model, seen, area)
     return ax
 
 
@@ -142,7 +145,7 @@ def magnification(
     support = view.support(lattice)
     wanted = lattice.nearly(support >= 0)
     values = lattice.evaluate(lambda X: _log_magnification(model, X), wanted)[:, 0]
-    # A place that is flat but for rounding has a magnification of nearly 0.
+    # A place that is flat but for rounding has a magnification of nearly 0, or of 0.
     values = np.maximum(values, color_limits(values)[1] - MOST_DECADES)
     title = "log10 magnification"
     if view.is_line:
@@ -178,15 +181,14 @@ def _draw_faint_rows(ax: Axes, seen: FloatArray) -> None:
 
 def _log_magnification(model: TwoWayModel, X: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore"):
-        found = np.log10(model.magnification(X).astype(np.float64))
-    return np.where(np.isfinite(found), found, np.nan)
+        return np.log10(model.magnification(X).astype(np.float64))
 
 
 def _seen(view: LatentView) -> FloatArray:
     """Return where rows are drawn (n, 2); those of a line one above the other."""
     if not view.is_line:
         return view.rows
-    return np.column_stack([view.rows[:, 0], np.arange(len(view.rows))])
+    return np.column_stack([view.rows[:, 0], np.arange(1, len(view.rows) + 1)])
 
 
 def _area(n: int) -> float:

@@ -1,62 +1,155 @@
-"""Names beside points, as many as fit without covering one another."""
+"""Names beside points, as many as fit without covering anything.
+
+A name is tried at eight places around its point, then further off with a line to it. It must stay
+within the axes and keep off all points, other names, the legend and the border of the domain; its
+line must keep off points and names. A row with no such place stays without a name, so that crowds
+have few.
+"""
 
 from __future__ import annotations
 
 from typing import Any, cast
 
 import numpy as np
-from matplotlib import rcParams
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.font_manager import FontProperties
+from matplotlib.contour import ContourSet
 from matplotlib.patheffects import withStroke
+from matplotlib.text import Annotation
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
-from twofold.plots.palette import INK
+from twofold.plots.drawing import BORDER_LEVEL
+from twofold.plots.palette import INK, QUIET
 from twofold.plots.row_facts import row_name
+from twofold.plots.titles import shortened
 
 MOST_NAMES = 40
+# Rows that are tried; more only make crowds fuller.
+MOST_TRIED = 200
+MOST_LETTERS = 30
 SIZE = "x-small"
-# Width of a letter and height of a line, in units of the font size.
-LETTER, LINE = 0.62, 1.2
-GAP = 2.0
+# Points between a name and anything else, and between a name and its own point.
+CLEAR, GAPS = 1.5, (2.0, 9.0, 16.0)
+LINE_PLACES = 24
+# To which side of its point a name stands, the best first.
+SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
 
 
-def draw_names(ax: Axes, model: TwoWayModel, seen: FloatArray) -> None:
+def draw_names(ax: Axes, model: TwoWayModel, seen: FloatArray, area: float) -> None:
     """Write names beside rows, beginning with rows far from one another.
 
     Parameters
     ----------
     ax : Axes
-        With its limits set.
+        With its limits and its legend set.
     model : fitted model
     seen : array of shape (n, 2)
         Where rows are drawn.
+    area : float
+        Area of a point, in points squared.
     """
-    points = _in_points(ax, seen)
-    font = FontProperties(size=SIZE).get_size_in_points() or rcParams["font.size"]
-    halo = [withStroke(linewidth=1.6, foreground="white")]
-    taken: list[tuple[float, float, float, float]] = []
-    for row in _far_apart(points, 4 * MOST_NAMES):
-        name = row_name(model, int(row))
-        x, y = points[row, 0] + GAP, points[row, 1]
-        box = (x, y - LINE * font / 2, x + LETTER * font * len(name), y + LINE * font / 2)
-        if any(_overlap(box, other) for other in taken):
-            continue
-        taken.append(box)
-        ax.annotate(name, seen[row], xytext=(GAP, 0), textcoords="offset points",
-                    va="center", fontsize=SIZE, color=INK, zorder=3, path_effects=halo)  # fmt: skip
-        if len(taken) == MOST_NAMES:
-            break
-
-
-def _in_points(ax: Axes, seen: FloatArray) -> FloatArray:
-    """Return data coordinates in points, as the axes will stand in their figure."""
     # Legends and colour bars take their room only when the figure is laid out.
     # The figure of a subfigure is the whole one.
     cast(Any, ax.figure).figure.draw_without_rendering()
-    pixels = ax.transData.transform(seen)
-    return np.asarray(pixels * 72 / ax.figure.dpi)
+    room = _Room(ax, seen, float(np.sqrt(area)) / 2)
+    n_named = 0
+    for row in _far_apart(room.points, MOST_TRIED):
+        name = shortened(row_name(model, int(row)), MOST_LETTERS)
+        found = room.find(int(row), _size(ax, name))
+        if found is None:
+            continue
+        _write(ax, name, seen[row], *found)
+        n_named += 1
+        if n_named == MOST_NAMES:
+            break
+
+
+def _write(
+    ax: Axes, name: str, place: FloatArray, shift: FloatArray, has_line: bool = False
+) -> Annotation:
+    """Write a name whose middle is shifted from a place by some points."""
+    # Lines of equal density may pass below a name.
+    halo = [withStroke(linewidth=1.6, foreground="white")]
+    line = {"arrowstyle": "-", "color": QUIET, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 0}
+    return ax.annotate(name, (place[0], place[1]), xytext=(shift[0], shift[1]),
+                       textcoords="offset points", ha="center", va="center", fontsize=SIZE,
+                       color=INK, zorder=3, path_effects=halo,
+                       arrowprops=line if has_line else None)  # fmt: skip
+
+
+def _size(ax: Axes, name: str) -> FloatArray:
+    """Return width and height of a name, in points."""
+    tag = _write(ax, name, np.zeros(2), np.zeros(2))
+    left, bottom, right, top = _extent(ax, tag)
+    tag.remove()
+    return np.array([right - left, top - bottom])
+
+
+class _Room:
+    """What of a map is taken, in points; names that find a place take it."""
+
+    def __init__(self, ax: Axes, seen: FloatArray, radius: float) -> None:
+        self.points, self.border = _in_points(ax, seen), _in_points(ax, _border(ax))
+        self.frame, self.radius = _extent(ax, ax.patch), radius
+        legend = ax.get_legend()
+        self.taken = [] if legend is None else [_extent(ax, legend)]
+        self.lines = np.empty((0, 2))
+
+    def find(self, row: int, size: FloatArray) -> tuple[FloatArray, bool] | None:
+        """Return where a name's middle may be, seen from its row, and whether it has a line."""
+        for gap in GAPS:
+            for side in SIDES:
+                shift = np.asarray(side) * (size / 2 + self._distance(side, gap))
+                middle = self.points[row] + shift
+                box = np.concatenate([middle - size / 2, middle + size / 2])
+                has_line = gap > GAPS[0]
+                line = _line(self.points[row], middle, box) if has_line else np.empty((0, 2))
+                if self._is_free(box) and self._may_pass(row, line):
+                    self.taken.append(box)
+                    self.lines = np.vstack([self.lines, line])
+                    return shift, has_line
+        return None
+
+    def _distance(self, side: tuple[int, int], gap: float) -> float:
+        # At a corner the point is round: the name may come closer.
+        return (self.radius + gap) * (0.75 if all(side) else 1.0)
+
+    def _is_free(self, box: FloatArray) -> bool:
+        return (
+            bool((box[:2] > self.frame[:2] + CLEAR).all())
+            and bool((box[2:] < self.frame[2:] - CLEAR).all())
+            and not any(_overlap(box, other) for other in self.taken)
+            and not _touches(box, self.points, self.radius)
+            and not _touches(box, self.border, 0)
+            and not _touches(box, self.lines, 0)
+        )
+
+    def _may_pass(self, row: int, line: FloatArray) -> bool:
+        others = np.delete(self.points, row, axis=0)
+        return not any(
+            _touches(np.tile(place, 2), others, self.radius)
+            or any(_overlap(np.tile(place, 2), box) for box in self.taken)
+            for place in line
+        )
+
+
+def _in_points(ax: Axes, places: FloatArray) -> FloatArray:
+    """Return data coordinates (m, 2) in points, as the axes stand in their figure."""
+    return np.asarray(ax.transData.transform(places) * 72 / ax.figure.dpi)
+
+
+def _extent(ax: Axes, drawn: Artist) -> FloatArray:
+    """Return the box of something drawn, in points: left, bottom, right, top."""
+    return np.asarray(np.asarray(drawn.get_window_extent().extents) * 72 / ax.figure.dpi)
+
+
+def _border(ax: Axes) -> FloatArray:
+    """Return places close to one another (m, 2) along the border of the domain, if it is drawn."""
+    lines = [item for item in ax.collections if isinstance(item, ContourSet) and not item.filled]
+    borders = [item for item in lines if list(item.levels) == [BORDER_LEVEL]]
+    paths = [path.vertices for item in borders for path in item.get_paths()]
+    return np.vstack([np.empty((0, 2)), *(np.asarray(vertices) for vertices in paths)])
 
 
 def _far_apart(points: FloatArray, most: int) -> IntArray:
@@ -69,5 +162,18 @@ def _far_apart(points: FloatArray, most: int) -> IntArray:
     return np.asarray(chosen)
 
 
-def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+def _line(start: FloatArray, middle: FloatArray, box: FloatArray) -> FloatArray:
+    """Return places (m, 2) along the line from a start to the middle of a box, outside of it."""
+    line = start + np.linspace(0, 1, LINE_PLACES)[:, None] * (middle - start)
+    is_inside = ((line > box[:2]) & (line < box[2:])).all(axis=1)
+    return np.asarray(line[~is_inside])
+
+
+def _overlap(a: FloatArray, b: FloatArray) -> bool:
+    return bool((a[:2] < b[2:] + CLEAR).all() and (b[:2] < a[2:] + CLEAR).all())
+
+
+def _touches(box: FloatArray, places: FloatArray, radius: float) -> bool:
+    """Say whether a box comes near any disc of a radius around places (m, 2)."""
+    off = np.maximum(np.maximum(box[:2] - places, places - box[2:]), 0)
+    return bool(((off**2).sum(axis=1) < (radius + CLEAR) ** 2).any())

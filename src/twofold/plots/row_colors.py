@@ -18,7 +18,9 @@ import numpy.typing as npt
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.plots.row_facts import (
+    DISTANCE,
     feature_name,
+    feature_names,
     feature_number,
     has_rows,
     notes_of,
@@ -100,7 +102,7 @@ def _by_name(model: TwoWayModel, name: str) -> RowColors:
     labels = notes_of(model).labels
     if name in labels:
         return _by_values(name, labels[name])
-    features = [str(feature) for feature in getattr(model, "feature_names_in_", [])]
+    features = feature_names(model)
     if name in features:
         return _by_feature(model, features.index(name))
     if name in FROM_MODEL:
@@ -132,7 +134,7 @@ def _by_magnification(model: TwoWayModel) -> Amounts:
 
 
 def _by_error(model: TwoWayModel) -> Amounts:
-    return Amounts(row_errors(model), "reconstruction error")
+    return Amounts(row_errors(model), DISTANCE)
 
 
 FROM_MODEL: dict[str, Callable[[TwoWayModel], Amounts]] = {

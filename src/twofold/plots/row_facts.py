@@ -3,6 +3,9 @@
 A model keeps one copy of equal rows (``data_``), and ``member_`` says which copy a row passed to
 ``fit`` belongs to. Rows of weight 0, trimmed rows and, with landmarks, all rows belong to none:
 their values are not in the model, and what needs them is NaN here or asks for them.
+
+What has no name is called by its number in pictures, counting from 1 as the command line and
+tables do: "row 1", "x1". Numbers passed in Python count from 0.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ from twofold.row_notes import RowNotes
 
 # What is listed when a name is not found.
 SHOWN_NAMES = 8
+# The error of pictures is in the units of the data; scores and tables have its square.
+DISTANCE = "distance to reconstruction"
 
 
 def notes_of(model: TwoWayModel) -> RowNotes:
@@ -27,9 +32,14 @@ def notes_of(model: TwoWayModel) -> RowNotes:
 
 
 def row_name(model: TwoWayModel, row: int) -> str:
-    """Return the name of a row, or its number where it has none."""
+    """Return the name of a row, counted from 0, or its number from 1 where it has none."""
     names = notes_of(model).names
-    return f"row {row}" if names is None or not names[row] else str(names[row])
+    return nameless_row(row) if names is None or not names[row] else str(names[row])
+
+
+def nameless_row(row: int) -> str:
+    """Return what a row without a name is called, given its number from 0."""
+    return f"row {row + 1}"
 
 
 def row_number(model: TwoWayModel, name: str) -> int:
@@ -37,7 +47,8 @@ def row_number(model: TwoWayModel, name: str) -> int:
     names = notes_of(model).names
     known = [] if names is None else [str(known) for known in names]
     if name not in known:
-        raise ValueError(f"No row is called {name!r}. {known_names(known, 'rows')}")
+        there = _listed(known) if known else "have no names: pass a number, counting from 0"
+        raise ValueError(f"No row is called {name!r}. The rows {there}.")
     return known.index(name)
 
 
@@ -48,32 +59,37 @@ def image_shape(model: TwoWayModel, given: tuple[int, ...] | None) -> tuple[int,
     return RowNotes().with_image_shape(given, model.n_features_in_).image_shape
 
 
-def feature_name(model: TwoWayModel, feature: int) -> str:
-    """Return the name of a feature, or its number."""
+def feature_names(model: TwoWayModel) -> list[str]:
+    """Return the names of all features; x1, x2, ... where they have none."""
     names = getattr(model, "feature_names_in_", None)
-    return f"feature {feature}" if names is None else str(names[feature])
+    if names is None:
+        return [f"x{number + 1}" for number in range(model.n_features_in_)]
+    return [str(name) for name in names]
+
+
+def feature_name(model: TwoWayModel, feature: int) -> str:
+    """Return the name of a feature, counted from 0."""
+    return feature_names(model)[feature]
 
 
 def feature_number(model: TwoWayModel, feature: str | int) -> int:
-    """Return which column a feature is, given its name or number."""
+    """Return which column a feature is, given its name or its number from 0."""
     if isinstance(feature, Integral):
         if not -model.n_features_in_ <= feature < model.n_features_in_:
             raise ValueError(
                 f"Expected a feature between 0 and {model.n_features_in_ - 1}; got {feature}."
             )
         return int(feature) % model.n_features_in_
-    names = [str(name) for name in getattr(model, "feature_names_in_", [])]
+    names = feature_names(model)
     if feature not in names:
-        raise ValueError(f"No feature is called {feature!r}. {known_names(names, 'features')}")
+        raise ValueError(f"No feature is called {feature!r}. The features {_listed(names)}.")
     return names.index(str(feature))
 
 
-def known_names(names: list[str], what: str) -> str:
+def _listed(names: list[str]) -> str:
     """Say which names there are, for an error message."""
-    if not names:
-        return f"The model has no names of {what}: pass a number."
     shown = ", ".join(repr(name) for name in names[:SHOWN_NAMES])
-    return f"The {what} are {shown}{', …' if len(names) > SHOWN_NAMES else ''}."
+    return f"are {shown}{', …' if len(names) > SHOWN_NAMES else ''}"
 
 
 def has_rows(model: TwoWayModel) -> bool:

@@ -8,22 +8,32 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from sklearn.base import clone
-
 from twofold.array_types import FloatArray
 from twofold.metrics.checks import check_same_rows, checked_table
-from twofold.selection.embedders import USUAL, Request, embedder, named_candidates
+from twofold.selection.embedders import (
+    DIMENSION_HINT,
+    USUAL,
+    Request,
+    embedder,
+    named_candidates,
+    unfitted,
+)
 from twofold.selection.recommending import Baseline, baselines, ranking, recommend
+from twofold.selection.row_checks import (
+    DistinctRows,
+    check_whole,
+    checked_labels,
+    data_notes,
+    distinct_rows,
+    label_notes,
+)
 from twofold.selection.scores import Scored, leading_directions, score_embedding
 from twofold.selection.stability import REFUSALS
 from twofold.selection.stability import stability as measure_stability
+from twofold.ukr import upgrade
 
 if TYPE_CHECKING:
     import pandas as pd
-
-# Fewer rows have no neighbours to speak of.
-FEWEST_ROWS = 4
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,7 +54,8 @@ class Comparison:
     failures : dict of str to str
         Methods that gave no embedding that can be scored, and why.
     notes : dict of str to list of str
-        What methods warned of while they were fitted.
+        What methods warned of while they were fitted, and under "data" what there is to know about
+        the rows: copies, too few of them for so many neighbours, one column that decides alone.
     expected : dict of int to Baseline
         What can be expected of embeddings, by dimension: how flat the data is locally, and what
         principal components and flat local pieces leave open.
@@ -79,6 +90,7 @@ class Comparison:
     def __str__(self) -> str:
         lines = [self.table.to_string(float_format=lambda value: f"{value:.3g}"), "", self.reason]
         lines += [f"{name} failed: {why}" for name, why in self.failures.items()]
+        lines += [f"Note: {note}" for note in self.notes.get("data", [])]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -113,17 +125,20 @@ def compare(
     Parameters
     ----------
     Y : array-like of shape (n_samples, n_features)
-        Data without missing entries. Scale columns first if their units differ.
+        Data without missing entries. Scale columns first if their units differ. Rows that are
+        there several times are fitted and scored once.
     candidates : dict, or sequence of str
         Names of methods ("pca", "lle", "isomap", "laplacian", "mds", "tsne", "umap", "ukr"), or a
         dict of any names to such a name, to an estimator with ``fit_transform`` (fitted as a
-        clone) or to an embedding of shape (n_samples, n_components).
+        clone if it can be cloned) or to an embedding of shape (n_samples, n_components).
     labels : array-like of shape (n_samples,), default=None
         Classes of the rows: they give the ``neighborhood_hit``, and never drive the recommendation.
+        Rows without one (None, NaN or empty text) are left out of that.
     n_components : int, default=2
         Dimensions of the methods that are given by name.
     n_neighbors : int, default=15
-        Neighbours of the methods given by name and of the scores that have such a number.
+        Neighbours of the methods given by name and of the scores that have such a number, which
+        look at less than half of the rows.
     stability : bool, default=False
         Also fit every estimator to ten bootstrap samples: slow, and a weak guide.
     random_state : int or None, default=0
@@ -147,39 +162,40 @@ def compare(
     >>> found.recommended
     'isomap'
     """
-    rows = checked_table(Y, "Y")
+    table = checked_table(Y, "Y")
     named = named_candidates(candidates)
-    if len(rows) < FEWEST_ROWS:
-        raise ValueError(
-            f"Embeddings of at least {FEWEST_ROWS} rows are compared; got {len(rows)}."
-        )
-    if labels is not None and len(labels) != len(rows):
-        raise ValueError(
-            f"`labels` must have one label for each of {len(rows)} rows; got {len(labels)}."
-        )
-    k = min(n_neighbors, len(rows) - 1)
-    wanted = Request(len(rows), n_components, k, random_state, n_jobs)
-    directions = leading_directions(rows)
+    labels = None if labels is None else checked_labels(labels, len(table))
+    distinct = distinct_rows(table)
+    n, n_columns = distinct.rows.shape
+    n_neighbors = check_whole(n_neighbors, "n_neighbors")
+    if any(isinstance(candidate, str) for candidate in named.values()):
+        hint = f" (n_features={n_columns}.){DIMENSION_HINT}"
+        n_components = check_whole(n_components, "n_components", n_columns, hint)
+    wanted = Request(n, n_components, min(n_neighbors, n - 1), random_state, n_jobs)
+    directions = leading_directions(distinct.rows)
     scored: dict[str, Scored] = {}
     failures: dict[str, str] = {}
     notes: dict[str, list[str]] = {}
     for name, candidate in named.items():
         try:
             scored[name], notes[name] = _measure(
-                rows, directions, candidate, wanted, labels, stability
+                table, distinct, directions, candidate, wanted, labels, stability
             )
         except (*REFUSALS, ImportError) as error:
             failures[name] = str(error)
     if not scored:
         first = next(iter(failures))
         raise ValueError(f"No candidate gave an embedding to score. {first}: {failures[first]}")
+    notes["data"] = data_notes(distinct.rows, distinct.n_copies, n_neighbors)
+    notes["data"] += [] if labels is None else label_notes(labels)
     notes = {name: said for name, said in notes.items() if said}
-    found = _conclude(rows, scored, failures, notes, random_state)
-    return found if labels is None else replace(found, labels=np.asarray(labels))
+    found = _conclude(distinct.rows, scored, failures, notes, random_state)
+    return replace(found, labels=labels)
 
 
 def _measure(
-    Y: FloatArray,
+    table: FloatArray,
+    distinct: DistinctRows,
     directions: FloatArray,
     candidate: Any,
     wanted: Request,
@@ -192,16 +208,19 @@ def _measure(
         estimator = embedder(candidate, wanted) if isinstance(candidate, str) else candidate
         is_method = hasattr(estimator, "fit_transform")
         started = time.perf_counter()
-        found = clone(estimator).fit_transform(Y) if is_method else estimator
+        found = unfitted(estimator).fit_transform(distinct.rows) if is_method else estimator
         seconds = time.perf_counter() - started if is_method else float("nan")
-        measured = measure_stability(estimator, Y) if stability and is_method else None
+        measured = measure_stability(estimator, distinct.rows) if stability and is_method else None
     X = checked_table(found, "embedding")
-    check_same_rows(Y, "Y", X, "embedding")
+    if is_method:
+        check_same_rows(distinct.rows, "Y", X, "embedding")
+        X = X[distinct.member]
+    check_same_rows(table, "Y", X, "embedding")
     scored = score_embedding(
-        Y,
-        X,
+        distinct.rows,
+        X[distinct.first],
         directions=directions,
-        labels=labels,
+        labels=None if labels is None else labels[distinct.first],
         n_neighbors=wanted.n_neighbors,
         random_state=wanted.random_state,
         n_jobs=wanted.n_jobs,
@@ -209,6 +228,10 @@ def _measure(
     if stability:
         scored.scores["instability"] = float("nan") if measured is None else measured.offset
     scored.scores["seconds"] = seconds
+    if distinct.n_copies:
+        # Scores look at every row once, but pictures and models are of all of them.
+        model = upgrade(X, table, n_jobs=wanted.n_jobs, verbose=False)
+        scored = replace(scored, embedding=X, model=model)
     return scored, sorted({str(warning.message) for warning in said})
 
 

@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 
 CLEAR_GAP = 2.0
 CLEAR_FALL = 2.0
+# Beyond this a number of times says no more than "by far".
+BY_FAR = 1e3
+# Neighbourhoods that more often reach across gaps show how groups lie, not what they are.
+MOSTLY_ACROSS_GAPS = 0.5
 # Without two scales there is nothing that could agree.
 FEWEST_ROWS = 40
 # More rows are drawn from: neighbourhoods then, and reconstructions of fewer still.
@@ -146,7 +150,7 @@ def choose_dimension(
 def dimension_of(Y: FloatArray, random_state: int | None = 0, n_jobs: int | None = None) -> int:
     """Return the dimension for a model of Y (n, D), in which NaN marks missing entries.
 
-    Where :func:`choose_dimension` finds none it is 2, a map to look at.
+    Where :func:`choose_dimension` finds none it is 2, a map to look at, and a warning says so.
 
     Parameters
     ----------
@@ -165,7 +169,17 @@ def dimension_of(Y: FloatArray, random_state: int | None = 0, n_jobs: int | None
         counts = np.maximum(seen.sum(axis=0), 1)
         complete = np.where(seen, Y, np.where(seen, Y, 0.0).sum(axis=0) / counts)
     choice = choose_dimension(complete, random_state=random_state, n_jobs=n_jobs)
-    return choice.dimension or min(MAP_DIMENSION, Y.shape[1])
+    if choice.dimension:
+        return choice.dimension
+    taken = int(min(MAP_DIMENSION, Y.shape[1]))
+    if Y.shape[1] > 1:
+        warnings.warn(
+            f"The data does not say how many dimensions it has; {taken} are taken, a map to look "
+            f"at. {choice.reason} Set `n_components` to choose yourself.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return taken
 
 
 def first_clear_gap(scale: LocalScale, most: int) -> int:
@@ -266,7 +280,8 @@ def _choice(
         },
         index=pd.Index([scale.n_neighbors for scale in scales], name="n_neighbors"),
     )
-    confirmed = fall is not None and fall >= CLEAR_FALL
+    reaches_across = scales[at].across_gaps > MOSTLY_ACROSS_GAPS
+    confirmed = fall is not None and fall >= CLEAR_FALL and not reaches_across
     return DimensionChoice(
         q, confirmed, _reason(q, scales[at], scores, by_scale, fall), scores, by_scale
     )
@@ -277,6 +292,11 @@ def _reason(
 ) -> str:
     if q is None:
         largest = by_scale["gap"].max()
+        if scale.across_gaps > MOSTLY_ACROSS_GAPS:
+            return (
+                "No confident answer: the rows come in tight groups of fewer than "
+                f"{scale.n_neighbors}, too small to tell what they are like inside."
+            )
         return (
             "No confident answer: at no two scales in a row is there a dimension whose local "
             f"direction stands out (largest gap {largest:.2g}, {CLEAR_GAP:g} would be clear). The "
@@ -285,16 +305,26 @@ def _reason(
     gap, error = scores["gap"][q], scores["reconstruction_error"][q]
     found = (
         f"{q} dimension{'s' if q > 1 else ''}: among the {scale.n_neighbors} nearest rows "
-        f"direction {q} stands out from the next by a factor of {gap:.3g} compared with "
-        f"isotropic rows, and larger neighbourhoods agree. {q} leave {100 * error:.3g} % of the "
-        f"variance open ({100 * scores['linear_error'][q]:.3g} % if flat)"
+        f"direction {q} stands out from the next {_times(gap)} compared with isotropic rows, and "
+        f"larger neighbourhoods agree. {q} leave {100 * error:.3g} % of the variance open "
+        f"({100 * scores['linear_error'][q]:.3g} % if flat)"
     )
+    if scale.across_gaps > MOSTLY_ACROSS_GAPS:
+        return (
+            f"Not confident. {found}, but the rows come in tight groups of fewer than "
+            f"{scale.n_neighbors}: that is how groups lie, and groups are too small to tell more."
+        )
     if fall >= CLEAR_FALL:
-        return f"{found}, {fall:.3g} standard errors less than {q - 1}."
+        much = f"{fall:.3g} standard errors" if fall < BY_FAR else "by far"
+        return f"{found}, {much} less than {q - 1}."
     return (
         f"Not confident. {found}, but that is not clearly less than {q - 1} do ({fall:.2g} "
         "standard errors)."
     )
+
+
+def _times(gap: float) -> str:
+    return f"by a factor of {gap:.3g}" if gap < BY_FAR else "by far"
 
 
 def _no_answer(why: str) -> DimensionChoice:

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.manifold import MDS, TSNE, Isomap, LocallyLinearEmbedding, SpectralEmbedding
 
@@ -20,6 +21,7 @@ MOST_DENSE = 1_000
 # Beyond this t-SNE would have to compare all pairs.
 MOST_TSNE_DIMENSIONS = 3
 USUAL_PERPLEXITY = 30.0
+DIMENSION_HINT = " twofold.selection.choose_dimension tells what the data has."
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,11 @@ def embedder(name: str, wanted: Request) -> Any:
     return EMBEDDERS[name](wanted)
 
 
+def unfitted(estimator: Any) -> Any:
+    """Return a copy that has seen no data; what cannot be cloned is used as it is."""
+    return clone(estimator) if hasattr(estimator, "get_params") else estimator
+
+
 def named_candidates(candidates: Any) -> dict[str, Any]:
     """Return candidates by name: names of methods, estimators or embeddings (n, q)."""
     if isinstance(candidates, str):
@@ -173,7 +180,7 @@ def named_candidates(candidates: Any) -> dict[str, Any]:
                 "Without names of their own, candidates are names of methods; pass estimators and "
                 "embeddings as {name: candidate}."
             )
-        found = {name: name for name in names}
+        found = {name.lower(): name for name in names}
     else:
         raise TypeError(
             "`candidates` must be names of methods or a dict of names to methods, estimators or "
@@ -181,6 +188,10 @@ def named_candidates(candidates: Any) -> dict[str, Any]:
         )
     if not found:
         raise ValueError("`candidates` is empty; name at least one method.")
+    found = {
+        name: candidate.lower() if isinstance(candidate, str) else candidate
+        for name, candidate in found.items()
+    }
     for name, candidate in found.items():
         if isinstance(candidate, str) and candidate not in EMBEDDERS:
             raise ValueError(

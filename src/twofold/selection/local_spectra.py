@@ -38,7 +38,11 @@ LARGEST_SHARE = 1 / 3
 # More columns are reduced to so many principal axes first.
 MOST_AXES = 50
 NULL_DRAWS = 40
-MOSTLY_IN_ONE_PIECE = 0.9
+# A single row beyond a gap is so far off that it makes a direction of its own.
+MOSTLY_IN_ONE_PIECE = 0.99
+# Next neighbours so many times as far away are beyond a gap. Of rows spread evenly along a line a
+# third of the neighbourhoods have such a step by chance, of surfaces and more far fewer.
+GAP_FACTOR = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +61,9 @@ class LocalScale:
         The dimension by neighbour distances.
     in_one_piece : float
         Share of the rows of a neighbourhood that are in one piece with its centre.
+    across_gaps : float
+        Share of the neighbourhoods in which one neighbour is many times as far away as the one
+        before: those of tight groups that are smaller than neighbourhoods.
     """
 
     n_neighbors: int
@@ -65,6 +72,7 @@ class LocalScale:
     variance: float
     neighbor_dimension: float
     in_one_piece: float
+    across_gaps: float = 0.0
 
     def gaps(self, most: int) -> FloatArray:
         """Return g_1 … g_m, m at most ``most``; as many as k rows can tell of."""
@@ -126,6 +134,7 @@ def local_scales(Y: FloatArray, random_state: int | None = 0) -> list[LocalScale
                 variance / total,
                 neighbor_dimension(distances[:, 1:k]),
                 float(together.mean()),
+                share_across_gaps(distances[:, 1:k]),
             )
         )
     return scales
@@ -135,6 +144,12 @@ def of_one_piece(scales: list[LocalScale]) -> list[LocalScale]:
     """Return the scales whose neighbourhoods do not reach across gaps, the smallest at least."""
     whole = [scale for scale in scales if scale.in_one_piece >= MOSTLY_IN_ONE_PIECE]
     return whole or scales[:1]
+
+
+def share_across_gaps(distances: FloatArray) -> float:
+    """Return the share of centres whose ascending distances (m, k) have a step like a gap."""
+    steps = distances[:, 1:] > GAP_FACTOR * distances[:, :-1]
+    return float(steps.any(axis=1).mean())
 
 
 def neighbor_dimension(distances: FloatArray) -> float:

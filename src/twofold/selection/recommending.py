@@ -8,8 +8,9 @@
    end here: a place that means several things has no smooth way back.
 3. Of these the one of the highest continuity is chosen.
 
-Two things make the answer None, and the best of the list the least bad:
+Three things make the answer None, and the best of the list the least bad:
 
+- There are fewer than 40 different rows: too few for their neighbourhoods to tell.
 - The data is no manifold of that dimension: even nearest rows spread nearly alike in all
   directions (flatness below 0.3, :meth:`LocalScale.excess` at its best scale). Flexible methods
   draw a good-looking picture of a cloud nevertheless, by filling it with a crumpled sheet.
@@ -83,12 +84,13 @@ def baselines(
     scales = of_one_piece(local_scales(rows, random_state)) if len(rows) >= FEWEST_ROWS else []
     found = {}
     for q in dimensions:
-        tells = bool(scales) and q < Y.shape[1]
-        found[q] = Baseline(
-            linear_error(Y, q),
-            scales[0].left_open(q) if tells else float("nan"),
-            max(scale.excess(q) for scale in scales) if tells else float("nan"),
-        )
+        if q >= Y.shape[1]:
+            found[q] = Baseline(0.0, 0.0, 1.0)  # nothing is reduced, so nothing is left open
+        elif scales:
+            flatness = max(scale.excess(q) for scale in scales)
+            found[q] = Baseline(linear_error(Y, q), scales[0].left_open(q), flatness)
+        else:
+            found[q] = Baseline(linear_error(Y, q), float("nan"), float("nan"))
     return found
 
 
@@ -128,6 +130,13 @@ def recommend(table: pd.DataFrame, expected: dict[int, Baseline]) -> Recommendat
     row = table.loc[name]
     q, error = int(row["dimension"]), float(row["reconstruction_error"])
     base = expected[q]
+    if math.isnan(base.flatness):
+        return Recommendation(
+            None,
+            f"Too few rows to tell: whether data is a manifold of {_dimensions(q)} shows in the "
+            f"neighbourhoods of at least {FEWEST_ROWS} different rows. The scores put {name} "
+            "first.",
+        )
     if base.flatness < LEAST_FLATNESS:
         return Recommendation(
             None,

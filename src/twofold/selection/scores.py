@@ -21,6 +21,7 @@ import numpy as np
 from twofold.array_types import FloatArray
 from twofold.metrics import CoRanking, coranking, neighborhood_hit
 from twofold.selection.evidence import Evidence, gp_evidence
+from twofold.selection.row_checks import has_label, most_scored_neighbors
 from twofold.ukr import UKR, upgrade
 
 # Evidence of so many rows takes about a second; more rows only make the same order clearer.
@@ -78,7 +79,7 @@ def score_embedding(
     -------
     Scored
     """
-    k = max(1, min(n_neighbors, (len(Y) - 1) // 2))
+    k = min(n_neighbors, most_scored_neighbors(len(Y)))
     evidence = gp_evidence(
         leading_directions(Y) if directions is None else directions,
         X,
@@ -101,8 +102,15 @@ def score_embedding(
         "q_global": ranks.q_global,
     }
     if labels is not None:
-        scores["neighborhood_hit"] = neighborhood_hit(X, labels, k)
+        scores["neighborhood_hit"] = _hit(X, np.asarray(labels), k)
     return Scored(X, evidence, ranks, model, scores)
+
+
+def _hit(X: FloatArray, labels: Any, k: int) -> float:
+    """Return the neighbourhood hit of the rows that have a label, NaN if hardly any has one."""
+    known = has_label(labels)
+    k = min(k, int(known.sum()) - 1)
+    return neighborhood_hit(X[known], labels[known], k) if k >= 1 else float("nan")
 
 
 def leading_directions(Y: FloatArray) -> FloatArray:

@@ -13,9 +13,10 @@ from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.kernel_description import KernelDescription
 from twofold.selection.comparing import compare
-from twofold.selection.embedders import USUAL, named_candidates
+from twofold.selection.embedders import DIMENSION_HINT, USUAL, named_candidates
+from twofold.selection.row_checks import check_whole
 from twofold.tables import ModelFile
-from twofold.ukr import upgrade
+from twofold.ukr import UKR, upgrade
 from twofold.ukr.filling import fill_for_start
 
 
@@ -88,6 +89,8 @@ class SelectEmbedding(TwoWayModel):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _check_parameters(self) -> None:
+        check_whole(self.n_components, "n_components", hint=DIMENSION_HINT)
+        check_whole(self.n_neighbors, "n_neighbors")
         for name, candidate in named_candidates(self.candidates).items():
             if not isinstance(candidate, str) and not hasattr(candidate, "fit_transform"):
                 raise TypeError(
@@ -144,6 +147,10 @@ class SelectEmbedding(TwoWayModel):
         """Return the way back in plain arrays."""
         check_is_fitted(self)
         return self.model_.kernel_regression()
+
+    def saved_as(self) -> TwoWayModel:
+        """Return the unfitted model that stands for this one in the file of another model."""
+        return UKR(self.n_components)
 
     def to_file(self) -> ModelFile:
         """Return what a file of the chosen model holds; the other candidates are not kept."""

@@ -27,11 +27,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.metrics.checks import checked_table
+from twofold.selection.embedders import unfitted
 from twofold.selection.procrustes import whitened, whitened_distance
+from twofold.selection.row_checks import distinct_rows
 
 # What fitting raises on data it cannot use; other exceptions are mistakes and pass through.
 REFUSALS = (ValueError, ArithmeticError, RuntimeError)
@@ -129,7 +130,15 @@ def stability(
         raise ValueError(f"`repeats` must be at least 2; got {repeats!r}.")
     if not 0 < noise < 1:
         raise ValueError(f"`noise` is a share of the variance, within (0, 1); got {noise!r}.")
+    if not hasattr(estimator, "fit_transform"):
+        hint = "The estimator comes first: stability(estimator, Y)."
+        raise TypeError(
+            hint
+            if hasattr(Y, "fit_transform")
+            else f"`estimator` must have fit_transform; got {type(estimator).__name__}. {hint}"
+        )
     Y = checked_table(Y, "Y")
+    distinct_rows(Y)  # refuses too few
     if by == "noise":
         Y = _standardised(Y)
     original = _embed(estimator, Y, np.arange(len(Y)))
@@ -174,7 +183,7 @@ def _standardised(Y: FloatArray) -> FloatArray:
 
 def _embed(estimator: Any, Y: FloatArray, rows: IntArray) -> _Embedded:
     """Fit a copy of the estimator; raise ValueError if what comes is no embedding of the rows."""
-    X = checked_table(clone(estimator).fit_transform(Y), "embedding")
+    X = checked_table(unfitted(estimator).fit_transform(Y), "embedding")
     if len(X) != len(Y):
         raise ValueError(f"The estimator returned {len(X)} points for {len(Y)} rows.")
     whitened(X, "embedding", "full")  # refuses one that has lost a direction

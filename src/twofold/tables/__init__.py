@@ -14,6 +14,7 @@ from twofold.tables.model_file import (
 from twofold.tables.reading import TableSource, open_table
 from twofold.tables.replacing import replacing
 from twofold.tables.table_error import TableError
+from twofold.tables.text_sink import texts as number_texts
 from twofold.tables.writing import TableWriter, open_writer
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "TableWriter",
     "current_versions",
     "expect_class",
+    "number_texts",
     "open_table",
     "open_writer",
     "read_model_file",

@@ -2,7 +2,8 @@
 
 An ``.npz`` holds the matrix under the name ``X`` or ``data``, or as its only array of two
 dimensions. Names of its columns are in ``feature_names``, names of the rows in ``index``; other
-arrays of one dimension and the same length, such as ``y`` or ``labels``, become columns.
+arrays of one dimension and the same length, such as ``y`` or ``labels``, become columns, and count
+as companions of the matrix unless the file says that they stand in one table with it.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ class ArrayTable:
             if key != NAMES_KEY and array.shape == (self.n_rows,) and array.dtype.kind in "iufbUSO"
         }
         ordered = [str(key) for key in arrays.get(ORDER_KEY, np.array([], dtype=str))]
-        names = [*self._matrix_names, *(key for key in self._columns if key != INDEX_KEY)]
+        beside = tuple(key for key in self._columns if key != INDEX_KEY)
+        names = [*self._matrix_names, *beside]
+        self.companions = () if ORDER_KEY in arrays else beside
         self.own_index = _own_index(self._columns, arrays)
         if sorted(ordered) == sorted(names):
             names = ordered

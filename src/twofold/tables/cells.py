@@ -110,11 +110,25 @@ def shown(cell: object) -> str:
     return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
 
 
-def why_no_number(cell: object) -> str:
+def why_no_number(cell: object, decimal: str = ".") -> str:
     """Say in a few words why a cell is no number."""
+    if str(cell).strip().casefold() in ("true", "false"):
+        return f"{shown(cell)} is no number; to use true and false, write 1 and 0"
     if isinstance(cell, str) and _GROUPED.fullmatch(cell.strip()):
         return f"{shown(cell)} may have thousands marks, which are not read"
+    other = "," if decimal == "." else "."
+    if isinstance(cell, str) and _is_number_with(cell, other):
+        marks = {".": "a decimal point", ",": "a decimal comma"}
+        return f"{shown(cell)} has {marks[other]}, but the table has {marks[decimal]}"
     return f"{shown(cell)} is no number"
+
+
+def _is_number_with(cell: str, decimal: str) -> bool:
+    """Whether a cell with a decimal mark is a number if that mark is the table's."""
+    try:
+        return decimal in cell and math.isfinite(CellRules(frozenset(), (), decimal).number(cell))
+    except ValueError:
+        return False
 
 
 def _number_of_object(cell: Any) -> float:

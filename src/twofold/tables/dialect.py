@@ -61,6 +61,8 @@ class Dialect:
         Whether a blank follows each separator, as in ``1, 2, 3``, and is no part of the cells.
     line_end : {"\n", "\r\n", "\r"}
         What ends a line.
+    has_separator_line : bool
+        Whether Excel's line ``sep=;`` stands above all others.
     notes : tuple of str
         Sentences worth telling the user.
     """
@@ -72,6 +74,7 @@ class Dialect:
     skip_lines: int = 0
     blank_after_separator: bool = False
     line_end: str = "\n"
+    has_separator_line: bool = False
     notes: tuple[str, ...] = ()
 
 
@@ -111,6 +114,7 @@ def examine(path: str | os.PathLike[str], name: str) -> tuple[Dialect, str]:
         dialect,
         has_header=has_header,
         blank_after_separator=_has_blanks(body, separator),
+        has_separator_line=told is not None,
         notes=(*notes, *more),
     )
     return dialect, body

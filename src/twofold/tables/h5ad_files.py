@@ -40,6 +40,7 @@ class AnnDataTable:
             data.file.close()
         self._variables = variables
         self.own_index = ""
+        self.companions = tuple(str(column) for column in self._obs.columns)
         self.names = ("", *variables, *(str(column) for column in self._obs.columns))
         if not self.n_rows:
             raise TableError(f"'{name}' has no rows.")

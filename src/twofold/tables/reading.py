@@ -22,7 +22,7 @@ from twofold.tables.array_files import ArrayTable
 from twofold.tables.cells import BadCell, CellRules, cell_rules, why_no_number
 from twofold.tables.dialect import Dialect
 from twofold.tables.h5ad_files import AnnDataTable
-from twofold.tables.number_columns import text_of
+from twofold.tables.number_columns import nearly_numbers, text_of
 from twofold.tables.parquet_files import ParquetTable
 from twofold.tables.table_error import NotANumber, TableError, close_names
 from twofold.tables.text_files import TextTable
@@ -83,22 +83,47 @@ class TableSource:
         How a text table is written; None for other kinds.
     notes : list of str
         Sentences worth telling the user.
+    companions : tuple of str
+        Columns that the file keeps beside its matrix, such as the ``y`` of an npz file.
     left_out : list of (str, str)
         After ``read(numbers="detect")``: the other columns, each with the reason.
+    nearly_numbers : dict of str to str
+        After ``read(numbers="detect")``: those of ``left_out`` that are numbers in most cells, each
+        with what would make it a number column.
     """
 
     def __init__(self, path: str, table: Table, index: str | None) -> None:
         self.path = path
+        self._rows_read = 0
         self.dialect = table.dialect
         self.notes = table.notes
         self.n_rows = table.n_rows
         self.left_out: list[tuple[str, str]] = []
+        self.nearly_numbers: dict[str, str] = {}
         self._table = table
-        self._index = table.own_index if index is None else index
-        _check_names(path, table.names, self._index)
-        self.has_index = self._index is not None
-        self.index_name = self._index or None
-        self.columns = tuple(name for name in table.names if name != self._index)
+        self.take_index(table.own_index if index is None else index)
+
+    def take_index(self, index: str | None) -> None:
+        """Take another column for the names of the rows, None for none."""
+        _check_names(self.path, self._table.names, index)
+        self._index = index
+        self.has_index = index is not None
+        self.index_name = index or None
+        self.columns = tuple(name for name in self._table.names if name != index)
+        beside = getattr(self._table, "companions", ())
+        self.companions = tuple(name for name in beside if name != index)
+
+    @property
+    def rules(self) -> CellRules:
+        """Which cells are missing or numbers in this table."""
+        return self._table.rules
+
+    def expected_rows(self) -> int | None:
+        """Return the number of rows; while a text is read what its bytes so far let expect."""
+        if self.n_rows is not None:
+            return self.n_rows
+        share = getattr(self._table, "share_read", 0.0)
+        return round(self._rows_read / share) if share > 0 and self._rows_read else None
 
     def __repr__(self) -> str:
         rows = "?" if self.n_rows is None else self.n_rows
@@ -149,6 +174,7 @@ class TableSource:
 
         done = 0
         for frame in self._table.blocks(numbers, rows):
+            self._rows_read = done + len(frame)
             if self._index is None:
                 frame.index = pd.RangeIndex(done, done + len(frame))
             else:
@@ -191,6 +217,10 @@ class TableSource:
         for name in is_empty.index[is_empty.to_numpy()]:
             reasons[name] = "all its cells are missing"
             frame[name] = frame[name].astype(object)
+        self.nearly_numbers = {}
+        for name in reasons:
+            if (nearly := nearly_numbers(frame[name], self._table.rules)) is not None:
+                reasons[name], self.nearly_numbers[name] = nearly
         self.left_out = [(name, reasons[name]) for name in self.columns if name in reasons]
         return frame
 
@@ -206,7 +236,7 @@ class TableSource:
                 try:
                     self._table.rules.numbers_of(frame[name])
                 except BadCell as bad:
-                    reasons[name] = why_no_number(bad.cell)
+                    reasons[name] = why_no_number(bad.cell, self._table.rules.decimal)
 
 
 def open_table(

@@ -16,7 +16,7 @@ import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from twofold.tables.dialect import (
     Dialect,
@@ -67,6 +67,7 @@ class BlockReader:
         self.width = width
         self.head_lines = head_lines
         self.notes: list[str] = []
+        self.share_read = 0.0
 
     def __iter__(self) -> Iterator[Block]:
         try:
@@ -148,16 +149,21 @@ class BlockReader:
         """Yield the bytes of the file in UTF-8 (or not, where the encoding was misjudged)."""
         size = _FIRST_BYTES
         encoding = self.dialect.encoding
+        size_of_file = max(1, self.path.stat().st_size)
         with open_bytes(self.path) as file:
+            # What is compressed counts as it lies on the disk: its whole length is not known.
+            raw: Any = getattr(file, "fileobj", None) or file
             if encoding in ("utf-8", "utf-8-sig") and self.dialect.line_end != "\r":
                 if encoding == "utf-8-sig":
                     file.read(len(codecs.BOM_UTF8))
                 while piece := file.read(size):
+                    self.share_read = min(1.0, raw.tell() / size_of_file)
                     yield piece
                     size = _BLOCK_BYTES
                 return
             text = io.TextIOWrapper(file, encoding=encoding, errors="replace", newline=None)
             while characters := text.read(size):
+                self.share_read = min(1.0, raw.tell() / size_of_file)
                 yield characters.encode()
                 size = _BLOCK_BYTES
 

@@ -39,6 +39,7 @@ class TextTable:
         self.dialect, head = examine(path, name)
         self.rules = cell_rules(missing, self.dialect.decimal)
         self.n_rows: int | None = None
+        self.share_read = 0.0  # of the bytes of the file, by the last block
         self.notes = list(self.dialect.notes)
         self._path = path
         self._name = name
@@ -54,6 +55,7 @@ class TextTable:
         reader = BlockReader(self._path, self._name, self.dialect, width, self._head_lines)
         for block in reader:
             frame = self._parse(block, numbers, reader)
+            self.share_read = reader.share_read
             self.notes += [note for note in reader.notes if note not in self.notes]
             if len(frame):
                 yield frame

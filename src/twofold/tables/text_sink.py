@@ -50,6 +50,9 @@ class TextSink:
         if self._is_new:
             if self._dialect.encoding == "utf-8-sig":
                 self._file.write(codecs.BOM_UTF8)
+            if self._dialect.has_separator_line:
+                line = f"sep={self._dialect.separator}{self._dialect.line_end}"
+                self._file.write(line.encode())
             self._file.write(self._header(frame, has_index))
             self._is_new = False
         self._file.write(self._lines(zip(*columns, strict=True)))

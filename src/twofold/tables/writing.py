@@ -60,14 +60,24 @@ class TableWriter:
     ----------
     path : str
         The path as it was given.
+    dialect : Dialect or None
+        How text is written; None for other kinds.
     n_rows : int
         Rows written so far.
     notes : list of str
         Sentences worth telling the user.
     """
 
-    def __init__(self, path: str, make: Callable[[Path], Sink], *, in_place: bool) -> None:
+    def __init__(
+        self,
+        path: str,
+        make: Callable[[Path], Sink],
+        *,
+        in_place: bool,
+        dialect: Dialect | None = None,
+    ) -> None:
         self.path = path
+        self.dialect = dialect
         self.n_rows = 0
         self.notes: list[str] = []
         self._make = make
@@ -144,8 +154,8 @@ def open_writer(path: str | os.PathLike[str], *, like: TableSource | None = None
         A csv, tsv or txt file (also with .gz), or a parquet, npy or npz file; "-" writes CSV to
         standard output.
     like : TableSource, optional
-        A table of the same suffix whose separator, decimal comma, byte order mark and line ends
-        are kept.
+        A table of the same suffix whose separator (and Excel's line about it), decimal comma,
+        byte order mark and line ends are kept.
 
     Returns
     -------
@@ -165,12 +175,15 @@ def open_writer(path: str | os.PathLike[str], *, like: TableSource | None = None
     name = os.fspath(path)
     kind = _kind(name)
     if kind in TEXT_SUFFIXES:
-        dialect = _dialect(kind, like)
+        dialect = _dialect(kind, like, is_file=name != "-")
         # Pipes and devices such as /dev/null cannot be replaced, only written to.
         in_place = name == "-" or (os.path.exists(name) and not os.path.isfile(name))
         in_place = in_place and not os.path.isdir(name)
         return TableWriter(
-            name, lambda partial: _text_sink(partial, name, dialect), in_place=in_place
+            name,
+            lambda partial: _text_sink(partial, name, dialect),
+            in_place=in_place,
+            dialect=dialect,
         )
     if kind in _BINARY:
         return TableWriter(name, _BINARY[kind], in_place=False)
@@ -194,18 +207,24 @@ def _kind(name: str) -> str:
     return ".csv" if is_device else kind
 
 
-def _dialect(kind: str, like: TableSource | None) -> Dialect:
-    """Return how to write text: as ``like`` if it is of the same kind, else the usual way."""
+def _dialect(kind: str, like: TableSource | None, is_file: bool) -> Dialect:
+    """Return how to write text: as ``like`` if it is of the same kind, else the usual way.
+
+    What came in a Western encoding goes back as UTF-8 with a byte order mark: without it the
+    programs that write such files would take the letters with accents for others.
+    """
     usual = Dialect("," if kind == ".csv" else "\t")
     if like is None or like.dialect is None or _kind(like.path) != kind:
         return usual
     old = like.dialect
+    marked = ("utf-8-sig", "utf-16", *(("cp1252", "latin-1") if is_file else ()))
     return Dialect(
         # Missing cells would be lost between blanks.
         separator=usual.separator if old.separator == " " else old.separator,
         decimal=old.decimal,
-        encoding="utf-8-sig" if old.encoding in ("utf-8-sig", "utf-16") else "utf-8",
+        encoding="utf-8-sig" if old.encoding in marked else "utf-8",
         line_end="\r\n" if old.line_end == "\r\n" else "\n",
+        has_separator_line=old.has_separator_line,
     )
 
 

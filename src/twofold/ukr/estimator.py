@@ -29,6 +29,7 @@ from twofold.features import (
     RBF,
     Custom,
     FeatureMap,
+    Laplacian,
     Linear,
     Polynomial,
     Precomputed,
@@ -66,7 +67,7 @@ from twofold.ukr.table_fitting import (
 from twofold.ukr.training import Training
 from twofold.ukr.trimming import fit_trimmed
 
-DATA_KERNELS = (Linear, Polynomial, RBF, L1, Precomputed, PrecomputedDistance)
+DATA_KERNELS = (Linear, Polynomial, RBF, Laplacian, L1, Precomputed, PrecomputedDistance)
 for value_type in (*KINDS, *DATA_KERNELS, Squared, Huber, EpsilonInsensitive, Landmarks):
     register_value_type(value_type)
 

@@ -8,7 +8,7 @@ import { labelValues, rowName } from "./row_names.js";
 import { meanRow } from "./selection_view.js";
 
 /**
- * @typedef {{values: ArrayLike<number>, title: string, detail?: string}} Companion
+ * @typedef {{values: ArrayLike<number>, title: string, detail?: string, role?: string}} Companion
  */
 
 /** A real row, or null if the page does not hold its data. @returns {Companion|null} */
@@ -17,8 +17,9 @@ export function rowCompanion(atlas, row, isNearest) {
   if (!values) return null;
   const name = rowName(atlas, row);
   const labels = labelValues(atlas, row);
-  const detail = [isNearest ? "nearest" : "chosen", labels].filter(Boolean).join(" \u00b7 ");
-  return { values, title: name, detail };
+  const role = isNearest ? "nearest" : "chosen";
+  const detail = [role, labels].filter(Boolean).join(" \u00b7 ");
+  return { values, title: name, detail, role };
 }
 
 /** @returns {Companion|null} */
@@ -36,8 +37,10 @@ export function pastedCompanion(values) {
 }
 
 /** How far a pasted row is from what the model makes of it. */
-export function pastedNotice(values, error) {
+export function pastedNotice(header, values, error, skipped) {
   const observed = values.reduce((count, value) => count + !Number.isNaN(value), 0);
   const each = formatNumber(error / Math.sqrt(observed), 3);
-  return `Pasted row: error ${formatNumber(error, 3)}, that is ${each} a feature (root mean square).`;
+  const units = header.feature_spread ? ", in units of each feature's spread" : "";
+  const left = skipped.length ? ` Skipped: ${skipped.join(", ")}.` : "";
+  return `Pasted row: error ${formatNumber(error, 3)}, that is ${each} a feature (root mean square${units}).${left}`;
 }

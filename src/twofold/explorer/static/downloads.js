@@ -16,16 +16,20 @@ export function csvField(text) {
 
 /** The row as two lines: names, values. */
 export function rowCsv(features, values) {
-  const cells = Array.from(values, (value) =>
-    Number.isNaN(value) ? "" : String(Number(value.toPrecision(9))),
-  );
-  return `${features.map(csvField).join(",")}\n${cells.join(",")}\n`;
+  return `${features.map(csvField).join(",")}\n${valueCells(values).join(",")}\n`;
 }
 
-/** Name, labels and latent coordinates of some rows. */
+/** Numbers as fields of a CSV file, empty where missing. */
+function valueCells(values) {
+  return Array.from(values, (value) => (Number.isNaN(value) ? "" : String(Number(value.toPrecision(9)))));
+}
+
+/** Number from 1, name, labels, latent coordinates, and values of some rows, as far as the page holds them. */
 export function selectionCsv(atlas, rows) {
   const columns = Object.keys(atlas.labels);
-  const head = ["row", "name", ...columns, ...Array.from({ length: atlas.q }, (_, d) => `latent ${d + 1}`)];
+  const { features, rows: about } = atlas.header;
+  const latent = Array.from({ length: atlas.q }, (_, d) => `latent ${d + 1}`);
+  const head = ["row", "name", ...columns, ...latent, ...(about.has_data ? features : [])];
   const lines = [head.map(csvField).join(",")];
   for (const i of rows) {
     const place = Array.from(atlas.rowX.subarray(i * atlas.q, (i + 1) * atlas.q), (value) =>
@@ -34,7 +38,8 @@ export function selectionCsv(atlas, rows) {
     const labels = columns.map((column) =>
       csvField(labelText(atlas, column, i) ?? "").replace("\u2212", "-"),
     );
-    lines.push([i, csvField(rowName(atlas, i)), ...labels, ...place].join(","));
+    const values = !about.has_data ? [] : valueCells(atlas.rowData(i) ?? features.map(() => NaN));
+    lines.push([i + 1, csvField(rowName(atlas, i)), ...labels, ...place, ...values].join(","));
   }
   return `${lines.join("\n")}\n`;
 }

@@ -1,6 +1,4 @@
-/**
- * The explorer: what happens between map, regression and panel.
- */
+/** The explorer: what happens between map, regression and panel. */
 
 import { decodePayload } from "./decode.js";
 import { Regression } from "./regression.js";
@@ -23,6 +21,8 @@ import { Announcer, placeText } from "./where.js";
 
 /** The probe rests when it has not moved for this long; only then slower things are looked up. */
 const REST_MS = 60;
+/** While a path plays, the rows nearby follow at most so often. */
+const PLAYING_MS = 150;
 
 const ZOOM_STEP = 1.5;
 
@@ -128,7 +128,7 @@ export class Explorer {
     on(this.slices, "slice", () => this.onSlice());
     on(this.selectionView, "clear", () => this.select(new Uint32Array(0)));
     on(this.selectionView, "download", () => saveSelectionCsv(this.atlas, this.selection));
-    on(this.paste, "row", ({ values }) => this.showPasted(values));
+    on(this.paste, "row", (row) => this.showPasted(row));
     on(this.where, "unpin", () => this.setPinned(false));
     on(this.where, "dismiss", () => this.dismissPasted());
     on(this.rowView, "view", () => this.lookAround());
@@ -200,27 +200,36 @@ export class Explorer {
     this.isInside = this.density >= this.header.domain_threshold;
     this.where.show(probe, this.density, this.isInside);
     this.scene.setProbe(probe);
+    if (this.path.isPlaying && !(performance.now() - this.nearAt < PLAYING_MS)) this.showNear();
     clearTimeout(this.restTimer);
     this.restTimer = setTimeout(() => this.lookAround(), REST_MS);
   }
 
-  /** What is looked up when the probe rests: nearest rows, local change, and words about the place. */
+  /** What is looked up when the probe rests: what is near, and words about the place. */
   lookAround() {
-    const { atlas, probe, regression } = this;
     // With a frame on its way the numbers are of an older place; it will come back here.
-    if (!probe || this.frame || this.isDestroyed) return;
+    if (!this.probe || this.frame || this.isDestroyed) return;
+    const [first] = this.showNear();
+    this.announcer.say(this.where.words(first ? rowWords(this.atlas, first.row) : null));
+    this.keepState();
+    this.hooks.onProbe?.(this.probe, this.value);
+  }
+
+  /** Show and return the nearest rows, and show the one beside and the local change. */
+  showNear() {
+    const { atlas, probe, regression, chosen } = this;
+    this.nearAt = performance.now();
     const near = regression.nearestRows(probe, NEIGHBORS, this.legend.mask);
     this.neighborRows = near.map(({ row }) => row);
     this.neighbors.show(near);
-    const beside = this.chosen >= 0 ? this.chosen : this.neighborRows[0];
+    const beside = chosen >= 0 ? chosen : this.neighborRows[0];
     this.rowView.setCompanion(
-      this.fixed ?? (beside === undefined ? null : rowCompanion(atlas, beside, this.chosen < 0)),
+      this.fixed ?? (beside === undefined ? null : rowCompanion(atlas, beside, chosen < 0)),
     );
     if (this.rowView.wantsChange) this.rowView.setChange(localChange(regression, atlas, probe));
+    this.where.setHiddenRow(this.legend.mask?.[chosen] === 0 ? rowName(atlas, chosen) : null);
     this.drawMarks();
-    this.announcer.say(this.where.words(near.length ? rowWords(atlas, near[0].row) : null));
-    this.keepState();
-    this.hooks.onProbe?.(probe, this.value);
+    return near;
   }
 
   drawMarks() {
@@ -308,21 +317,17 @@ export class Explorer {
     this.hooks.onSelect?.(rows);
   }
 
-  async showPasted(values) {
+  async showPasted({ values, skipped }) {
     this.where.setNotice("Looking for its place\u2026");
     // Let that line be painted before the search takes the thread.
     await new Promise((resolve) => setTimeout(resolve, 30));
-    const { x, error } = project(
-      this.regression,
-      values,
-      Uint8Array.from(values, (value) => Number(!Number.isNaN(value))),
-    );
+    const { x, error } = project(this.regression, values);
     this.pasted = { x, values };
     this.fixed = pastedCompanion(values);
     this.chosen = -1;
     this.setPinned(true);
     this.goTo(x);
-    this.where.setNotice(pastedNotice(values, error));
+    this.where.setNotice(pastedNotice(this.header, values, error, skipped));
   }
 
   dismissPasted() {

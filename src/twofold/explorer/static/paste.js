@@ -7,26 +7,39 @@ import { element, formatCount, textButton, uniqueId } from "./elements.js";
 /** What stands for a missing value. */
 const MISSING_WORDS = new Set(["", "na", "n/a", "nan", "null", "none", "missing", "?", "-"]);
 
-/** A number, or NaN for a missing one; throws where the text is neither. */
-function readValue(text) {
-  const trimmed = text
+/** Digits with one comma: a decimal comma, where commas do not set values apart. */
+const DECIMAL_COMMA = /^([+-]?\d*),(\d+(?:e[+-]?\d+)?)$/i;
+
+const INFINITE = /^[+-]?inf(inity)?$/i;
+
+/** A cell's number, NaN for a missing one, infinite for one too large, or null for other text. */
+function numberIn(cell, hasDecimalCommas = false) {
+  const plain = cell
     .trim()
     .replace(/^["']|["']$/g, "")
+    .trim()
     .replace("\u2212", "-");
-  if (MISSING_WORDS.has(trimmed.toLowerCase())) return NaN;
-  const value = Number(trimmed);
-  if (Number.isNaN(value))
-    throw new Error(
-      `"${text.trim()}" is not a number. Write NaN or leave it empty where a value is missing.`,
-    );
+  if (MISSING_WORDS.has(plain.toLowerCase())) return NaN;
+  if (INFINITE.test(plain)) return Infinity;
+  const value = Number(hasDecimalCommas ? plain.replace(DECIMAL_COMMA, "$1.$2") : plain);
+  return Number.isNaN(value) ? null : value;
+}
+
+/** A number, or NaN for a missing one; throws where the text is neither. */
+function readValue(cell, hasDecimalCommas) {
+  const value = numberIn(cell, hasDecimalCommas);
+  const advice = "Write NaN or leave it empty where a value is missing.";
+  if (value === null) throw new Error(`"${cell.trim()}" is not a number. ${advice}`);
+  if (Math.abs(value) === Infinity) throw new Error(`"${cell.trim()}" is not finite. ${advice}`);
   return value;
 }
 
 /**
- * Read a row from text: numbers apart by comma, tab, semicolon, line or space, or lines "name=value".
+ * Read a row from text: numbers apart by comma, tab, semicolon, line or space, as in a line of a CSV file, with
+ * or without its header; or lines "name=value".
  * @param {string} text
  * @param {string[]} features names, in order
- * @returns {Float64Array} NaN where a value is missing
+ * @returns {{values: Float64Array, skipped: string[]}} NaN where a value is missing; words for cells not used
  * @throws {Error} that says what was expected, what came and what to do
  */
 export function parseRow(text, features) {
@@ -34,47 +47,121 @@ export function parseRow(text, features) {
     throw new Error(
       `Nothing was pasted. Paste ${formatCount(features.length)} numbers, or lines "name=value".`,
     );
-  const values = text.includes("=") ? readNamed(text, features) : readNumbers(text, features);
-  if (values.every(Number.isNaN))
+  const row = text.includes("=") ? readNamed(text, features) : readCells(text, features);
+  if (row.values.every(Number.isNaN))
     throw new Error("All values are missing. At least one number is needed to find a place on the map.");
-  return values;
+  return row;
+}
+
+/** Where each name stands, in lower case. */
+function placesOfNames(features) {
+  return new Map(features.map((name, j) => [plainName(name), j]));
+}
+
+function plainName(name) {
+  return name.trim().toLowerCase();
+}
+
+/** Values under their names, each at most once. */
+class NamedValues {
+  constructor(features) {
+    this.values = new Float64Array(features.length).fill(NaN);
+    this.given = new Set();
+  }
+
+  set(j, name, value) {
+    if (this.given.has(j)) throw new Error(`"${name.trim()}" comes more than once. Keep one of its values.`);
+    this.given.add(j);
+    this.values[j] = value;
+  }
 }
 
 function readNamed(text, features) {
-  const places = new Map(features.map((name, j) => [name.trim().toLowerCase(), j]));
-  const values = new Float64Array(features.length).fill(NaN);
+  const places = placesOfNames(features);
+  const named = new NamedValues(features);
   const parts = text.split(/[\n;]+/).filter((part) => part.trim());
   for (const part of parts) {
     const at = part.lastIndexOf("=");
     const name = part.slice(0, at).trim();
-    const j = places.get(name.toLowerCase());
+    const j = places.get(plainName(name));
     if (at < 0) throw new Error(`"${part.trim()}" has no "=". Write one "name=value" a line.`);
     if (j === undefined)
       throw new Error(
         `There is no feature called "${name}". The first ones are ${features.slice(0, 3).join(", ")}.`,
       );
-    values[j] = readValue(part.slice(at + 1));
+    named.set(j, name, readValue(part.slice(at + 1)));
   }
-  return values;
+  return { values: named.values, skipped: [] };
 }
 
-function readNumbers(text, features) {
+/** Cells of a line; a separator between double quotes is part of a cell. */
+function splitCells(line, mark) {
+  if (!mark) return line.trim().split(/\s+/);
+  const cells = [""];
+  let isQuoted = false;
+  for (const letter of line) {
+    if (letter === '"') isQuoted = !isQuoted;
+    else if (letter === mark && !isQuoted) cells.push("");
+    else cells[cells.length - 1] += letter;
+  }
+  return cells;
+}
+
+function readCells(text, features) {
   const body = text.trim().replace(/^\[|\]$/g, "");
+  const unquoted = body.replace(/"[^"\n]*"/g, "");
   // Tabs, semicolons and commas can have nothing between them: a missing value. Spaces and lines cannot.
-  const mark = ["\t", ";", ","].find((separator) => body.includes(separator));
-  const parts = mark ? body.split(mark === "," ? /,|\n/ : new RegExp(`[${mark}\n]`)) : body.split(/\s+/);
-  if (parts.length === features.length + 1 && !parts.at(-1).trim()) parts.pop();
-  if (parts.length !== features.length) {
+  const mark = ["\t", ";", ","].find((separator) => unquoted.includes(separator));
+  const lines = body.split(/\r?\n/).filter((line) => line.trim());
+  const table = lines.map((line) => splitCells(line, mark));
+  const hasDecimalCommas = mark === ";";
+  if (lines.length === 2 && table[0].length === table[1].length) {
+    const places = placesOfNames(features);
+    const known = table[0].filter((cell) => places.has(plainName(cell)));
+    const isText = table[0].every((cell) => !cell.trim() || numberIn(cell, hasDecimalCommas) === null);
+    // Names may be numbers: then all of them must be there.
+    if (known.length >= features.length || (isText && known.length > 0))
+      return readBelowNames(table, places, features, hasDecimalCommas);
+    if (isText && table[0].some((cell) => cell.trim())) {
+      const row = readNumbers(table[1], features, hasDecimalCommas);
+      return { ...row, skipped: ["the line of names", ...row.skipped] };
+    }
+  }
+  return readNumbers(table.flat(), features, hasDecimalCommas);
+}
+
+/** A row below a line of names, in any order; what has another name is skipped. */
+function readBelowNames([names, cells], places, features, hasDecimalCommas) {
+  const named = new NamedValues(features);
+  const skipped = [];
+  names.forEach((name, k) => {
+    const j = places.get(plainName(name));
+    if (j !== undefined) named.set(j, name, readValue(cells[k], hasDecimalCommas));
+    else if (name.trim() || cells[k].trim()) skipped.push(`"${name.trim() || cells[k].trim()}"`);
+  });
+  return { values: named.values, skipped };
+}
+
+/** Numbers in the order of the features; text before and after them is skipped where the rest fits. */
+function readNumbers(cells, features, hasDecimalCommas) {
+  const D = features.length;
+  const parts = cells.length === D + 1 && !cells.at(-1).trim() ? cells.slice(0, -1) : cells;
+  const isText = parts.map((cell) => numberIn(cell, hasDecimalCommas) === null);
+  const first = parts.length > D ? Math.max(isText.indexOf(false), 0) : 0;
+  const last = parts.length > D ? isText.lastIndexOf(false) + 1 : parts.length;
+  const inside = parts.slice(first, last);
+  if (inside.length !== D) {
     throw new Error(
-      `${formatCount(features.length)} values were expected, ${formatCount(parts.length)} came. ` +
+      `${formatCount(D)} values were expected, ${formatCount(inside.length)} came. ` +
         'Leave a place empty between separators, or write NaN, where a value is missing; or write lines "name=value".',
     );
   }
-  return Float64Array.from(parts, readValue);
+  const skipped = [...parts.slice(0, first), ...parts.slice(last)].map((cell) => `"${cell.trim()}"`);
+  return { values: Float64Array.from(inside, (cell) => readValue(cell, hasDecimalCommas)), skipped };
 }
 
 export class PasteDialog extends EventTarget {
-  /** @param {string[]} features Fires "row" with the values. */
+  /** @param {string[]} features Fires "row" with what `parseRow` returns. */
   constructor(features) {
     super();
     this.features = features;
@@ -100,7 +187,7 @@ export class PasteDialog extends EventTarget {
       element(
         "p",
         { class: "tf-note", id: `${id}-hint` },
-        `${D} numbers in the order of the features, apart by comma, tab, semicolon or space; or lines "name=value". Empty or NaN means missing: the rest is used.`,
+        `${D} numbers in the order of the features, apart by comma, tab, semicolon or space, such as a line of a CSV file, with or without its header; or lines "name=value". Empty or NaN means missing: the rest is used.`,
       ),
       element("label", { for: id, class: "tf-label" }, "Row"),
       this.text,
@@ -129,9 +216,9 @@ export class PasteDialog extends EventTarget {
   submit(event) {
     event.preventDefault();
     try {
-      const values = parseRow(this.text.value, this.features);
+      const row = parseRow(this.text.value, this.features);
       this.dialog.close();
-      this.dispatchEvent(new CustomEvent("row", { detail: { values } }));
+      this.dispatchEvent(new CustomEvent("row", { detail: row }));
     } catch (error) {
       this.problem.textContent = error.message;
       this.text.focus();

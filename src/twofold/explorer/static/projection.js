@@ -9,6 +9,8 @@ import { kernelHalfWidth } from "./kernel_weights.js";
 const NEAREST_REFS = 48;
 const MOST_STEPS = 25;
 const MOST_STARTS = 6;
+// For small tables, all of which go on to their end: a start that is bad at first may end best.
+const STARTS_OF_SMALL_TABLES = 16;
 const MOST_COARSE = 128;
 // About so many products may a projection take: a third of a second.
 const PRODUCTS = 1e9;
@@ -32,7 +34,7 @@ const LEAST_SLACK = 0.02;
  * @param {ArrayLike<number>} y (D,) NaN where missing
  * @param {ArrayLike<number>|null} [observed] (D,) 0 where an entry is not to be used
  * @returns {{x: Float64Array, error: number}} the place and the distance of y to f there, over the
- *   observed entries; the middle of the map and NaN if none is observed
+ *   observed entries, in units of the features' spread where the model scales them; the middle of the map and NaN if none is observed
  */
 export function project(regression, y, observed = null) {
   const target = Float64Array.from(y, (value, j) => (observed && !observed[j] ? NaN : value));
@@ -42,7 +44,8 @@ export function project(regression, y, observed = null) {
   const descents = search.starts().map((x) => search.begin(x));
   for (let count = 0; count < MOST_STEPS; count++) {
     const best = Math.min(...descents.map((descent) => descent.error));
-    const bound = (1 + Math.max(SLACK * SLACK_DECAY ** count, LEAST_SLACK)) * best;
+    const slack = search.isSmall ? Infinity : Math.max(SLACK * SLACK_DECAY ** count, LEAST_SLACK);
+    const bound = best > 0 ? (1 + slack) * best : 0;
     const active = descents.filter((descent) => !descent.done && descent.error <= bound);
     if (active.length === 0 || search.evaluations > search.budget) break;
     for (const descent of active) search.advance(descent);
@@ -60,8 +63,10 @@ class ProjectionSearch {
     this.regression = regression;
     this.target = target;
     this.columns = columns;
+    this.units = Float64Array.from(columns, (j) => regression.perSpread[j]);
     this.q = regression.atlas.q;
     this.budget = Math.max(PRODUCTS / regression.evaluationCost(), LEAST_EVALUATIONS);
+    this.isSmall = this.budget >= STARTS_OF_SMALL_TABLES * MOST_STEPS * (this.q + 2);
     this.evaluations = 0;
     this.value = new Float64Array(target.length);
     this.beside = new Float64Array(target.length);
@@ -74,7 +79,17 @@ class ProjectionSearch {
   errorAt(x, value) {
     this.evaluations++;
     this.regression.at(x, value);
-    return squareOver(this.columns, this.target, value);
+    return this.squareTo(value);
+  }
+
+  squareTo(value) {
+    const { columns, units, target } = this;
+    let sum = 0;
+    for (let c = 0; c < columns.length; c++) {
+      const off = (value[columns[c]] - target[columns[c]]) * units[c];
+      sum += off * off;
+    }
+    return sum;
   }
 
   /** Places to start from, the best first. */
@@ -83,10 +98,11 @@ class ProjectionSearch {
     const places = [...this.placesOfNearest(Math.min(2 * MOST_STARTS, share))];
     const tried = places.map((x) => ({ x, error: this.errorAt(x, this.value) }));
     for (const { x, f } of this.coarsePlaces(Math.min(MOST_COARSE, share))) {
-      tried.push({ x, error: squareOver(this.columns, this.target, f) });
+      tried.push({ x, error: this.squareTo(f) });
     }
     tried.sort((a, b) => a.error - b.error);
-    const most = Math.min(MOST_STARTS, Math.max(2, Math.floor(this.budget / 40)));
+    const some = Math.min(MOST_STARTS, Math.max(2, Math.floor(this.budget / 40)));
+    const most = this.isSmall ? STARTS_OF_SMALL_TABLES : some;
     return this.apart(tried.map((one) => one.x), most);
   }
 
@@ -136,15 +152,15 @@ class ProjectionSearch {
 
   /** Find JᵀJ and Jᵀr by differences, in kernel widths; `value` must hold f there. */
   linearise(descent) {
-    const { q, columns, value, beside, target } = this;
+    const { q, columns, units, value, beside, target } = this;
     const slopes = [];
     for (let d = 0; d < q; d++) {
       const x = Float64Array.from(descent.x);
       x[d] += DIFFERENCE * this.unit[d];
       this.errorAt(x, beside);
-      slopes.push(Float64Array.from(columns, (j) => (beside[j] - value[j]) / DIFFERENCE));
+      slopes.push(Float64Array.from(columns, (j, c) => ((beside[j] - value[j]) * units[c]) / DIFFERENCE));
     }
-    const residual = Float64Array.from(columns, (j) => value[j] - target[j]);
+    const residual = Float64Array.from(columns, (j, c) => (value[j] - target[j]) * units[c]);
     descent.gradient = slopes.map((slope) => dotProduct(slope, residual));
     descent.hessian = slopes.map((a) => slopes.map((b) => dotProduct(a, b)));
   }
@@ -211,15 +227,6 @@ class ProjectionSearch {
     }
     return x;
   }
-}
-
-function squareOver(columns, target, value) {
-  let sum = 0;
-  for (let c = 0; c < columns.length; c++) {
-    const off = value[columns[c]] - target[columns[c]];
-    sum += off * off;
-  }
-  return sum;
 }
 
 function dotProduct(a, b) {

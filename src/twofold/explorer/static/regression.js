@@ -32,6 +32,9 @@ export class Regression {
     this.low = Float64Array.from(quantised.low);
     this.step = Float64Array.from(quantised.step);
     this.missing = quantised.missing ?? null;
+    // A model of scaled columns measures distances between rows in these units.
+    const spread = atlas.header.feature_spread;
+    this.perSpread = Float64Array.from(this.low, (_, j) => (spread ? 1 / spread[j] : 1));
     this.prepareReferences(regression);
     const { m, D, q } = atlas;
     this.table = new RowSums(atlas.refCodes, m, D, this.missing);
@@ -286,8 +289,8 @@ export class Regression {
     const most = Math.min(k, m);
     const best = { rows: new Int32Array(most), squares: new Float64Array(most), count: 0 };
     const columns = Int32Array.from(y.keys()).filter((j) => Number.isFinite(y[j]));
-    const above = Float64Array.from(columns, (j) => y[j] - this.low[j]);
-    const step = Float64Array.from(columns, (j) => this.step[j]);
+    const above = Float64Array.from(columns, (j) => (y[j] - this.low[j]) * this.perSpread[j]);
+    const step = Float64Array.from(columns, (j) => this.step[j] * this.perSpread[j]);
     for (let i = 0; i < m; i++) {
       const bound = best.count === most ? best.squares[most - 1] : Infinity;
       keepIfNear(best, i, this.squareTo(i, columns, above, step, bound));

@@ -18,6 +18,11 @@ const TABLE_COLUMNS = [
   ["change", "Change"],
 ];
 
+/** A name that may be broken after the marks that stand for blanks in it. */
+function breakable(name) {
+  return name.split(/(?<=[_/.:])/).flatMap((part) => [part, element("wbr")]);
+}
+
 export class RowTable {
   constructor(header) {
     this.header = header;
@@ -122,7 +127,7 @@ export class RowTable {
     const item = element(
       "tr",
       {},
-      element("th", { scope: "row", title: name }, name),
+      element("th", { scope: "row", title: name }, ...breakable(name)),
       ...Object.values(cells),
     );
     return { j, item, ...cells };

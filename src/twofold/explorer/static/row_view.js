@@ -24,6 +24,11 @@ export function sensibleViews(header) {
   return views;
 }
 
+/** What a companion is called where there is no room for its details. */
+function headOf(companion) {
+  return companion?.role ? `${companion.role}: ${companion.title}` : companion?.title;
+}
+
 export class RowView extends EventTarget {
   /** @param {object} header */
   constructor(header) {
@@ -121,7 +126,7 @@ export class RowView extends EventTarget {
     this.stage.replaceChildren(this.part(view).element);
     this.key.hidden = view === "image" || view === "table";
     this.key.dataset.view = view;
-    this.parts.table?.setCompanionTitle(this.companion?.title);
+    this.parts.table?.setCompanionTitle(headOf(this.companion));
     this.draw();
     if (changed) this.dispatchEvent(new CustomEvent("view", { detail: { view } }));
   }
@@ -140,12 +145,12 @@ export class RowView extends EventTarget {
     this.draw();
   }
 
-  /** @param {{values: ArrayLike<number>, title: string, detail?: string}|null} companion */
+  /** @param {Companion|null} companion */
   setCompanion(companion) {
     this.companion = companion;
     this.keyCompanion.hidden = !companion;
     this.keyCompanion.textContent = companion?.title ?? "";
-    this.parts.table?.setCompanionTitle(companion?.title);
+    this.parts.table?.setCompanionTitle(headOf(companion));
     if (this.companionFigure) {
       this.companionFigure.classList.toggle("tf-empty", !companion);
       this.companionCaption.replaceChildren(

@@ -37,6 +37,7 @@ export class Where extends EventTarget {
       "Pinned",
       icon("close"),
     );
+    this.hiddenRow = element("p", { class: "tf-note", role: "status", hidden: true });
     this.noticeText = element("span", {});
     this.notice = element(
       "p",
@@ -63,6 +64,7 @@ export class Where extends EventTarget {
         element("div", {}, element("dt", {}, "Latent place"), this.place),
         element("div", {}, element("dt", {}, "Density"), this.density),
       ),
+      this.hiddenRow,
       this.notice,
     );
   }
@@ -87,6 +89,12 @@ export class Where extends EventTarget {
 
   setPinned(isPinned) {
     this.pin.hidden = !isPinned;
+  }
+
+  /** @param {string|null} name of a row that was gone to though the map does not show it */
+  setHiddenRow(name) {
+    this.hiddenRow.hidden = name === null;
+    this.hiddenRow.textContent = name === null ? "" : `${name} is hidden by the filter.`;
   }
 
   /** A line about a pasted row; null takes it away. */

@@ -1,0 +1,327 @@
+"""Diffusion maps: coordinates in which distance is how differently two random walks spread.
+
+A walk steps from row i to row j with chance P_ij, the likelier the nearer (Coifman and Lafon 2006):
+
+    W_ij = exp(-||y_i - y_j||² / (2 s²)),   q_i = Σ_j w_j W_ij,   W̃_ij = W_ij / (q_i q_j)^α,
+    d_i = Σ_j w_j W̃_ij,   P_ij = w_j W̃_ij / d_i,   π_i ∝ w_i d_i.
+
+With eigenpairs ``P ψ_j = λ_j ψ_j``, ``Σ_i π_i ψ_ij² = 1``, of which the constant one is left out, a
+row has the coordinates ``x_ij = λ_j^t ψ_ij``. Euclidean distances between them are those between
+the distributions of walks of t steps. They are found from the symmetric
+``S = sqrt(w_i w_j) W̃_ij / sqrt(d_i d_j)``, whose eigenvectors are ``sqrt(π_i) ψ_ij``.
+
+This is kernel PCA with rows weighted by π and the kernel ``(P^2t)_ij / π_j``: axes have the
+coefficients ``π_i ψ_ij / λ_j^t``, the mean π, and kernel values with the mean are 1. So the ways
+back are those of kernel PCA. A new row z takes one step to the training rows:
+
+    x_j(z) = Σ_i p_i(z) x_ij / λ_j,   p_i(z) ∝ w_i q_i^-α exp(-||z - y_i||² / (2 s²)).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import eigh
+from scipy.sparse.linalg import LinearOperator
+
+from twofold.array_types import FloatArray, IntArray
+from twofold.features.data_kernels import RBF, check_rows
+from twofold.features.feature_map import multiply_rows
+from twofold.features.pair_sums import SQUARED_GAP, pair_sums
+from twofold.kernel_pca import memory
+from twofold.kernel_pca.coordinates import CoordinateMap, GaussianCoordinates
+from twofold.kernel_pca.data_dependent import DataDependentKernel, DiffusionValues
+from twofold.kernel_pca.estimator import VALUES_AT_A_TIME, SpectralModel, check_common
+from twofold.kernel_pca.landmark_rows import (
+    extend_by_ridge,
+    neighbor_distances,
+    neighbor_graph,
+    neighbor_scale,
+    other_neighbors,
+)
+from twofold.kernel_pca.preimages import get_method
+from twofold.kernel_pca.preimages.checks import check_count, check_positive
+from twofold.kernel_pca.spectrum import (
+    DiffusionCoordinates,
+    FeatureSpace,
+    check_rank,
+    choose_solver,
+    fix_signs,
+    leading_eigenpairs,
+)
+from twofold.landmark_choice import nearest_landmarks
+
+NEED_A_MAP = ("constrained", "gradient")
+EXTENSIONS = ("analytic", "nystrom", "ridge")
+# Smaller powers of eigenvalues leave no digits to tell rows apart.
+SMALLEST_POWER = 1e-100
+# A row at the very end of another's reach is linked to it, however its distance was rounded.
+LINK_ROUNDING = 1e-9
+
+
+class DiffusionMap(SpectralModel):
+    """Diffusion maps that can come back.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Coordinates q; more than there are features is fine.
+    alpha : float, default=1.0
+        How much of the density of the rows is taken out: 1 all of it, so that only the shape of
+        the manifold counts, 0 nothing (Laplacian eigenmaps).
+    time : float, default=1
+        Steps t of the walk; the more, the less fine structure is left.
+    scale : "auto" or float, default="auto"
+        Width s of a step; "auto" is the mean distance to the tenth nearest row.
+    n_neighbors : int, default=None
+        Let the walk step only between rows one of which is among so many nearest of the other:
+        needs memory in proportion to the rows, not to their square. None for all rows.
+    extension : {"analytic", "nystrom", "ridge"}, default="analytic"
+        Where new rows lie: by a step of the walk to the training rows, with ``n_neighbors`` to
+        those that the row would be linked to; by a step to the nearest rows only (the same if
+        ``n_neighbors`` is None); or by a kernel ridge regression of the coordinates, which is
+        smoother and falls to a constant far away.
+    preimage : str or object, default="auto"
+        How rows are found for latent points: a method of :mod:`twofold.kernel_pca.preimages` or
+        its name; "auto" takes what suits the kernel.
+    n_jobs : int, default=None
+        Threads; None means all cores. The result does not depend on it.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n_samples, n_components)
+        Latent points of the rows passed to ``fit``, in their order.
+    latent_, data_, weights_ : ndarrays
+        Latent points, rows and weights of the distinct rows.
+    eigenvalues_ : ndarray of shape (n_components,)
+        Of one step of the walk, without the largest, which is 1.
+    scale_ : float
+        Width of a step.
+    stationary_ : ndarray of shape (m,)
+        Share of time π that a long walk spends on each row.
+    tilt_ : ndarray of shape (m,)
+        ``w q^-α``, how likely a step to each row is but for its distance.
+    reach_ : ndarray of shape (m,)
+        With ``n_neighbors``, the distance of each row to the last of them.
+    preimage_, preimage_method_ : str, object
+        The method for pre-images and why it was taken, and the method with its numbers.
+    objective_ : float
+        ``Σ λ²`` over the eigenvalues of one step that are left out.
+    n_iter_, stop_reason_, history_ : int, str, ndarray
+        As for other models; the history holds ``Σ λ²`` over all, and what is left out.
+    domain_threshold_ : float
+        Density that bounds the domain.
+    n_features_in_, feature_names_in_ : int, ndarray
+        As in scikit-learn.
+
+    References
+    ----------
+    R. R. Coifman and S. Lafon, Diffusion maps, Applied and Computational Harmonic Analysis 21,
+    2006.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from twofold.kernel_pca import DiffusionMap
+    >>> model = DiffusionMap().fit(load_iris().data)
+    >>> model.inverse_transform(model.transform([[5.0, 3.5, 1.5, 0.2]])).shape
+    (1, 4)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        alpha: float = 1.0,
+        time: float = 1,
+        scale: str | float = "auto",
+        n_neighbors: int | None = None,
+        extension: str = "analytic",
+        preimage: Any = "auto",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.alpha = alpha
+        self.time = time
+        self.scale = scale
+        self.n_neighbors = n_neighbors
+        self.extension = extension
+        self.preimage = preimage
+        self.n_jobs = n_jobs
+
+    # ---- what the contract asks for -------------------------------------------------------------
+
+    def _fit_distinct(self, Y: FloatArray, weights: FloatArray, source: IntArray) -> FloatArray:
+        self._refuse_missing(Y, source)
+        self._check_memory(len(Y))
+        self.scale_ = neighbor_scale(Y) if self.scale == "auto" else float(self.scale)
+        kernel = WalkKernel(self.scale_, self.alpha, self.time, self.n_neighbors, weights)
+        S, self.stationary_, self.tilt_ = kernel.symmetric(Y)
+        total = float((S.multiply(S) if sparse.issparse(S) else S * S).sum()) - 1
+        root = np.sqrt(self.stationary_)
+        values, U = _leading_beside(S, root, self.n_components)
+        check_rank(values, self.n_components, np.finfo(float).eps * len(Y))
+        powers = values**self.time
+        if powers.min() < SMALLEST_POWER:
+            raise ValueError(
+                f"After time={self.time} steps nothing is left of component "
+                f"{int(powers.argmin())}, whose eigenvalue is {values.min():.3g}. Lower `time`."
+            )
+        psi = fix_signs(U) / root[:, None]
+        latent = psi * powers
+        self.eigenvalues_ = values
+        self.dual_coef_ = self.stationary_[:, None] * psi / powers
+        if self.n_neighbors is not None:
+            last = other_neighbors(check_rows(Y), self.n_neighbors)[:, -1:]
+            self.reach_ = neighbor_distances(check_rows(Y), check_rows(Y), last)[:, 0]
+        self._report(total, values**2, 1.0)
+        self._choose_preimages(kernel, latent)
+        if self.extension == "ridge":
+            found = extend_by_ridge(Y, latent)
+            self.extension_coef_, self.extension_offset_ = found.coefficients, found.offset
+            self.extension_scale_ = found.scale
+        return latent
+
+    def _restore(self) -> None:
+        rows = self.data_.astype(np.float64)
+        latent = self.latent_.astype(np.float64)
+        kernel = WalkKernel(self.scale_, self.alpha, self.time, self.n_neighbors, self.weights_)
+        self._space = FeatureSpace(
+            kernel,
+            rows,
+            self.dual_coef_,
+            self.stationary_,
+            np.ones(len(rows)),
+            1.0,
+            latent,
+            self._map(rows, latent),
+        )
+
+    def _map(self, rows: FloatArray, latent: FloatArray) -> CoordinateMap | None:
+        """Return the coordinates of any row, with derivatives; there are none between links."""
+        if self.extension == "ridge":
+            return GaussianCoordinates(
+                rows, self.extension_scale_, self.extension_coef_, self.extension_offset_
+            )
+        if self.n_neighbors is not None:
+            return None
+        steps = DiffusionValues(rows, self.scale_, float(self.alpha), self.tilt_, None)
+        return DiffusionCoordinates(steps, latent / self.eigenvalues_, np.zeros(latent.shape[1]))
+
+    def _place_complete(self, Y: FloatArray) -> FloatArray:
+        Z = check_rows(Y)
+        coordinates = self._space.map
+        place = self._step_to_neighbors if coordinates is None else coordinates.values
+        X = np.empty((len(Z), self._n_features_out))
+        size = max(1, VALUES_AT_A_TIME // len(self.data_))
+        for start in range(0, len(Z), size):
+            X[start : start + size] = place(Z[start : start + size])
+        return X
+
+    def _step_to_neighbors(self, Z: FloatArray) -> FloatArray:
+        """Return where rows Z (n, D) lie by a step to the training rows they are linked to."""
+        rows = self._space.rows
+        sq_dists = pair_sums(Z, rows, SQUARED_GAP)
+        near = nearest_landmarks(Z, rows, min(int(self.n_neighbors or 0) + 1, len(rows)))
+        linked = np.zeros(sq_dists.shape, dtype=bool)
+        if self.extension == "analytic":
+            linked = sq_dists <= self.reach_**2 * (1 + LINK_ROUNDING)
+        np.put_along_axis(linked, near, True, axis=1)
+        exponents = np.where(linked, sq_dists / (-2 * self.scale_**2), -np.inf)
+        chances = self.tilt_ * np.exp(exponents - exponents.max(axis=1, keepdims=True))
+        chances /= chances.sum(axis=1, keepdims=True)
+        return multiply_rows(chances, self._space.latent / self.eigenvalues_)
+
+    def _check_memory(self, m: int) -> None:
+        if self.n_neighbors is not None:
+            need = memory.needed_by_neighbors(m, self.n_neighbors, self.n_components)
+            memory.check(need, m, "Lower `n_neighbors`.")
+            return
+        solver = choose_solver("auto", m, self.n_components)
+        hint = "Let the walk step to near rows only by `n_neighbors`, e.g. n_neighbors=20."
+        memory.check(memory.needed(m, solver), m, hint)
+
+    def _check_parameters(self) -> None:
+        check_common(self)
+        if not isinstance(self.alpha, Real) or not 0 <= self.alpha <= 1:
+            raise ValueError(f"`alpha` must be a number from 0 to 1; got {self.alpha!r}.")
+        if not isinstance(self.time, Real) or not 0 <= self.time < np.inf:
+            raise ValueError(f"`time` must be a finite number of at least 0; got {self.time!r}.")
+        if self.scale != "auto":
+            check_positive("scale", self.scale)
+        if self.n_neighbors is not None:
+            check_count("n_neighbors", self.n_neighbors)
+        if self.extension not in EXTENSIONS:
+            raise ValueError(f"`extension` must be one of {EXTENSIONS}; got {self.extension!r}.")
+        method, _ = get_method(self.preimage, WalkKernel(1.0, 1.0, 1, None, np.ones(1)), 1, 1)
+        if method.name in NEED_A_MAP and self.n_neighbors and self.extension != "ridge":
+            raise ValueError(
+                f"Pre-images by {method.name!r} follow coordinates that are smooth, and with "
+                "`n_neighbors` those of new rows have steps. Use extension='ridge'."
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class WalkKernel(DataDependentKernel):
+    """The kernel ``(P^2t)_ij / π_j`` of walks between weighted rows; see the top of this file."""
+
+    scale: float
+    alpha: float
+    time: float
+    n_neighbors: int | None
+    weights: FloatArray
+
+    def symmetric(self, Y: FloatArray) -> tuple[Any, FloatArray, FloatArray]:
+        """Return S (m, m), sparse with ``n_neighbors``, π (m,) and ``w q^-α`` (m,)."""
+        S = self._gaussians(check_rows(Y))
+        crowd = np.asarray(S @ self.weights) ** -self.alpha
+        S = _scaled(S, crowd)
+        degrees = np.asarray(S @ self.weights)
+        S = _scaled(S, np.sqrt(self.weights / degrees))
+        stationary = self.weights * degrees
+        return S, stationary / stationary.sum(), self.weights * crowd
+
+    def _gaussians(self, Y: FloatArray) -> Any:
+        if self.n_neighbors is None:
+            return RBF(0.5 / self.scale**2).gram(Y, Y)
+        graph = neighbor_graph(Y, self.n_neighbors)
+        graph = graph.maximum(graph.T).tocsr()  # linked if either is near to the other
+        graph.data = np.exp(graph.data**2 / (-2 * self.scale**2))
+        return graph + sparse.eye(len(Y), format="csr")
+
+    def matrix(self, Y: FloatArray) -> FloatArray:
+        """Return the kernel values of all rows."""
+        S, stationary, _ = self.symmetric(Y)
+        values, U = eigh(S.toarray() if sparse.issparse(S) else S)
+        U /= np.sqrt(stationary)[:, None]
+        return np.asarray((U * np.maximum(values, 0) ** (2 * self.time)) @ U.T)
+
+
+def _scaled(S: Any, factors: FloatArray) -> Any:
+    """Return S (m, m) with rows and columns multiplied by factors (m,); a dense one in place."""
+    if sparse.issparse(S):
+        diagonal = sparse.diags(factors)
+        return (diagonal @ S @ diagonal).tocsr()
+    S *= factors
+    S *= factors[:, None]
+    return S
+
+
+def _leading_beside(S: Any, known: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
+    """Return the leading eigenpairs of S (m, m) beside the known one of eigenvalue 1.
+
+    It is taken out first: where parts of the data hardly hang together, others are as large.
+    """
+    if not sparse.issparse(S):
+        S -= np.outer(known, known)
+        return leading_eigenpairs(S, count, "auto", 0.0, None)
+    rest = LinearOperator(
+        S.shape, matvec=lambda v: S @ v - known * (known @ v.ravel()), dtype=float
+    )
+    if count >= len(known) - 1:
+        return leading_eigenpairs(S.toarray() - np.outer(known, known), count, "dense", 0.0, None)
+    return leading_eigenpairs(rest, count, "arpack", 0.0, None)

@@ -1,0 +1,286 @@
+"""A kernel that only knows its training rows, extended to all others by kernel ridge regression.
+
+Kernels such as those of diffusion maps, LLE or MVU are made from all rows at once, and have no
+value for a new one. Every column of the kernel matrix K is a function that is known at the m
+training rows; ridge regression with a Gaussian of scale s extends all of them,
+
+    k(z) = K s(z),    s(z) = the first m entries of [ H + ridge I , 1 ; 1ᵀ , 0 ]⁻¹ [ h(z) ; 1 ],
+
+with weights s(z) that sum to one (Arias 2007, eqs. 3.27-3.29). Therefore extending and centring
+can be swapped, and the coordinates of z on the principal axes are the same weighted mean of the
+training coordinates, ``x(z) = Xᵀ s(z)``: what is fitted and kept is the map of
+:mod:`~twofold.kernel_pca.coordinates`, not m extended columns.
+
+How far it reaches: beyond about s from the data all coordinates fall to a constant. How simple it
+is: a wider s gives simpler functions. By default s has the smallest leave-one-out error of the
+coordinates that are asked for (:mod:`~twofold.kernel_pca.press`), at a ridge of 0.01.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from scipy.spatial.distance import pdist, squareform
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from twofold.array_types import FloatArray
+from twofold.kernel_pca import memory
+from twofold.kernel_pca.coordinates import GaussianCoordinates
+from twofold.kernel_pca.data_dependent import KERNELS, DataDependentKernel
+from twofold.kernel_pca.landmark_rows import neighbor_scale
+from twofold.kernel_pca.press import (
+    CoordinatePress,
+    Criterion,
+    KernelPress,
+    MatrixOf,
+    RebuiltKernelPress,
+    choose,
+)
+from twofold.kernel_pca.spectrum import decompose
+from twofold.table_checks import check_numeric
+
+CRITERIA = ("coordinates", "press", "rk_press")
+# Where nothing is chosen by a criterion: the thesis' own numbers.
+NEIGHBOR_FOR_FIXED_SCALE = 30
+FIXED_RIDGE = 0.01
+
+
+class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Carry a data-dependent kernel, or an embedding, over to new rows.
+
+    Kernel PCA of the kernel gives the training rows their coordinates; kernel ridge regression
+    extends these to any row. The map is smooth: at a training row it comes near the coordinates
+    in ``embedding_``, as near as the ridge lets it.
+
+    Parameters
+    ----------
+    source : str, DataDependentKernel, callable or estimator, default="diffusion"
+        What is extended: "lle", "mvu", "laplacian_eigenmaps", "diffusion", "isomap" or such a
+        kernel with numbers of its own; a callable that takes rows (m, D) to their kernel matrix
+        (m, m); or an embedding, any estimator with ``fit_transform``, whose coordinates are
+        extended as they are.
+    n_components : int, default=2
+        Number of coordinates; an embedding brings its own.
+    scale : "auto" or float, default="auto"
+        Width of the Gaussians of the regression.
+    ridge : "auto" or float, default=0.01
+        Added to the diagonal of their matrix: the larger, the smoother.
+    choose_by : {"coordinates", "press", "rk_press"} or None, default="coordinates"
+        The leave-one-out error that "auto" minimises: of the coordinates, of the entries of the
+        kernel matrix, or of these predicted from a kernel computed anew without the row (slow).
+        None takes the mean distance to the 30th neighbour as scale, and 0.01 as ridge.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n_samples, n_components)
+        Coordinates of the training rows.
+    eigenvalues_ : ndarray of shape (n_components,)
+        Of the centred kernel matrix; not there for an embedding.
+    map_ : GaussianCoordinates
+        The extended coordinates, with derivatives.
+    scale_, ridge_ : float
+        The numbers of the regression.
+    error_ : float
+        The criterion at these numbers; NaN where `choose_by` is None.
+    kernel_matrix_ : ndarray of shape (n_samples, n_samples)
+        Not there for an embedding.
+    n_features_in_, feature_names_in_ : int, ndarray
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.kernel_pca.extension import KernelExtension
+    >>> t = np.linspace(0, 2 * np.pi, 80)
+    >>> Y = np.column_stack([t, np.sin(t)])
+    >>> extension = KernelExtension("diffusion", n_components=1).fit(Y)
+    >>> between = extension.transform((Y[:-1] + Y[1:]) / 2)[:, 0]
+    >>> bool((np.diff(between) > 0).all() or (np.diff(between) < 0).all())
+    True
+    """
+
+    def __init__(
+        self,
+        source: Any = "diffusion",
+        n_components: int = 2,
+        *,
+        scale: str | float = "auto",
+        ridge: str | float = 0.01,
+        choose_by: str | None = "coordinates",
+    ) -> None:
+        self.source = source
+        self.n_components = n_components
+        self.scale = scale
+        self.ridge = ridge
+        self.choose_by = choose_by
+
+    def fit(self, X: Any, y: None = None) -> Self:
+        """Find the coordinates of rows X and extend them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        Y = self._validate(X, reset=True).astype(np.float64)
+        hint = "Fit a part of the rows, and extend to the others by `transform`."
+        memory.check(memory.needed(len(Y), "dense"), len(Y), hint)
+        matrix_of = self._embed(Y)
+        self.scale_, self.ridge_, self.error_ = self._choose(Y, matrix_of)
+        self.map_ = GaussianCoordinates.by_ridge(Y, self.embedding_, self.scale_, self.ridge_)
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return the extended coordinates of rows X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+        """
+        check_is_fitted(self)
+        Y = self._validate(X, reset=False)
+        return self.map_.values(Y.astype(np.float64)).astype(Y.dtype, copy=False)
+
+    def kernel_values(self, X: Any) -> FloatArray:
+        """Return the extended kernel of rows X with the training rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_training_rows)
+            Not centred, like ``kernel_matrix_``.
+        """
+        check_is_fitted(self)
+        Y = self._validate(X, reset=False)
+        if "kernel_matrix_" not in self.__dict__:
+            raise ValueError(
+                "`kernel_values` needs a kernel; this extension has the embedding "
+                f"{self.source!r} as its source. Use `transform`."
+            )
+        columns = GaussianCoordinates.by_ridge(
+            self.map_.rows, self.kernel_matrix_, self.scale_, self.ridge_
+        )
+        return columns.values(Y.astype(np.float64)).astype(Y.dtype, copy=False)
+
+    def _validate(self, X: Any, *, reset: bool) -> FloatArray:
+        check_numeric(X)
+        return np.asarray(
+            validate_data(
+                self,
+                X,
+                reset=reset,
+                dtype=[np.float64, np.float32],
+                ensure_min_samples=3 if reset else 1,  # two are left when one is left out
+            )
+        )
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self.n_components, Integral) or self.n_components < 1:
+            raise ValueError(
+                f"`n_components` must be an integer of at least 1; got {self.n_components!r}."
+            )
+        for name in ("scale", "ridge"):
+            number = getattr(self, name)
+            if number != "auto" and not (isinstance(number, Real) and 0 < number < np.inf):
+                raise ValueError(f"`{name}` must be 'auto' or a number above 0; got {number!r}.")
+        if self.choose_by is not None and self.choose_by not in CRITERIA:
+            raise ValueError(
+                f"`choose_by` must be one of {CRITERIA} or None; got {self.choose_by!r}."
+            )
+
+    def _embed(self, Y: FloatArray) -> MatrixOf | None:
+        """Set the coordinates of rows Y (m, D); return the kernel, None for an embedding."""
+        self.__dict__.pop("kernel_matrix_", None)
+        self.__dict__.pop("eigenvalues_", None)
+        matrix_of = _matrix_of(self.source, Y)
+        if matrix_of is None:
+            self.embedding_ = _check_embedding(clone(self.source).fit_transform(Y), len(Y))
+        else:
+            self.kernel_matrix_ = _check_matrix(matrix_of(Y), len(Y))
+            found = decompose(self.kernel_matrix_.copy(), np.ones(len(Y)), self.n_components)
+            self.embedding_, self.eigenvalues_ = found.latent, found.eigenvalues
+        self._n_features_out = self.embedding_.shape[1]
+        return matrix_of
+
+    def _choose(self, Y: FloatArray, matrix_of: MatrixOf | None) -> tuple[float, float, float]:
+        scale = None if self.scale == "auto" else float(self.scale)
+        ridge = None if self.ridge == "auto" else float(self.ridge)
+        if self.choose_by is None:
+            scale = neighbor_scale(Y, NEIGHBOR_FOR_FIXED_SCALE) if scale is None else scale
+            return scale, FIXED_RIDGE if ridge is None else ridge, float("nan")
+        chosen = choose(self._criterion(Y, matrix_of), neighbor_scale(Y), scale, ridge)
+        return chosen.scale, chosen.ridge, chosen.value
+
+    def _criterion(self, Y: FloatArray, matrix_of: MatrixOf | None) -> Criterion:
+        sq_dists = squareform(pdist(Y, "sqeuclidean"))
+        if self.choose_by == "coordinates":
+            return CoordinatePress(sq_dists, self.embedding_)
+        if matrix_of is None:
+            raise ValueError(
+                f"`choose_by` = {self.choose_by!r} needs a kernel; the source {self.source!r} is "
+                "an embedding. Use 'coordinates'."
+            )
+        if self.choose_by == "press":
+            return KernelPress(sq_dists, self.kernel_matrix_)
+        return RebuiltKernelPress(sq_dists, Y, matrix_of)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _matrix_of(source: Any, Y: FloatArray) -> MatrixOf | None:
+    """Return the kernel that is to be extended, None if the source is an embedding."""
+    if isinstance(source, str) and source in KERNELS:
+        source = KERNELS[source]()
+    if isinstance(source, DataDependentKernel):
+        return source.fitted(Y).matrix
+    if hasattr(source, "fit_transform") and not isinstance(source, type):
+        return None
+    if callable(source) and not isinstance(source, type):
+        return source
+    raise ValueError(
+        f"`source` must be one of {sorted(KERNELS)}, such a kernel with its numbers, a callable "
+        "that returns the kernel matrix of rows, or an estimator with `fit_transform`; got "
+        f"{source!r}."
+    )
+
+
+def _check_matrix(matrix: Any, m: int) -> FloatArray:
+    K: FloatArray = np.array(matrix, dtype=np.float64)
+    if K.shape != (m, m) or not np.isfinite(K).all():
+        raise ValueError(
+            f"The kernel matrix of {m} rows must be ({m}, {m}) finite numbers; got shape {K.shape}"
+            f"{'' if np.isfinite(K).all() else ' with NaN or infinity'}."
+        )
+    if np.abs(K - K.T).max() > 1e-8 * np.abs(K).max():
+        raise ValueError("A kernel matrix must be symmetric; K and its transpose differ.")
+    return K
+
+
+def _check_embedding(embedding: Any, m: int) -> FloatArray:
+    X: FloatArray = np.asarray(embedding, dtype=np.float64)
+    if X.ndim != 2 or len(X) != m or not np.isfinite(X).all():
+        raise ValueError(
+            f"An embedding of {m} rows must be finite numbers of shape ({m}, q); got {X.shape}."
+        )
+    if not np.ptp(X, axis=0).any():
+        raise ValueError("The embedding puts all rows in one place; there is nothing to extend.")
+    return X

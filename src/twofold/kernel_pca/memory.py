@@ -1,0 +1,74 @@
+"""What a fit needs in memory, said before it is taken.
+
+A kernel matrix of m rows holds m² numbers of 8 bytes, and a fit holds several of that size at its
+peak. For so many rows that they do not fit, a system may stop the whole process without a word, so
+the figure is compared with the memory there is.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+
+# Matrices of the size of the kernel matrix at the peak of a fit, by the solver: the matrix itself,
+# what LAPACK works in or the random projections, and one beside it while it is made.
+MATRICES = {"dense": 4, "arpack": 2, "randomized": 2}
+BYTES = 8
+
+
+def needed(m: int, solver: str, extra_matrices: int = 0) -> int:
+    """Return the bytes that a fit holds at its peak.
+
+    Parameters
+    ----------
+    m : int
+        Rows that span the feature space: all rows, or the landmarks.
+    solver : {"dense", "arpack", "randomized"}
+        How eigenpairs are found.
+    extra_matrices : int
+        Matrices of that size that the kernel needs on its way.
+    """
+    return BYTES * m * m * (MATRICES[solver] + extra_matrices)
+
+
+def needed_by_neighbors(m: int, n_neighbors: int, n_components: int) -> int:
+    """Return the bytes that a fit with a sparse kernel of nearest neighbours holds at its peak."""
+    links = 2 * m * n_neighbors  # a link counts for both of its rows
+    vectors = m * max(2 * n_components + 3, 20)  # what ARPACK keeps
+    return BYTES * (6 * links + 2 * vectors)
+
+
+def available() -> int | None:
+    """Return the bytes of memory that can be used, None where the system does not say."""
+    try:
+        psutil = importlib.import_module("psutil")
+    except ImportError:
+        return _physical()
+    return int(psutil.virtual_memory().available)
+
+
+def _physical() -> int | None:
+    try:
+        return int(os.sysconf("SC_PAGE_SIZE")) * int(os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):  # not every system has them
+        return None
+
+
+def check(need: int, m: int, hint: str) -> None:
+    """Raise MemoryError if a fit on m rows needs more than there is.
+
+    ``hint`` says what to do instead, as in "Pass n_landmarks=2000".
+    """
+    there = available()
+    if there is not None and need > there:
+        raise MemoryError(
+            f"A fit on {m:,} rows needs about {_readable(need)} of memory for its kernel matrix, "
+            f"and {_readable(there)} are available. {hint}"
+        )
+
+
+def _readable(size: int) -> str:
+    for unit, bytes_ in (("GB", 1e9), ("MB", 1e6)):
+        if size >= bytes_:
+            return f"{size / bytes_:.1f} {unit}"
+    return f"{size / 1e3:.1f} kB"

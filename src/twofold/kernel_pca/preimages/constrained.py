@@ -1,0 +1,290 @@
+"""Pre-images with the coordinates asked for (Arias 2007, chapter 4.3).
+
+In all r coordinates of a map, the distance to a point ψ that has coordinates ``x_ψ`` on the first q
+axes and none on the others is
+
+    D(y) = Σ_{j≤q} (x_j(y) - x_ψ,j)² + Σ_{j>q} x_j(y)².
+
+Where the first axes hold little of the variance, as those of diffusion maps do, its minimisers
+lose the coordinates asked for and gather at a few places. So these are made a constraint:
+
+    min_y Σ_{j>q} x_j(y)²    such that    x_j(y) = x_ψ,j for j ≤ q.
+
+Each step goes down the gradient g of D within the level set, and back onto it by Newton's method:
+with the derivatives J (q, D) of the constrained coordinates and their gap c from those asked for,
+
+    y ← y - a (I - J⁺ J) g - J⁺ c.
+
+The step size a is that of Barzilai and Borwein, cut until ``Σ_{j>q} x_j² + ν ||c||`` falls, an
+exact penalty as ν is kept above the multipliers. The thesis takes ψ = P_q φ(y0) and starts at y0,
+which is on the level set; for any other ψ the search starts at the row with the nearest
+coordinates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.engine.threads import count_threads
+from twofold.kernel_pca.coordinates import CoordinateMap
+from twofold.kernel_pca.preimages.checks import check_loop
+from twofold.kernel_pca.preimages.coordinate_sizes import CoordinateSizes
+from twofold.kernel_pca.preimages.points import (
+    FeaturePoints,
+    PreImageMethod,
+    PreImages,
+    Status,
+)
+from twofold.kernel_pca.preimages.tiles import in_tiles
+
+# Gaps below this share of the coordinates' size are none.
+_LEVEL = 1e-9
+# Directions of the constraints below this share of the strongest (squared) are skipped.
+_KEPT = 1e-10
+# Coordinates that change by less than this share of their size over one length are constant.
+_FLAT = 1e-12
+_FALL = 1e-4
+_MAX_SHORTENINGS = 25
+_ROUNDING = 8 * np.finfo(np.float64).eps
+# Longest part of a step, along the level set or back to it, in lengths over which coordinates
+# change: farther on, derivatives tell nothing.
+_LONGEST = 0.5
+
+
+@dataclass(frozen=True)
+class Constrained(PreImageMethod):
+    """Nearest row to the training rows' span that has the coordinates asked for.
+
+    Parameters
+    ----------
+    tol : float
+        A row has converged once the step proposed along the level set is below this share of the
+        length over which coordinates change, and its coordinates are those asked for.
+    max_iter : int
+        Most evaluations for each row.
+    """
+
+    tol: float = 1e-4
+    max_iter: int = 500
+
+    name: ClassVar[str] = "constrained"
+    needs: ClassVar[str] = "coordinates of the points and a map that gives those of any row"
+
+    def __post_init__(self) -> None:
+        check_loop(self.tol, self.max_iter)
+
+    def fits(self, kernel: Any) -> str | None:
+        """Return why the method fits that kernel, None if it does not."""
+        return "coordinates of new rows are known, whatever the kernel"
+
+    def find(self, target: FeaturePoints) -> PreImages:
+        """Return the pre-images of the points."""
+        coordinates, coordinate_map = target.need_map("A constrained pre-image")
+        rows = target.rows
+        level = _Level(
+            coordinate_map,
+            CoordinateSizes.of(coordinate_map, rows),
+            target.targets_on_map(),
+            coordinates.shape[1],
+            count_threads(target.n_jobs),
+        )
+        known = target.row_coordinates
+        row_coordinates = coordinate_map.values(rows) if known is None else known
+        nearest = rows[_nearest(coordinates, row_coordinates[:, : level.q])]
+        start = nearest if target.start is None else target.start
+        everyone = np.arange(len(coordinates))
+        walk = _Walk(level, everyone, start, nearest, self.tol, self.max_iter).run()
+        self._try_again(walk, nearest)
+        return PreImages(walk.Z, walk.status, walk.n_iter, target.distances_to(walk.Z))
+
+    def _try_again(self, walk: _Walk, nearest: FloatArray) -> None:
+        """Start rows that found no way to their level set from a row that is near it."""
+        lost = np.flatnonzero(walk.status >= Status.OFF_LEVEL)
+        if not len(lost):
+            return
+        there = nearest[lost]
+        again = _Walk(walk.level, lost, there, there, self.tol, self.max_iter).run()
+        better = again.status < walk.status[lost]
+        place = lost[better]
+        walk.Z[place], walk.status[place] = again.Z[better], again.status[better]
+        walk.n_iter[lost] += again.n_iter
+
+
+class _Look(NamedTuple):
+    """What a step needs to know at n rows."""
+
+    rest: FloatArray
+    """Sum of squares of the free coordinates (n,)."""
+    gap: FloatArray
+    """Constrained coordinates less those asked for (n, q)."""
+    along: FloatArray
+    """Gradient within the level set (n, D)."""
+    back: FloatArray
+    """Newton's step to the level set (n, D)."""
+    multiplier: FloatArray
+    """Length of the multipliers (n,)."""
+    rate: FloatArray
+    """Guess at the curvature (n,), 0 where the rest does not change."""
+    is_felt: BoolArray
+    """Whether coordinates change at all around the rows (n,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """Level sets of the first q coordinates, one for each point."""
+
+    map: CoordinateMap
+    sizes: CoordinateSizes
+    targets: FloatArray
+    q: int
+    n_threads: int
+
+    @cached_property
+    def smallest_gap(self) -> float:
+        return _LEVEL * self.sizes.size
+
+    def look(self, Z: FloatArray, which: IntArray) -> _Look:
+        return _Look._make(
+            in_tiles(lambda tile: self._look(Z[tile], which[tile]), len(Z), self.n_threads)
+        )
+
+    def _look(self, Z: FloatArray, which: IntArray) -> _Look:
+        targets = self.targets[which]
+        X, gradient, J = self.map.parts(Z, targets, self.q)
+        gap = X[:, : self.q] - targets[:, : self.q]
+        rest = (X[:, self.q :] ** 2).sum(axis=1)
+        P = np.linalg.pinv(J @ J.swapaxes(1, 2), rcond=_KEPT, hermitian=True)
+        shares = _times(P, _times(J, gradient))
+        along = gradient - _times(J.swapaxes(1, 2), shares)
+        back = -_times(J.swapaxes(1, 2), _times(P, gap))
+        # The gradient holds 2 Jᵀ c, too, which is no part of the multipliers of the rest.
+        multiplier = np.linalg.norm(shares - 2 * gap, axis=1)
+        slopes = np.linalg.norm(J, axis=(1, 2)) * self.sizes.length
+        is_felt = slopes > _FLAT * self.sizes.size
+        return _Look(rest, gap, along, back, multiplier, self.sizes.rate(rest, along), is_felt)
+
+
+class _Walk:
+    """Rows on their way along level sets, each with its own step and its own end."""
+
+    def __init__(
+        self,
+        level: _Level,
+        points: IntArray,
+        start: FloatArray,
+        fallback: FloatArray,
+        tol: float,
+        max_iter: int,
+    ) -> None:
+        n = len(start)
+        self.level, self.points, self.max_iter = level, points, max_iter
+        self.longest = _LONGEST * level.sizes.length
+        self.smallest_move = tol * level.sizes.length
+        self.Z, self.at = start.copy(), level.look(start, points)
+        lost = np.flatnonzero(~self.at.is_felt)
+        if len(lost):  # too far from all rows: their own starts tell no direction
+            self.Z[lost] = fallback[lost]
+            _put(self.at, lost, level.look(self.Z[lost], points[lost]))
+        self.n_iter = np.ones(n, dtype=np.int64)
+        self.status = np.full(n, Status.ITERATION_LIMIT, dtype=np.int64)
+        self.share, self.shortenings = np.ones(n), np.zeros(n, dtype=np.int64)
+        self.penalty = np.zeros(n)
+        self.size = np.where(self.at.rate > 0, 1 / np.where(self.at.rate > 0, self.at.rate, 1), 0)
+        self._settle(np.arange(n))
+
+    def run(self) -> _Walk:
+        active = self._going()
+        while len(active):
+            trial = self.Z[active] + self.share[active, None] * self._step(active)
+            look = self.level.look(trial, self.points[active])
+            self.n_iter[active] += 1
+            accepted = self._merit(look, active) <= self._bound(active)
+            self._accept(active[accepted], trial[accepted], _part(look, accepted))
+            self._shorten(active[~accepted])
+            active = self._going()
+        self.status[(self._gaps() > self.level.smallest_gap) & (self.status < 3)] = Status.OFF_LEVEL
+        return self
+
+    def _going(self) -> IntArray:
+        going = (self.status == Status.ITERATION_LIMIT) & (self.n_iter < self.max_iter)
+        return np.flatnonzero(going)
+
+    def _gaps(self) -> FloatArray:
+        return np.asarray(np.linalg.norm(self.at.gap, axis=1))
+
+    def _step(self, rows: IntArray) -> FloatArray:
+        along = _cut(-self.size[rows, None] * self.at.along[rows], self.longest)
+        return np.asarray(along + _cut(self.at.back[rows], self.longest))
+
+    def _merit(self, look: _Look, rows: IntArray) -> FloatArray:
+        return np.asarray(look.rest + self.penalty[rows] * np.linalg.norm(look.gap, axis=1))
+
+    def _bound(self, rows: IntArray) -> FloatArray:
+        at = _part(self.at, rows)
+        merit = self._merit(at, rows)
+        along = _cut(-self.size[rows, None] * at.along, self.longest)
+        promised = -np.einsum("nd,nd->n", along, at.along)
+        promised += 0.5 * self.penalty[rows] * np.linalg.norm(at.gap, axis=1)
+        # Gaps at the level of rounding weigh nothing, however hard the penalty.
+        slack = _ROUNDING * merit + self.penalty[rows] * 0.1 * self.level.smallest_gap
+        return np.asarray(merit - _FALL * self.share[rows] * promised + slack)
+
+    def _accept(self, rows: IntArray, trial: FloatArray, look: _Look) -> None:
+        moved, turned = trial - self.Z[rows], look.along - self.at.along[rows]
+        products = np.einsum("nd,nd->n", moved, turned)
+        squares = np.einsum("nd,nd->n", moved, moved)
+        bends_up = products > 1e-10 * squares / np.maximum(self.size[rows], 1e-300)
+        size = np.where(bends_up, squares / np.where(bends_up, products, 1), 4 * self.size[rows])
+        self.size[rows] = np.clip(size, 0.1 * self.size[rows], 10 * self.size[rows])
+        self.Z[rows] = trial
+        _put(self.at, rows, look)
+        self._settle(rows)
+
+    def _settle(self, rows: IntArray) -> None:
+        """End the rows that are there, and prepare the next step of the others."""
+        self.share[rows], self.shortenings[rows] = 1.0, 0
+        self.penalty[rows] = np.maximum(self.penalty[rows], 2 * self.at.multiplier[rows])
+        rate = self.at.rate[rows]
+        moves = np.linalg.norm(self.at.along[rows], axis=1) / np.where(rate > 0, rate, np.inf)
+        on_level = np.linalg.norm(self.at.gap[rows], axis=1) <= self.level.smallest_gap
+        self.status[rows[on_level & (moves <= self.smallest_move)]] = Status.CONVERGED
+        self.status[rows[~self.at.is_felt[rows]]] = Status.OUT_OF_REACH
+
+    def _shorten(self, rows: IntArray) -> None:
+        self.share[rows] *= 0.5
+        self.shortenings[rows] += 1
+        # A way along that keeps failing is too bold; the way back is Newton's own.
+        self.size[rows] *= 0.5
+        self.status[rows[self.shortenings[rows] > _MAX_SHORTENINGS]] = Status.STALLED
+
+
+def _times(M: FloatArray, v: FloatArray) -> FloatArray:
+    """Return the products (n, i) of matrices M (n, i, j) and vectors v (n, j)."""
+    return np.asarray((M @ v[:, :, None])[:, :, 0])
+
+
+def _cut(steps: FloatArray, longest: float) -> FloatArray:
+    lengths = np.linalg.norm(steps, axis=1, keepdims=True)
+    return np.asarray(steps * np.minimum(1, longest / np.maximum(lengths, 1e-300)))
+
+
+def _part(look: _Look, chosen: BoolArray | IntArray) -> _Look:
+    return _Look._make(array[chosen] for array in look)
+
+
+def _put(at: _Look, rows: IntArray, look: _Look) -> None:
+    for kept, new in zip(at, look, strict=True):
+        kept[rows] = new
+
+
+def _nearest(X: FloatArray, others: FloatArray) -> IntArray:
+    """Return for each of X (n, q) the nearest of the others (m, q)."""
+    from sklearn.neighbors import NearestNeighbors
+
+    nearest = NearestNeighbors(n_neighbors=1).fit(others).kneighbors(X, return_distance=False)
+    return np.asarray(nearest[:, 0])

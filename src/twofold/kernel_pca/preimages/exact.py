@@ -1,0 +1,39 @@
+"""Kernels of city-block distances: the pre-image is a weighted median of every column.
+
+* l1, ``||φ(y) - φ(y')||² = ||y - y'||₁``: the distance to ψ is ``Σ_i α_i ||y - y_i||₁`` but for a
+  constant, so the weighted median is the exact minimum.
+* linear: the weighted mean is, ``y = Σ_i α_i y_i``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from twofold.features import L1, Linear, preimages
+from twofold.kernel_pca.preimages.points import FeaturePoints, PreImageMethod, PreImages
+from twofold.kernel_pca.preimages.tiles import weighted_sums
+
+
+@dataclass(frozen=True)
+class Exact(PreImageMethod):
+    """Exact minimum of the distance: weighted means (linear) or medians (l1)."""
+
+    name: ClassVar[str] = "exact"
+    needs: ClassVar[str] = "a linear or l1 kernel"
+
+    def fits(self, kernel: Any) -> str | None:
+        """Return why the method fits that kernel, None if it does not."""
+        if isinstance(kernel, Linear):
+            return "linear kernel, whose features are the rows: their weighted mean"
+        if isinstance(kernel, L1):
+            return "l1 kernel: the weighted median of every column"
+        return None
+
+    def find(self, target: FeaturePoints) -> PreImages:
+        """Return the pre-images of the points."""
+        self.check(target.kernel)
+        if isinstance(target.kernel, Linear):
+            return PreImages.in_closed_form(target, weighted_sums(target.alpha, target.rows))
+        Y = preimages(target.kernel, target.rows, target.alpha)
+        return PreImages.in_closed_form(target, Y)

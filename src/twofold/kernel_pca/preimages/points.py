@@ -1,0 +1,324 @@
+"""What a search for pre-images starts from, and what it hands back.
+
+A point of feature space is ``ψ = Σ_i α_i φ(y_i)`` over m training rows with ``Σ_i α_i = 1``. Three
+numbers about it come back in every method:
+
+    <ψ, φ(y_i)> = (K α)_i,    ||ψ||² = αᵀ K α,
+    ||φ(y) - ψ||² = k(y, y) - 2 Σ_i α_i k(y, y_i) + ||ψ||².
+
+For kernel PCA with axes A (m, q) and the mean feature ``Σ_i w_i φ(y_i)``, the point with
+coordinates x has ``α = a + (1 - Σ a) w`` with ``a = A x`` (Arias 2007, section 2.2; the mean is
+added back). Then ``K α`` needs no product of an (m, m) and an (m, n) matrix, only ``K A``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Any, ClassVar
+
+import numpy as np
+
+from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.features import RBF, DataKernel, Linear, Polynomial
+from twofold.kernel_pca.coordinates import CoordinateMap
+from twofold.kernel_pca.preimages.tiles import gaussian_values, row_products
+
+# Numbers in memory at a time, while products of large matrices pass by: 32 MB.
+VALUES_AT_A_TIME = 4_000_000
+_ARRAYS = ("rows", "alpha", "start", "coordinates", "row_coordinates", "gram", "products")
+
+
+class Status(IntEnum):
+    """How the search for one pre-image ended."""
+
+    CONVERGED = 0
+    ITERATION_LIMIT = 1
+    """Still moving after all iterations allowed."""
+    STALLED = 2
+    """No step along the gradient led down: the criterion is flat or rough to rounding."""
+    OFF_LEVEL = 3
+    """The coordinates asked for were not reached."""
+    OUT_OF_REACH = 4
+    """All rows are too far away for the kernel to tell a direction."""
+
+
+@dataclass(frozen=True, eq=False)
+class FeaturePoints:
+    """Points ``ψ = Σ_i α_i φ(y_i)`` of feature space, with what is known about them.
+
+    Parameters
+    ----------
+    kernel : DataKernel or object
+        Kernel of the rows, its numbers chosen. Data-dependent kernels, which no `DataKernel`
+        describes, are anything else and come with `gram`.
+    rows : ndarray of shape (m, D)
+        Training rows.
+    alpha : ndarray of shape (n, m)
+        Coefficients; each row sums to one, single ones may be negative.
+    start : ndarray of shape (n, D), optional
+        Where to start, e.g. the rows to be denoised.
+    coordinates : ndarray of shape (n, r), optional
+        Coordinates of the points on the first r principal axes.
+    map : CoordinateMap, optional
+        Coordinates of any row, at least r of them.
+    row_coordinates : ndarray of shape (m, r), optional
+        Coordinates of the training rows; those of `map` if not given.
+    gram : ndarray of shape (m, m), optional
+        Kernel values between the rows; computed from the kernel if not given.
+    products : ndarray of shape (n, m), optional
+        ``<ψ, φ(y_i)>``; ``alpha @ gram`` if not given, which costs n m² operations.
+    n_jobs : int or None
+        Number of threads; None for every core.
+
+    Arrays of other number types become float64.
+    """
+
+    kernel: Any
+    rows: FloatArray
+    alpha: FloatArray
+    start: FloatArray | None = None
+    coordinates: FloatArray | None = None
+    map: CoordinateMap | None = None
+    row_coordinates: FloatArray | None = None
+    gram: FloatArray | None = None
+    products: FloatArray | None = None
+    n_jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in _ARRAYS:  # float32 would end searches early and cut small singular values
+            if getattr(self, name) is not None:
+                array = np.ascontiguousarray(getattr(self, name), dtype=np.float64)
+                object.__setattr__(self, name, array)
+        m, D = np.shape(self.rows)
+        n = len(self.alpha)
+        expected = {
+            "alpha": (n, m),
+            "start": (n, D),
+            "gram": (m, m),
+            "products": (n, m),
+        }
+        for name, shape in expected.items():
+            array = getattr(self, name)
+            if array is not None and np.shape(array) != shape:
+                raise ValueError(f"`{name}` must have shape {shape}; got {np.shape(array)}.")
+        for name, length in (("coordinates", n), ("row_coordinates", m)):
+            array = getattr(self, name)
+            if array is not None and (np.ndim(array) != 2 or len(array) != length):
+                raise ValueError(
+                    f"`{name}` must have {length} rows of coordinates; got {np.shape(array)}."
+                )
+
+    @classmethod
+    def on_axes(
+        cls,
+        kernel: Any,
+        rows: FloatArray,
+        axes: FloatArray,
+        coordinates: FloatArray,
+        weights: FloatArray | None = None,
+        **known: Any,
+    ) -> FeaturePoints:
+        """Return the points with given kernel-PCA coordinates.
+
+        Parameters
+        ----------
+        kernel, rows
+            As above.
+        axes : ndarray of shape (m, q)
+            Coefficients A of the principal axes.
+        coordinates : ndarray of shape (n, q)
+            Coordinates x.
+        weights : ndarray of shape (m,), optional
+            Weights w of the rows in the mean feature, which sum to one; equal if not given.
+        **known
+            Further fields: start, map, row_coordinates, gram, n_jobs.
+        """
+        m = len(rows)
+        w = np.full(m, 1 / m) if weights is None else np.asarray(weights)
+        spread = coordinates @ axes.T
+        alpha = spread + (1 - spread.sum(axis=1, keepdims=True)) * w
+        *K_axes, K_mean = _times_gram(kernel, rows, known.get("gram"), np.vstack([axes.T, w]))
+        products = coordinates @ np.array(K_axes)
+        products += (1 - spread.sum(axis=1, keepdims=True)) * K_mean
+        return cls(kernel, rows, alpha, coordinates=coordinates, products=products, **known)
+
+    def with_products(self) -> FeaturePoints:
+        """Return the same points with `products` known."""
+        return self if self.products is not None else replace(self, products=self.inner_products())
+
+    def inner_products(self) -> FloatArray:
+        """Return ``<ψ, φ(y_i)>`` (n, m)."""
+        if self.products is not None:
+            return self.products
+        return _times_gram(self.kernel, self.rows, self.gram, self.alpha)
+
+    def squared_lengths(self) -> FloatArray:
+        """Return ``||ψ||²`` (n,)."""
+        products = self.inner_products()
+        return np.asarray(np.maximum(np.einsum("nm,nm->n", self.alpha, products), 0))
+
+    def own_values(self) -> FloatArray:
+        """Return ``k(y_i, y_i)`` (m,) of the rows."""
+        if self.gram is not None:
+            return np.asarray(np.diag(self.gram))
+        if isinstance(self.kernel, DataKernel):
+            return self.kernel.diagonal(self.rows)
+        return np.asarray(np.diag(self.kernel.matrix(self.rows)))
+
+    def distances_to_rows(self) -> FloatArray:
+        """Return ``||ψ - φ(y_i)||²`` (n, m)."""
+        points = self.with_products()
+        sq_dists = self.own_values() - 2 * points.inner_products()
+        return np.maximum(sq_dists + points.squared_lengths()[:, None], 0)
+
+    def distances_to(self, Y: FloatArray) -> FloatArray:
+        """Return ``||φ(y) - ψ||²`` (n,) of one row Y (n, D) for each point.
+
+        Where the kernel has no values off the training rows, the distance in the coordinates of
+        `map` takes its place, and NaN where there is none.
+        """
+        if not isinstance(self.kernel, DataKernel) or self.kernel.is_precomputed:
+            return self._distances_on_map(Y)
+        sq_dists = self.kernel.diagonal(Y) + self.squared_lengths()
+        for block in blocks(len(Y), len(self.rows)):
+            values = kernel_values(self.kernel, Y[block], self.rows)
+            sq_dists[block] -= 2 * np.einsum("nm,nm->n", self.alpha[block], values)
+        return np.maximum(sq_dists, 0)
+
+    def _distances_on_map(self, Y: FloatArray) -> FloatArray:
+        if self.map is None or self.coordinates is None:
+            return np.full(len(Y), np.nan)
+        gaps = self.map.values(Y) - self.targets_on_map()
+        return np.asarray(np.einsum("nr,nr->n", gaps, gaps))
+
+    def targets_on_map(self) -> FloatArray:
+        """Return the coordinates of the points on all axes of `map`: zero beyond those known."""
+        coordinates, coordinate_map = self.need_map("The distance in coordinates")
+        targets = np.zeros((len(coordinates), coordinate_map.n_coordinates))
+        targets[:, : coordinates.shape[1]] = coordinates
+        return targets
+
+    def need_map(self, who: str) -> tuple[FloatArray, CoordinateMap]:
+        """Return `coordinates` and `map`; raise ValueError in the name of who needs them."""
+        if self.coordinates is None or self.map is None:
+            raise ValueError(
+                f"{who} needs the points' coordinates and a map that gives those of any row; pass "
+                "`coordinates=` and `map=`."
+            )
+        if self.coordinates.shape[1] > self.map.n_coordinates:
+            raise ValueError(
+                f"The points have {self.coordinates.shape[1]} coordinates, the map only "
+                f"{self.map.n_coordinates}."
+            )
+        return self.coordinates, self.map
+
+    def nearest_rows(self, number: int) -> IntArray:
+        """Return the rows whose features are nearest to each point, in no order, (n, number)."""
+        sq_dists = self.distances_to_rows()
+        number = min(number, len(self.rows))
+        return np.argpartition(sq_dists, number - 1, axis=1)[:, :number]
+
+    def gram_among(self, chosen: IntArray) -> FloatArray:
+        """Return the kernel values (n, k, k) among k chosen rows of each point."""
+        if self.gram is not None:
+            return self.gram[chosen[:, :, None], chosen[:, None, :]]
+        if not isinstance(self.kernel, DataKernel):
+            K = np.asarray(self.kernel.matrix(self.rows))
+            return K[chosen[:, :, None], chosen[:, None, :]]
+        return np.stack([kernel_values(self.kernel, Y, Y) for Y in self.rows[chosen]])
+
+
+@dataclass(frozen=True, eq=False)
+class PreImages:
+    """Rows found for n points of feature space.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n, D)
+        The pre-images.
+    status : ndarray of shape (n,)
+        How each search ended, numbers of `Status`.
+    n_iter : ndarray of shape (n,)
+        Evaluations spent on each; 0 for closed forms.
+    distance : ndarray of shape (n,)
+        Squared distance ``||φ(y) - ψ||²``; NaN where it is not known.
+    """
+
+    Y: FloatArray
+    status: IntArray
+    n_iter: IntArray
+    distance: FloatArray
+
+    @property
+    def converged(self) -> BoolArray:
+        """Whether each search came to its end (n,)."""
+        return np.asarray(self.status == Status.CONVERGED)
+
+    @classmethod
+    def in_closed_form(cls, points: FeaturePoints, Y: FloatArray) -> PreImages:
+        """Return rows Y (n, D) that took no search; infinite or NaN ones did not converge."""
+        bad = ~np.isfinite(Y).all(axis=1)
+        status = np.where(bad, Status.STALLED, Status.CONVERGED).astype(np.int64)
+        return cls(Y, status, np.zeros(len(Y), dtype=np.int64), points.distances_to(Y))
+
+
+class PreImageMethod(ABC):
+    """A way from points of feature space back to rows; a frozen dataclass of its numbers."""
+
+    name: ClassVar[str]
+    needs: ClassVar[str]
+    """What it needs of a kernel, the end of a sentence."""
+
+    @abstractmethod
+    def fits(self, kernel: Any) -> str | None:
+        """Return why the method fits that kernel, None if it does not."""
+
+    @abstractmethod
+    def find(self, target: FeaturePoints) -> PreImages:
+        """Return the pre-images of the points."""
+
+    def fitted(self, rows: FloatArray, row_coordinates: FloatArray) -> PreImageMethod:
+        """Return the method with its numbers chosen from rows (m, D) and coordinates (m, r)."""
+        return self
+
+    def check(self, kernel: Any) -> None:
+        """Raise ValueError unless the method fits the kernel."""
+        if self.fits(kernel) is None:
+            raise ValueError(
+                f"Pre-images by {self.name!r} need {self.needs}; got {kernel!r}. Methods for any "
+                "kernel are 'learned' and 'linear_combination'; 'auto' picks one."
+            )
+
+
+def blocks(n: int, numbers_each: int) -> list[slice]:
+    """Return slices of n items small enough that their numbers stay within the memory bound."""
+    size = max(1, VALUES_AT_A_TIME // max(1, numbers_each))
+    return [slice(first, first + size) for first in range(0, n, size)]
+
+
+def kernel_values(kernel: DataKernel, A: FloatArray, B: FloatArray) -> FloatArray:
+    """Return the kernel values (a, b) of rows, by matrix products where the kernel allows."""
+    if isinstance(kernel, RBF):
+        return gaussian_values(A, B, kernel.number())
+    if isinstance(kernel, Linear):
+        return row_products(A, B)
+    if isinstance(kernel, Polynomial):
+        base = kernel.gamma * row_products(A, B) + kernel.coef0
+        return np.asarray(base ** int(kernel.degree))
+    return kernel.gram(A, B)
+
+
+def _times_gram(
+    kernel: Any, rows: FloatArray, gram: FloatArray | None, W: FloatArray
+) -> FloatArray:
+    """Return ``W K`` (k, m) for W (k, m), with never more than a block of K in memory."""
+    if gram is None and not isinstance(kernel, DataKernel):
+        gram = kernel.matrix(rows)
+    if gram is not None:
+        return np.asarray(W @ gram)
+    product = np.empty(W.shape)
+    for block in blocks(len(rows), len(rows)):
+        product[:, block] = W @ kernel_values(kernel, rows, rows[block])
+    return product

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.finite_differences import numerical_gradient, relative_error
+from tests.kernel_pca.preimages import cases
+
+from twofold.features import RBF, Polynomial
+from twofold.kernel_pca.preimages.criteria import distance_criterion, projection_criterion
+
+all_smooth = pytest.mark.parametrize("name", cases.SMOOTH)
+EVERYONE = np.arange(6)
+
+
+def values(criterion, Z):
+    return criterion.look(Z, EVERYONE).value
+
+
+def gradient_error(criterion, Z):
+    found = criterion.look(Z, EVERYONE).gradient
+    expected = numerical_gradient(lambda V: values(criterion, V).sum(), Z)
+    return relative_error(found, expected)
+
+
+@all_smooth
+@pytest.mark.parametrize("collinearity", [False, True], ids=["distance", "collinearity"])
+def test_gradients(name, collinearity):
+    target = cases.points(cases.SMOOTH[name], negative=True)
+    criterion = distance_criterion(target, collinearity=collinearity)
+    assert gradient_error(criterion, cases.rows(6, seed=7)) < 1e-7
+
+
+def test_gradient_of_the_projection():
+    Y, _ = cases.sinusoid(40)
+    target = cases.diffusion(Y, 0.8, 1.0, q=2)
+    criterion = projection_criterion(target)
+    assert gradient_error(criterion, Y[:6] + 0.1) < 1e-6
+
+
+@all_smooth
+def test_distance_is_the_distance_but_for_a_constant(name):
+    target = cases.points(cases.SMOOTH[name], negative=True)
+    Z = cases.rows(6, seed=7)
+    criterion = distance_criterion(target)
+    gaps = target.distances_to(Z) - values(criterion, Z)
+    other = target.distances_to(0.5 * Z) - values(criterion, 0.5 * Z)
+    np.testing.assert_allclose(gaps, other, rtol=1e-9)
+
+
+def test_gaussian_move_is_the_fixed_point():
+    target, Z = cases.points(RBF(0.4)), cases.rows(6, seed=7)
+    W = target.alpha * RBF(0.4).gram(Z, target.rows)
+    expected = W @ target.rows / W.sum(axis=1, keepdims=True)
+    look = distance_criterion(target).look(Z, EVERYONE)
+    np.testing.assert_allclose(Z + look.moves, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_polynomial_moves_are_the_fixed_points(degree):
+    target, Z = cases.points(Polynomial(degree, 0.7, 4.0)), cases.rows(6, seed=7)
+    base, own = 0.7 * Z @ target.rows.T + 4, 0.7 * (Z**2).sum(axis=1)[:, None] + 4
+    slopes = (target.alpha * base ** (degree - 1)) @ target.rows / own ** (degree - 1)
+    S = (target.alpha * base**degree).sum(axis=1, keepdims=True)
+    assert (S > 0).all()
+    by_distance = distance_criterion(target).look(Z, EVERYONE)
+    np.testing.assert_allclose(Z + by_distance.moves, slopes, atol=1e-12)
+    by_angle = distance_criterion(target, collinearity=True).look(Z, EVERYONE)
+    np.testing.assert_allclose(Z + by_angle.moves, slopes * own**degree / S, atol=1e-12)
+
+
+def test_moves_stay_bounded_where_weights_cancel():
+    Y = cases.rows(40)
+    target = cases.points(RBF(0.4), Y, negative=True)
+    alpha = target.alpha - target.alpha.mean(axis=1, keepdims=True)  # sums of nothing
+    criterion = distance_criterion(cases.without(target))
+    object.__setattr__(criterion, "alpha", alpha)
+    look = criterion.look(cases.rows(6, seed=7), EVERYONE)
+    assert (look.rate > 0).all()
+    assert (np.linalg.norm(look.moves, axis=1) < 1e3 * np.ptp(Y)).all()
+
+
+def test_nothing_is_felt_far_away():
+    far = np.full((6, 3), 1e200)
+    look = distance_criterion(cases.points(RBF(0.4))).look(far, EVERYONE)
+    assert (look.rate == 0).all()
+    assert (look.moves == 0).all()
