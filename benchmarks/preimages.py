@@ -17,8 +17,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from benchmarks.report import Row, show
 from twofold.features import RBF, Linear, Polynomial
 from twofold.features.data_kernels import Laplacian
-from twofold.kernel_pca.coordinates import GaussianCoordinates
-from twofold.kernel_pca.preimages import (
+from twofold.preimages import (
     Constrained,
     Direct,
     Exact,
@@ -32,7 +31,8 @@ from twofold.kernel_pca.preimages import (
     PolynomialClosedForm,
     PreImageMethod,
 )
-from twofold.kernel_pca.preimages.points import kernel_values
+from twofold.preimages.coordinates import GaussianCoordinates
+from twofold.preimages.points import kernel_values
 
 POINTS, ROWS, COLUMNS = 1_000, 2_000, 256
 COMPONENTS, RANK = 2, 20

@@ -36,16 +36,16 @@ from experiments.table import middle, show, spread
 from twofold.array_types import FloatArray
 from twofold.datasets.nearest import nearest_parameter
 from twofold.features import RBF
-from twofold.kernel_pca.coordinates import GaussianCoordinates
 from twofold.kernel_pca.data_dependent import Diffusion
 from twofold.kernel_pca.landmark_rows import neighbor_scale
-from twofold.kernel_pca.preimages.constrained import Constrained
-from twofold.kernel_pca.preimages.gradient import Gradient
-from twofold.kernel_pca.preimages.learned import Learned
-from twofold.kernel_pca.preimages.linear_combination import LinearCombination
-from twofold.kernel_pca.preimages.points import FeaturePoints
-from twofold.kernel_pca.press import CoordinatePress
 from twofold.kernel_pca.spectrum import Spectrum, decompose
+from twofold.preimages.constrained import Constrained
+from twofold.preimages.coordinates import GaussianCoordinates
+from twofold.preimages.gradient import Gradient
+from twofold.preimages.learned import Learned
+from twofold.preimages.linear_combination import LinearCombination
+from twofold.preimages.points import FeaturePoints
+from twofold.preimages.press import CoordinatePress
 
 # Rows, noise: mean distances to the 5th, 10th, 20th and 30th neighbour.
 SCALES = {

@@ -28,14 +28,14 @@ from scipy.spatial.distance import pdist, squareform
 from experiments.table import middle, show
 from twofold.kernel_pca.data_dependent import Diffusion
 from twofold.kernel_pca.landmark_rows import neighbor_scale
-from twofold.kernel_pca.press import (
+from twofold.kernel_pca.spectrum import decompose
+from twofold.preimages.press import (
     CoordinatePress,
     Criterion,
     KernelPress,
     RebuiltKernelPress,
     choose,
 )
-from twofold.kernel_pca.spectrum import decompose
 
 RATIOS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
 RIDGES = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)

@@ -38,17 +38,17 @@ from twofold import UKR
 from twofold.array_types import FloatArray
 from twofold.datasets import load_npz, make_rotating_object
 from twofold.features import RBF
-from twofold.kernel_pca.coordinates import GaussianCoordinates
 from twofold.kernel_pca.data_dependent import Diffusion
 from twofold.kernel_pca.landmark_rows import neighbor_scale
-from twofold.kernel_pca.preimages import (
+from twofold.kernel_pca.spectrum import Spectrum
+from twofold.preimages import (
     Constrained,
     FeaturePoints,
     Gradient,
     Learned,
     LinearCombination,
 )
-from twofold.kernel_pca.spectrum import Spectrum
+from twofold.preimages.coordinates import GaussianCoordinates
 
 KERNEL_NEIGHBOR, EXTENSION_NEIGHBOR = 3, 5
 RIDGE = 0.01

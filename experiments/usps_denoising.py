@@ -40,7 +40,7 @@ from twofold.array_types import FloatArray
 from twofold.datasets import load_npz
 from twofold.features import RBF
 from twofold.kernel_pca.landmark_rows import neighbor_scale
-from twofold.kernel_pca.preimages import Constrained, Learned
+from twofold.preimages import Constrained, Learned
 
 GAUSSIAN_NOISE = 0.5
 SALT_AND_PEPPER_SHARE = 0.3

@@ -25,7 +25,7 @@ LAYERS = [
     },
     {"engine", "optimize", "metrics", "tables", "datasets", "latent_sampling"},
     {"distinct_rows", "features", "k_harmonic_means"},
-    {"contract", "landmark_choice"},
+    {"contract", "landmark_choice", "preimages"},
     {"nested_models"},
     {"kernel_pca", "ukr"},
     {"classification", "scaled"},

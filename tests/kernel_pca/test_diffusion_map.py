@@ -10,7 +10,7 @@ from twofold.datasets import make_random_manifold
 from twofold.kernel_pca import DiffusionMap
 from twofold.kernel_pca.diffusion_map import WalkKernel
 from twofold.kernel_pca.landmark_rows import neighbor_scale
-from twofold.kernel_pca.preimages import Learned
+from twofold.preimages import Learned
 from twofold.tables import read_model_file
 
 DATA = make_random_manifold(130, 2, 5, noise=0.02, random_state=0)

@@ -16,7 +16,7 @@ from twofold.features.data_kernels import RBF, Laplacian, Polynomial, Precompute
 from twofold.kernel_pca import KernelPCA
 from twofold.kernel_pca.data_dependent import LLE, Diffusion, Isomap
 from twofold.kernel_pca.landmark_rows import LandmarkRows, neighbor_scale
-from twofold.kernel_pca.preimages import FixedPoint, Learned, PreImages, Status
+from twofold.preimages import FixedPoint, Learned, PreImages, Status
 from twofold.tables import read_model_file
 
 DATA = make_random_manifold(130, 2, 5, noise=0.02, random_state=0)

@@ -56,9 +56,9 @@ from twofold.kernel_pca.landmark_rows import (
     other_neighbors,
     rigid_pairs,
 )
-from twofold.kernel_pca.preimages.checks import check_count, check_positive
 from twofold.kernel_pca.spectrum import DiffusionCoordinates, diffusion_matrix
 from twofold.landmark_choice import nearest_landmarks
+from twofold.preimages.checks import check_count, check_positive
 
 # Squared distances between neighbours may be missed by so much of their mean in MVU.
 MOST_EXCESS = 1e-3

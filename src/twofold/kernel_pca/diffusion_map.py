@@ -33,7 +33,6 @@ from twofold.features.data_kernels import RBF, check_rows
 from twofold.features.feature_map import multiply_rows
 from twofold.features.pair_sums import SQUARED_GAP, pair_sums
 from twofold.kernel_pca import memory
-from twofold.kernel_pca.coordinates import CoordinateMap, GaussianCoordinates
 from twofold.kernel_pca.data_dependent import DataDependentKernel, DiffusionValues
 from twofold.kernel_pca.estimator import VALUES_AT_A_TIME, SpectralModel, check_common
 from twofold.kernel_pca.landmark_rows import (
@@ -43,8 +42,6 @@ from twofold.kernel_pca.landmark_rows import (
     neighbor_scale,
     other_neighbors,
 )
-from twofold.kernel_pca.preimages import get_method
-from twofold.kernel_pca.preimages.checks import check_count, check_positive
 from twofold.kernel_pca.spectrum import (
     DiffusionCoordinates,
     FeatureSpace,
@@ -54,6 +51,9 @@ from twofold.kernel_pca.spectrum import (
     leading_eigenpairs,
 )
 from twofold.landmark_choice import nearest_landmarks
+from twofold.preimages import get_method
+from twofold.preimages.checks import check_count, check_positive
+from twofold.preimages.coordinates import CoordinateMap, GaussianCoordinates
 
 NEED_A_MAP = ("constrained", "gradient")
 EXTENSIONS = ("analytic", "nystrom", "ridge")
@@ -86,7 +86,7 @@ class DiffusionMap(SpectralModel):
         ``n_neighbors`` is None); or by a kernel ridge regression of the coordinates, which is
         smoother and falls to a constant far away.
     preimage : str or object, default="auto"
-        How rows are found for latent points: a method of :mod:`twofold.kernel_pca.preimages` or
+        How rows are found for latent points: a method of :mod:`twofold.preimages` or
         its name; "auto" takes what suits the kernel.
     n_jobs : int, default=None
         Threads; None means all cores. The result does not depend on it.

@@ -2,7 +2,7 @@
 
 Principal axes are found in the feature space of a kernel (Schölkopf, Smola and Müller 1998; Arias
 2007, chapter 2). Latent points are coordinates on them; the way back looks for the row whose
-feature is nearest to such a point (:mod:`twofold.kernel_pca.preimages`). The latent density is
+feature is nearest to such a point (:mod:`twofold.preimages`). The latent density is
 
     p(x) = Σ_i w_i exp(-½ Σ_j (x_j - x_ij)² / h_j²) / Σ_i w_i,   h_j = deviation_j m^(-1/(q+4)),
 
@@ -37,7 +37,6 @@ from twofold.features.data_kernels import (
 )
 from twofold.features.feature_map import multiply_rows
 from twofold.kernel_pca import memory
-from twofold.kernel_pca.coordinates import CoordinateMap, GaussianCoordinates
 from twofold.kernel_pca.data_dependent import (
     LLE,
     MVU,
@@ -53,8 +52,6 @@ from twofold.kernel_pca.landmark_rows import (
     place_incomplete,
     with_numbers,
 )
-from twofold.kernel_pca.preimages import get_method
-from twofold.kernel_pca.preimages.checks import check_count
 from twofold.kernel_pca.spectrum import (
     SOLVERS,
     DiffusionCoordinates,
@@ -64,6 +61,9 @@ from twofold.kernel_pca.spectrum import (
     decompose,
     symmetric,
 )
+from twofold.preimages import get_method
+from twofold.preimages.checks import check_count
+from twofold.preimages.coordinates import CoordinateMap, GaussianCoordinates
 from twofold.tables import register_value_type
 
 for value_type in (
@@ -227,7 +227,7 @@ class KernelPCA(SpectralModel):
         "laplacian" have no ``gamma``, it is ``1 / (2 s²)`` and ``1 / s``, s the mean distance to
         the tenth nearest row.
     preimage : str or object, default="auto"
-        How rows are found for latent points: a method of :mod:`twofold.kernel_pca.preimages` or
+        How rows are found for latent points: a method of :mod:`twofold.preimages` or
         its name; "auto" takes what suits the kernel.
     n_landmarks : int, default=None
         So many landmarks span the feature space in place of all rows (Nyström): for large tables.

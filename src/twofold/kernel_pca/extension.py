@@ -9,11 +9,11 @@ training rows; ridge regression with a Gaussian of scale s extends all of them,
 with weights s(z) that sum to one (Arias 2007, eqs. 3.27-3.29). Therefore extending and centring
 can be swapped, and the coordinates of z on the principal axes are the same weighted mean of the
 training coordinates, ``x(z) = Xᵀ s(z)``: what is fitted and kept is the map of
-:mod:`~twofold.kernel_pca.coordinates`, not m extended columns.
+:mod:`~twofold.preimages.coordinates`, not m extended columns.
 
 How far it reaches: beyond about s from the data all coordinates fall to a constant. How simple it
 is: a wider s gives simpler functions. By default s has the smallest leave-one-out error of the
-coordinates that are asked for (:mod:`~twofold.kernel_pca.press`), at a ridge of 0.01.
+coordinates that are asked for (:mod:`~twofold.preimages.press`), at a ridge of 0.01.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import FloatArray
 from twofold.kernel_pca import memory
-from twofold.kernel_pca.coordinates import GaussianCoordinates
 from twofold.kernel_pca.data_dependent import KERNELS, DataDependentKernel
 from twofold.kernel_pca.landmark_rows import neighbor_scale
-from twofold.kernel_pca.press import (
+from twofold.kernel_pca.spectrum import decompose
+from twofold.preimages.coordinates import GaussianCoordinates
+from twofold.preimages.press import (
     CoordinatePress,
     Criterion,
     KernelPress,
@@ -39,7 +40,6 @@ from twofold.kernel_pca.press import (
     RebuiltKernelPress,
     choose,
 )
-from twofold.kernel_pca.spectrum import decompose
 from twofold.table_checks import check_numeric
 
 CRITERIA = ("coordinates", "press", "rk_press")

@@ -27,11 +27,11 @@ from scipy.spatial.distance import pdist, squareform
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.features.data_kernels import RBF, DataKernel, Laplacian, check_rows
 from twofold.features.feature_map import FeatureMap
-from twofold.kernel_pca import press
-from twofold.kernel_pca.coordinates import GaussianCoordinates
 from twofold.kernel_pca.spectrum import Spectrum, check_rank, fix_signs
 from twofold.landmark_choice import choose_landmarks, nearest_landmarks
 from twofold.landmarks import Landmarks
+from twofold.preimages import press
+from twofold.preimages.coordinates import GaussianCoordinates
 
 # Arias 2007 takes the mean distance to the 10th neighbour for a width throughout.
 NEIGHBOR_FOR_SCALE = 10

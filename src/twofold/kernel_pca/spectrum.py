@@ -33,8 +33,8 @@ from twofold.array_types import FloatArray
 from twofold.engine.compiled import compiled
 from twofold.features.data_kernels import DataKernel
 from twofold.features.feature_map import multiply_rows
-from twofold.kernel_pca.coordinates import CoordinateMap, Parts
-from twofold.kernel_pca.preimages import FeaturePoints, Learned, PreImageMethod, PreImages
+from twofold.preimages import FeaturePoints, Learned, PreImageMethod, PreImages
+from twofold.preimages.coordinates import CoordinateMap, Parts
 
 if TYPE_CHECKING:
     from twofold.kernel_pca.data_dependent import DiffusionValues

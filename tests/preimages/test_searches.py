@@ -4,12 +4,12 @@ import dataclasses
 
 import numpy as np
 import pytest
-from tests.kernel_pca.preimages import cases
 from tests.oracles import kernel_pca as oracle
+from tests.preimages import cases
 
 from twofold.features import RBF, Polynomial, preimages
 from twofold.features.data_kernels import Laplacian
-from twofold.kernel_pca.preimages import FixedPoint, Gradient, Medians, Status
+from twofold.preimages import FixedPoint, Gradient, Medians, Status
 
 SEARCHES = [FixedPoint(), Gradient(), FixedPoint("collinearity"), Gradient("collinearity")]
 all_searches = pytest.mark.parametrize("method", SEARCHES, ids=repr)

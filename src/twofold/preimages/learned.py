@@ -7,7 +7,7 @@ a kernel ridge regression of the rows on these,
 
 It takes any kernel, needs no search, and gives a smooth surface in data space. The width s and the
 ridge have the smallest leave-one-out error, which has a closed form (see
-:mod:`~twofold.kernel_pca.press`).
+:mod:`~twofold.preimages.press`).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
 from twofold.array_types import FloatArray
-from twofold.kernel_pca import press
-from twofold.kernel_pca.coordinates import GaussianCoordinates
-from twofold.kernel_pca.preimages.checks import check_positive
-from twofold.kernel_pca.preimages.points import FeaturePoints, PreImageMethod, PreImages
+from twofold.preimages import press
+from twofold.preimages.checks import check_positive
+from twofold.preimages.coordinates import GaussianCoordinates
+from twofold.preimages.points import FeaturePoints, PreImageMethod, PreImages
 
 # The error takes some hundred inverses; this many rows tell width and ridge well enough.
 _ROWS_FOR_CHOICE = 300

@@ -1,6 +1,6 @@
 """How well ridge regression predicts what it did not see, and the scale and ridge that do it best.
 
-The regression of :mod:`~twofold.kernel_pca.coordinates` with a bias has, for targets T (m, p),
+The regression of :mod:`~twofold.preimages.coordinates` with a bias has, for targets T (m, p),
 
     M = H + ridge I,   N = M⁻¹,   D = N - N 1 1ᵀ N / (1ᵀ N 1),   coefficients D T,
 
@@ -41,7 +41,7 @@ import numpy as np
 from scipy import linalg, optimize
 
 from twofold.array_types import FloatArray
-from twofold.kernel_pca.coordinates import factor_ridge
+from twofold.preimages.coordinates import factor_ridge
 
 MatrixOf = Callable[[FloatArray], FloatArray]
 """A data-dependent kernel: rows (m, D) to their kernel matrix (m, m)."""

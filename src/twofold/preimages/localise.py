@@ -25,8 +25,8 @@ import numpy as np
 
 from twofold.array_types import FloatArray
 from twofold.features import RBF, Linear, Polynomial
-from twofold.kernel_pca.preimages.checks import check_count
-from twofold.kernel_pca.preimages.points import FeaturePoints, PreImageMethod, PreImages, blocks
+from twofold.preimages.checks import check_count
+from twofold.preimages.points import FeaturePoints, PreImageMethod, PreImages, blocks
 
 # With few components the kernel values of ψ can be negative or above one: no distance has these.
 _SMALLEST_VALUE = 1e-12

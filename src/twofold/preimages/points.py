@@ -22,8 +22,8 @@ import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.features import RBF, DataKernel, Linear, Polynomial
-from twofold.kernel_pca.coordinates import CoordinateMap
-from twofold.kernel_pca.preimages.tiles import gaussian_values, row_products
+from twofold.preimages.coordinates import CoordinateMap
+from twofold.preimages.tiles import gaussian_values, row_products
 
 # Numbers in memory at a time, while products of large matrices pass by: 32 MB.
 VALUES_AT_A_TIME = 4_000_000

@@ -98,7 +98,7 @@ class GaussianCoordinates:
     Examples
     --------
     >>> import numpy as np
-    >>> from twofold.kernel_pca.coordinates import GaussianCoordinates
+    >>> from twofold.preimages.coordinates import GaussianCoordinates
     >>> Y = np.linspace(0, 3, 7)[:, None]
     >>> x = GaussianCoordinates.by_ridge(Y, Y - 1.5, scale=1.0, ridge=1e-3)
     >>> float(x.values(np.array([[1.25]]))[0, 0].round(1))

@@ -30,10 +30,10 @@ import numpy as np
 from twofold.array_types import FloatArray, IntArray
 from twofold.engine.threads import count_threads
 from twofold.features import RBF, Linear, Polynomial
-from twofold.kernel_pca.coordinates import CoordinateMap
-from twofold.kernel_pca.preimages.coordinate_sizes import CoordinateSizes
-from twofold.kernel_pca.preimages.points import FeaturePoints
-from twofold.kernel_pca.preimages.tiles import GaussianRows, TrainingRows, in_tiles
+from twofold.preimages.coordinate_sizes import CoordinateSizes
+from twofold.preimages.coordinates import CoordinateMap
+from twofold.preimages.points import FeaturePoints
+from twofold.preimages.tiles import GaussianRows, TrainingRows, in_tiles
 
 # A sum of weighted kernel values below this share of the sum of their sizes is mostly
 # cancellation: divided by it, a step would go anywhere.

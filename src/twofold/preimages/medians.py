@@ -21,8 +21,8 @@ from twofold.array_types import FloatArray, IntArray
 from twofold.engine.threads import count_threads, run_tasks
 from twofold.features import L1, preimages
 from twofold.features.data_kernels import Laplacian
-from twofold.kernel_pca.preimages.checks import check_loop
-from twofold.kernel_pca.preimages.points import FeaturePoints, PreImageMethod, PreImages, Status
+from twofold.preimages.checks import check_loop
+from twofold.preimages.points import FeaturePoints, PreImageMethod, PreImages, Status
 
 _CANCELLED = 1e-3
 _SMALLEST_SHARE = 2.0**-10

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from twofold.kernel_pca.preimages.checks import check_count
-from twofold.kernel_pca.preimages.points import FeaturePoints, PreImageMethod, PreImages, blocks
+from twofold.preimages.checks import check_count
+from twofold.preimages.points import FeaturePoints, PreImageMethod, PreImages, blocks
 
 # Directions of the neighbours' features below this share of the largest eigenvalue are noise.
 _KEPT = 1e-10

@@ -4,11 +4,11 @@ import dataclasses
 
 import numpy as np
 import pytest
-from tests.kernel_pca.preimages import cases
 from tests.oracles import kernel_pca as oracle
+from tests.preimages import cases
 
 from twofold.features import L1, RBF, Custom, Linear, Polynomial
-from twofold.kernel_pca.preimages import (
+from twofold.preimages import (
     Direct,
     Exact,
     FeaturePoints,

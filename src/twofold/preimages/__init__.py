@@ -5,23 +5,23 @@
 multiply large matrices. Every other file is one method.
 """
 
-from twofold.kernel_pca.preimages.choosing import METHODS, choose, get_method
-from twofold.kernel_pca.preimages.constrained import Constrained
-from twofold.kernel_pca.preimages.direct import Direct
-from twofold.kernel_pca.preimages.exact import Exact
-from twofold.kernel_pca.preimages.fixed_point import FixedPoint
-from twofold.kernel_pca.preimages.gradient import Gradient
-from twofold.kernel_pca.preimages.learned import Learned
-from twofold.kernel_pca.preimages.linear_combination import LinearCombination
-from twofold.kernel_pca.preimages.localise import Localise
-from twofold.kernel_pca.preimages.medians import Medians
-from twofold.kernel_pca.preimages.points import (
+from twofold.preimages.choosing import METHODS, choose, get_method
+from twofold.preimages.constrained import Constrained
+from twofold.preimages.direct import Direct
+from twofold.preimages.exact import Exact
+from twofold.preimages.fixed_point import FixedPoint
+from twofold.preimages.gradient import Gradient
+from twofold.preimages.learned import Learned
+from twofold.preimages.linear_combination import LinearCombination
+from twofold.preimages.localise import Localise
+from twofold.preimages.medians import Medians
+from twofold.preimages.points import (
     FeaturePoints,
     PreImageMethod,
     PreImages,
     Status,
 )
-from twofold.kernel_pca.preimages.polynomial import PolynomialClosedForm
+from twofold.preimages.polynomial import PolynomialClosedForm
 from twofold.tables import register_value_type
 
 for _method in METHODS.values():

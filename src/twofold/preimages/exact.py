@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from twofold.features import L1, Linear, preimages
-from twofold.kernel_pca.preimages.points import FeaturePoints, PreImageMethod, PreImages
-from twofold.kernel_pca.preimages.tiles import weighted_sums
+from twofold.preimages.points import FeaturePoints, PreImageMethod, PreImages
+from twofold.preimages.tiles import weighted_sums
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Products of many rows with the training rows, in tiles of one shape.
 
-In such tiles (see :func:`~twofold.kernel_pca.coordinates.aligned`) a row gets the same bits alone
+In such tiles (see :func:`~twofold.preimages.coordinates.aligned`) a row gets the same bits alone
 or among others, and on any number of threads, at the speed of matrix products. In a search rows
 leave the batch one by one, so that without this each would end elsewhere in other company.
 """
@@ -14,7 +14,7 @@ import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray
 from twofold.engine.threads import run_tasks
-from twofold.kernel_pca.coordinates import TILE, aligned, fill_tile
+from twofold.preimages.coordinates import TILE, aligned, fill_tile
 
 Arrays = TypeVar("Arrays", bound=tuple[FloatArray | BoolArray, ...])
 

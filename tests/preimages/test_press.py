@@ -8,7 +8,7 @@ from finite_differences import numerical_gradient, relative_error
 from oracles import kernel_pca as oracle
 from scipy.spatial.distance import pdist, squareform
 
-from twofold.kernel_pca.press import (
+from twofold.preimages.press import (
     CoordinatePress,
     KernelPress,
     RebuiltKernelPress,

@@ -18,17 +18,17 @@ from __future__ import annotations
 from typing import Any
 
 from twofold.features import L1, Linear
-from twofold.kernel_pca.preimages.constrained import Constrained
-from twofold.kernel_pca.preimages.direct import Direct
-from twofold.kernel_pca.preimages.exact import Exact
-from twofold.kernel_pca.preimages.fixed_point import FixedPoint
-from twofold.kernel_pca.preimages.gradient import Gradient
-from twofold.kernel_pca.preimages.learned import Learned
-from twofold.kernel_pca.preimages.linear_combination import LinearCombination
-from twofold.kernel_pca.preimages.localise import Localise
-from twofold.kernel_pca.preimages.medians import Medians
-from twofold.kernel_pca.preimages.points import PreImageMethod
-from twofold.kernel_pca.preimages.polynomial import PolynomialClosedForm
+from twofold.preimages.constrained import Constrained
+from twofold.preimages.direct import Direct
+from twofold.preimages.exact import Exact
+from twofold.preimages.fixed_point import FixedPoint
+from twofold.preimages.gradient import Gradient
+from twofold.preimages.learned import Learned
+from twofold.preimages.linear_combination import LinearCombination
+from twofold.preimages.localise import Localise
+from twofold.preimages.medians import Medians
+from twofold.preimages.points import PreImageMethod
+from twofold.preimages.polynomial import PolynomialClosedForm
 
 METHODS: dict[str, type[PreImageMethod]] = {
     method.name: method
@@ -51,7 +51,7 @@ def choose(kernel: Any, D: int, n: int) -> tuple[PreImageMethod, str]:
     """Return the method that suits a kernel of n training rows with D columns, and why.
 
     >>> from twofold.features import RBF
-    >>> from twofold.kernel_pca.preimages import choose
+    >>> from twofold.preimages import choose
     >>> method, why = choose(RBF(0.5), 16, 1000)
     >>> method.name
     'learned'

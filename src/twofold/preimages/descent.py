@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.kernel_pca.preimages.criteria import Criterion, Look
-from twofold.kernel_pca.preimages.points import Status
+from twofold.preimages.criteria import Criterion, Look
+from twofold.preimages.points import Status
 
 # Share of the fall that the gradient promises; any small one keeps off cycles.
 _FALL = 1e-4

@@ -8,8 +8,8 @@ import numpy as np
 from tests.oracles import kernel_pca as oracle
 
 from twofold.features import RBF, Polynomial
-from twofold.kernel_pca.coordinates import GaussianCoordinates
-from twofold.kernel_pca.preimages import FeaturePoints
+from twofold.preimages import FeaturePoints
+from twofold.preimages.coordinates import GaussianCoordinates
 
 
 def sinusoid(m, noise=0.4, seed=0):

@@ -4,11 +4,11 @@ import dataclasses
 
 import numpy as np
 import pytest
-from tests.kernel_pca.preimages import cases
+from tests.preimages import cases
 
 from twofold.features import L1, RBF, Custom, Linear, Polynomial
 from twofold.features.data_kernels import Laplacian
-from twofold.kernel_pca.preimages import METHODS, FixedPoint, Learned, choose, get_method
+from twofold.preimages import METHODS, FixedPoint, Learned, choose, get_method
 from twofold.tables import ModelFile, read_model_file, write_model_file
 
 EXPECTED = [

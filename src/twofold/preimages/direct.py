@@ -19,8 +19,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from twofold.features import RBF
-from twofold.kernel_pca.preimages.points import FeaturePoints, PreImageMethod, PreImages
-from twofold.kernel_pca.preimages.tiles import weighted_sums
+from twofold.preimages.points import FeaturePoints, PreImageMethod, PreImages
+from twofold.preimages.tiles import weighted_sums
 
 
 @dataclass(frozen=True)

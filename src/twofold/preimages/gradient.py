@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from twofold.features import RBF, Linear, Polynomial
-from twofold.kernel_pca.preimages.checks import check_search
-from twofold.kernel_pca.preimages.criteria import distance_criterion, projection_criterion
-from twofold.kernel_pca.preimages.points import FeaturePoints, PreImageMethod, PreImages
-from twofold.kernel_pca.preimages.searching import search
+from twofold.preimages.checks import check_search
+from twofold.preimages.criteria import distance_criterion, projection_criterion
+from twofold.preimages.points import FeaturePoints, PreImageMethod, PreImages
+from twofold.preimages.searching import search
 
 _MEMORY = 6
 

@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
-from tests.kernel_pca.preimages import cases
 from tests.oracles import kernel_pca as oracle
+from tests.preimages import cases
 
 from twofold.features import L1, RBF, Custom, Linear, Polynomial
-from twofold.kernel_pca.preimages import FeaturePoints, points
+from twofold.preimages import FeaturePoints, points
 
 KERNELS = [RBF(0.3), Linear(), Polynomial(3, 0.5, 1.0), L1()]
 

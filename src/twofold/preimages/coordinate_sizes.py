@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from twofold.array_types import FloatArray
-from twofold.kernel_pca.coordinates import CoordinateMap, GaussianCoordinates
+from twofold.preimages.coordinates import CoordinateMap, GaussianCoordinates
 
 _NEIGHBOR = 10
 _ROWS_FOR_SIZES = 500

@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.finite_differences import numerical_gradient, relative_error
-from tests.kernel_pca.preimages import cases
+from tests.preimages import cases
 
 from twofold.features import RBF, Polynomial
-from twofold.kernel_pca.preimages.criteria import distance_criterion, projection_criterion
+from twofold.preimages.criteria import distance_criterion, projection_criterion
 
 all_smooth = pytest.mark.parametrize("name", cases.SMOOTH)
 EVERYONE = np.arange(6)

@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.kernel_pca.preimages.criteria import Criterion, Look
-from twofold.kernel_pca.preimages.descent import Descent
-from twofold.kernel_pca.preimages.points import FeaturePoints, PreImages
-from twofold.kernel_pca.preimages.tiles import weighted_sums
+from twofold.preimages.criteria import Criterion, Look
+from twofold.preimages.descent import Descent
+from twofold.preimages.points import FeaturePoints, PreImages
+from twofold.preimages.tiles import weighted_sums
 
 
 def search(

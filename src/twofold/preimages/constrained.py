@@ -31,16 +31,16 @@ import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.engine.threads import count_threads
-from twofold.kernel_pca.coordinates import CoordinateMap
-from twofold.kernel_pca.preimages.checks import check_loop
-from twofold.kernel_pca.preimages.coordinate_sizes import CoordinateSizes
-from twofold.kernel_pca.preimages.points import (
+from twofold.preimages.checks import check_loop
+from twofold.preimages.coordinate_sizes import CoordinateSizes
+from twofold.preimages.coordinates import CoordinateMap
+from twofold.preimages.points import (
     FeaturePoints,
     PreImageMethod,
     PreImages,
     Status,
 )
-from twofold.kernel_pca.preimages.tiles import in_tiles
+from twofold.preimages.tiles import in_tiles
 
 # Gaps below this share of the coordinates' size are none.
 _LEVEL = 1e-9

@@ -18,8 +18,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from twofold.features import Polynomial
-from twofold.kernel_pca.preimages.points import FeaturePoints, PreImageMethod, PreImages
-from twofold.kernel_pca.preimages.tiles import weighted_sums
+from twofold.preimages.points import FeaturePoints, PreImageMethod, PreImages
+from twofold.preimages.tiles import weighted_sums
 
 
 @dataclass(frozen=True)

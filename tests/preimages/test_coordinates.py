@@ -7,7 +7,7 @@ import pytest
 from finite_differences import numerical_gradient, relative_error
 from oracles import kernel_pca as oracle
 
-from twofold.kernel_pca.coordinates import GaussianCoordinates, aligned, fill_tile
+from twofold.preimages.coordinates import GaussianCoordinates, aligned, fill_tile
 
 SCALE, RIDGE = 0.8, 0.05
 
