@@ -5,18 +5,16 @@ where no spread is given.
 
 1. Which sinusoid the thesis took: mean distances to the 5th, 10th, 20th and 30th neighbour. It
    names 0.52, 0.8 and 0.99 for the last three.
-2. Share of the first eigenvalue in a diffusion kernel (α = 1, centred): pre-images that weigh all
-   coordinates alike hardly see it (figure 4.17: 5 %).
-3. How far the extension reaches (figure 3.1): of the first coordinate's distance from its value at
+2. How far the extension reaches (figure 3.1): of the first coordinate's distance from its value at
    infinity, what is left 2 away from the curve.
-4. Minima of PRESS in a one-dimensional regression (figure 3.2: from close starts 5.08, which
+3. Minima of PRESS in a one-dimensional regression (figure 3.2: from close starts 5.08, which
    overfits, and 5.62, which looks better).
-5. Noise removed from a sinusoid of 300 rows by pre-images (figure 4.19), diffusion kernel with σ_k
+4. Noise removed from a sinusoid of 300 rows by pre-images (figure 4.19), diffusion kernel with σ_k
    by the 20th neighbour, σ_h by the 30th, ridge 0.01. Root mean squares of the distance to the
    curve, to the clean row, and of the shift along the curve; the largest gap along it; and how many
    places there are, to one decimal.
-6. The same, distances to the curve only, over scales and ridge, and with a Gaussian kernel.
-7. A helix, a closed curve and a surface in three dimensions (figures 4.20 to 4.22).
+5. The same, distances to the curve only, over scales and ridge, and with a Gaussian kernel.
+6. A helix, a closed curve and a surface in three dimensions (figures 4.20 to 4.22).
 
     python -m experiments.preimage_toys [seeds]
 """
@@ -25,6 +23,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,14 +36,10 @@ from twofold.array_types import FloatArray
 from twofold.datasets.nearest import nearest_parameter
 from twofold.features import RBF
 from twofold.kernel_pca.data_dependent import Diffusion
-from twofold.kernel_pca.landmark_rows import neighbor_scale
+from twofold.kernel_pca.neighbors import neighbor_scale
 from twofold.kernel_pca.spectrum import Spectrum, decompose
-from twofold.preimages.constrained import Constrained
+from twofold.preimages import Constrained, FeaturePoints, Gradient, Learned, LinearCombination
 from twofold.preimages.coordinates import GaussianCoordinates
-from twofold.preimages.gradient import Gradient
-from twofold.preimages.learned import Learned
-from twofold.preimages.linear_combination import LinearCombination
-from twofold.preimages.points import FeaturePoints
 from twofold.preimages.press import CoordinatePress
 
 # Rows, noise: mean distances to the 5th, 10th, 20th and 30th neighbour.
@@ -53,15 +48,6 @@ SCALES = {
     (300, 0.4**0.5): (0.348, 0.486, 0.683, 0.841),
     (150, 0.4): (0.380, 0.540, 0.792, 1.028),
     (200, 0.4): (0.324, 0.460, 0.667, 0.849),
-}
-# Rows, neighbour that gives σ_k: share of the first eigenvalue.
-SHARES = {
-    (300, 5): 0.027,
-    (300, 10): 0.050,
-    (300, 20): 0.097,
-    (150, 5): 0.054,
-    (150, 10): 0.099,
-    (150, 20): 0.196,
 }
 # To curve, to clean, shift, largest gap, places.
 DENOISING = {
@@ -128,6 +114,11 @@ def curve(t: FloatArray) -> FloatArray:
     return np.column_stack([t, np.sin(t)])
 
 
+def rms_distance(A: FloatArray, B: FloatArray) -> float:
+    """Return the root mean square distance of rows to others."""
+    return float(np.sqrt(((A - B) ** 2).sum(axis=1).mean()))
+
+
 def show_scales(draws: int) -> None:
     """Print which draws have the thesis' neighbour distances."""
     rows = []
@@ -143,31 +134,16 @@ def show_scales(draws: int) -> None:
     show(f"Neighbour distances, prototype / measured, {draws} draws", header, rows)
 
 
-def diffusion(Y: FloatArray, neighbor: int) -> tuple[FloatArray, Spectrum]:
-    """Return the diffusion kernel and its axes."""
-    return all_axes(Diffusion(scale=neighbor_scale(Y, neighbor)).matrix(Y))
-
-
-def all_axes(K: FloatArray) -> tuple[FloatArray, Spectrum]:
-    """Return a kernel matrix and all of its axes above rounding."""
+def all_axes(K: FloatArray) -> Spectrum:
+    """Return all principal axes above rounding of a kernel matrix."""
     values = np.linalg.eigvalsh(K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean())
     rank = int((values > RANK_TOLERANCE * values[-1]).sum())
-    return K, decompose(K.copy(), np.ones(len(K)), rank, "dense")
-
-
-def show_shares(seeds: int) -> None:
-    """Print how little of a diffusion kernel the first coordinate holds."""
-    rows = []
-    for (m, neighbor), known in SHARES.items():
-        found = [diffusion(Sinusoid.draw(m, 0.4, seed).Y, neighbor)[1] for seed in range(seeds)]
-        measured = middle([one.eigenvalues[0] / one.total for one in found], 2)
-        rows.append((str(m), f"s_{neighbor}", f"{known}", measured))
-    show("First eigenvalue's share", ("rows", "σ_k", "prototype", "measured"), rows)
+    return decompose(K.copy(), np.ones(len(K)), rank, "dense")
 
 
 def reach(Y: FloatArray, neighbor: int) -> tuple[float, float, float]:
     """Return σ_h, the share of x_1 left 2 away from the curve, and its order along the curve."""
-    _, axes = diffusion(Y, 10)
+    axes = all_axes(Diffusion(scale=neighbor_scale(Y, 10)).matrix(Y))
     scale = neighbor_scale(Y, neighbor)
     first = GaussianCoordinates.by_ridge(Y, axes.latent[:, :1], scale, RIDGE)
     t = np.linspace(0.5, 2 * np.pi - 0.5, 60)
@@ -236,8 +212,9 @@ def show_minima(draws: int) -> None:
 
 @dataclass(frozen=True)
 class Extended:
-    """Rows with their kernel, its axes, and all coordinates extended."""
+    """Rows with their kernel (None for one without values elsewhere) and coordinates of any row."""
 
+    kernel: RBF | None
     Y: FloatArray
     K: FloatArray
     axes: Spectrum
@@ -245,28 +222,31 @@ class Extended:
 
     @classmethod
     def diffusion(
-        cls, Y: FloatArray, neighbor: int = 20, width: float = 1.0, ridge: float = RIDGE
+        cls, Y: FloatArray, kernel_scale: float, scale: float, ridge: float = RIDGE
     ) -> Extended:
-        """Extend a diffusion kernel; σ_h is `width` times the distance to the 30th neighbour."""
-        K, axes = diffusion(Y, neighbor)
-        scale = width * neighbor_scale(Y, 30)
-        return cls(Y, K, axes, GaussianCoordinates.by_ridge(Y, axes.latent, scale, ridge))
+        """Take a diffusion kernel of scale σ_k, its coordinates extended with scale σ_h."""
+        K = Diffusion(scale=kernel_scale).matrix(Y)
+        axes = all_axes(K)
+        return cls(None, Y, K, axes, GaussianCoordinates.by_ridge(Y, axes.latent, scale, ridge))
 
     @classmethod
-    def gaussian(cls, Y: FloatArray) -> Extended:
+    def gaussian(cls, Y: FloatArray, scale: float) -> Extended:
         """Take a Gaussian kernel, which needs no extension."""
-        gamma = 0.5 / neighbor_scale(Y, 10) ** 2
-        K, axes = all_axes(RBF(gamma).gram(Y, Y))
-        return cls(Y, K, axes, GaussianCoordinates.of_kernel(Y, axes.axes, axes.mean_row, gamma))
+        kernel = RBF(0.5 / scale**2)
+        K = kernel.gram(Y, Y)
+        axes = all_axes(K)
+        coordinates = GaussianCoordinates.of_kernel(Y, axes.axes, axes.mean_row, kernel.number())
+        return cls(kernel, Y, K, axes, coordinates)
 
-    def projected(self, q: int) -> FeaturePoints:
-        """Return the rows' features projected on the first q axes."""
+    def projected(self, q: int, rows: FloatArray | None = None) -> FeaturePoints:
+        """Return the features of rows, all if not given, projected on the first q axes."""
+        rows = self.Y if rows is None else rows
         return FeaturePoints.on_axes(
-            None,
+            self.kernel,
             self.Y,
             self.axes.axes[:, :q],
-            self.map.first(q).values(self.Y),
-            start=self.Y,
+            self.map.first(q).values(rows),
+            start=rows,
             map=self.map,
             row_coordinates=self.axes.latent,
             gram=self.K,
@@ -280,9 +260,16 @@ class Extended:
         return float(np.abs(after - before).max() / np.ptp(before))
 
 
+def by_neighbors(
+    Y: FloatArray, neighbor: int = 20, width: float = 1.0, ridge: float = RIDGE
+) -> Extended:
+    """Extend a diffusion kernel; σ_h is `width` times the distance to the 30th neighbour."""
+    return Extended.diffusion(Y, neighbor_scale(Y, neighbor), width * neighbor_scale(Y, 30), ridge)
+
+
 def preimages(Y: FloatArray) -> dict[str, tuple[FloatArray, float]]:
     """Return the denoised rows of every method, with the share of searches that converged."""
-    model = Extended.diffusion(Y)
+    model = by_neighbors(Y)
     found = {}
     for q in (1, 10):
         points = model.projected(q)
@@ -305,8 +292,8 @@ def measure(data: Sinusoid, Y: FloatArray) -> tuple[float, float, float, float, 
     """Return distance to curve and to clean rows, shift, largest gap, and number of places."""
     before, after = foot(data.Y), foot(Y)
     return (
-        float(np.sqrt(((Y - curve(after)) ** 2).sum(axis=1).mean())),
-        float(np.sqrt(((Y - data.clean) ** 2).sum(axis=1).mean())),
+        rms_distance(Y, curve(after)),
+        rms_distance(Y, data.clean),
         float(np.sqrt(((after - before) ** 2).mean())),
         float(np.diff(np.sort(after)).max()),
         float(len(np.unique(np.round(Y, 1), axis=0))),
@@ -335,15 +322,10 @@ def show_denoising(seeds: int) -> None:
     show(f"Denoising, prototype / measured (median of {seeds} draws)", header, rows)
 
 
-def to_curve(Y: FloatArray) -> float:
-    """Return the root mean square distance to the sinusoid."""
-    return float(np.sqrt(((Y - curve(foot(Y))) ** 2).sum(axis=1).mean()))
-
-
 def compared(model: Extended) -> list[float]:
     """Return distances of input, constrained and unconstrained pre-images, and their drifts."""
     constrained, free = (m.find(model.projected(1)).Y for m in (Constrained(), UNCONSTRAINED))
-    distances = [to_curve(Y) for Y in (model.Y, constrained, free)]
+    distances = [rms_distance(Y, curve(foot(Y))) for Y in (model.Y, constrained, free)]
     return [*distances, model.drift(constrained), model.drift(free)]
 
 
@@ -352,50 +334,50 @@ def show_settings(seeds: int) -> None:
     rows = []
     for setting, known in SETTINGS.items():
         draws = [Sinusoid.draw(setting[0], 0.4, seed) for seed in range(seeds)]
-        models = [Extended.diffusion(data.Y, *setting[1:]) for data in draws]
+        models = [by_neighbors(data.Y, *setting[1:]) for data in draws]
         found = np.median([compared(model) for model in models], axis=0)
         m, neighbor, width, ridge = setting
         cells = [f"{a} / {b:.3g}" for a, b in zip(known, found, strict=True)]
         rows.append((f"{m}", f"s_{neighbor}", f"{width:g} s_30", f"{ridge:g}", *cells))
     draws = [Sinusoid.draw(150, 0.4, seed) for seed in range(seeds)]
-    found = np.median([compared(Extended.gaussian(data.Y)) for data in draws], axis=0)
+    gaussians = [Extended.gaussian(data.Y, neighbor_scale(data.Y, 10)) for data in draws]
+    found = np.median([compared(m) for m in gaussians], axis=0)
     cells = [f"{a} / {b:.3g}" for a, b in zip(GAUSSIAN, found, strict=True)]
     rows.append(("150", "Gaussian", "s_10", "-", *cells))
     header = ("rows", "σ_k", "σ_h", "ridge", "input", "constr.", "free", "drift", "drift, free")
     show(f"To the curve, q = 1, prototype / measured (median of {seeds} draws)", header, rows)
 
 
-def space_sets(seed: int) -> dict[str, tuple[FloatArray, FloatArray, FloatArray]]:
-    """Return noisy rows, clean rows and many points of an open and a closed curve and a surface."""
+SHAPES: dict[str, tuple[int, Callable[[FloatArray], tuple[FloatArray, ...]]]] = {
+    "open curve": (1, lambda u: (2 * np.cos(u[0]), 2 * np.sin(u[0]), 0.7 * u[0])),
+    "closed curve": (1, lambda u: (2 * np.cos(u[0]), 2 * np.sin(u[0]), np.sin(2 * u[0]))),
+    "surface": (2, lambda u: (u[0], u[1], np.sin(u[0]))),
+}
+
+
+def space_sets(seed: int) -> Iterator[tuple[str, FloatArray, FloatArray, FloatArray]]:
+    """Yield the name, noisy rows, clean rows and many points of every shape."""
     rng = np.random.default_rng(seed)
-    shapes = {
-        "open curve": (1, lambda u: (2 * np.cos(u[0]), 2 * np.sin(u[0]), 0.7 * u[0])),
-        "closed curve": (1, lambda u: (2 * np.cos(u[0]), 2 * np.sin(u[0]), np.sin(2 * u[0]))),
-        "surface": (2, lambda u: (u[0], u[1], np.sin(u[0]))),
-    }
-    sets = {}
-    for name, (q, shape) in shapes.items():
+    for name, (q, shape) in SHAPES.items():
         clean = np.column_stack(shape(rng.uniform(0, 2 * np.pi, (q, 400))))
         side = np.linspace(0, 2 * np.pi, 8000 if q == 1 else 200)
-        fine = np.column_stack(shape([u.ravel() for u in np.meshgrid(*[side] * q)]))
-        sets[name] = clean + 0.2 * rng.normal(size=clean.shape), clean, fine
-    return sets
+        fine = np.column_stack(shape(np.array([u.ravel() for u in np.meshgrid(*[side] * q)])))
+        yield name, clean + 0.2 * rng.normal(size=clean.shape), clean, fine
 
 
 def show_space(seeds: int) -> None:
     """Print the denoising of curves and a surface in three dimensions."""
     found: dict[tuple[str, ...], list[tuple[float, float]]] = {}
     for seed in range(seeds):
-        for name, (Y, clean, fine) in space_sets(seed).items():
-            truth, model = cKDTree(fine), Extended.diffusion(Y, *SPACE_SCALES[name])
+        for name, Y, clean, fine in space_sets(seed):
+            truth, model = cKDTree(fine), by_neighbors(Y, *SPACE_SCALES[name])
             images = {("input", "-"): Y}
             for q in (1, 2):
                 images["constrained", str(q)] = Constrained().find(model.projected(q)).Y
                 images["unconstrained", str(q)] = UNCONSTRAINED.find(model.projected(q)).Y
             for method, image in images.items():
-                gaps = np.sqrt(np.mean(truth.query(image)[0] ** 2))
-                to_clean = np.sqrt(((image - clean) ** 2).sum(axis=1).mean())
-                found.setdefault((name, *method), []).append((float(gaps), float(to_clean)))
+                gaps = float(np.sqrt(np.mean(truth.query(image)[0] ** 2)))
+                found.setdefault((name, *method), []).append((gaps, rms_distance(image, clean)))
     rows = [
         (*key, *(middle(list(column), 2) for column in zip(*figures, strict=True)))
         for key, figures in found.items()
@@ -407,7 +389,6 @@ def show_space(seeds: int) -> None:
 def main(seeds: int) -> None:
     """Print all tables."""
     show_scales(10)
-    show_shares(seeds)
     show_reach(seeds)
     show_minima(20)
     show_denoising(seeds)

@@ -10,12 +10,16 @@ Kernels: diffusion (α = 1, σ_k by the 3rd neighbour, coordinates extended with
 ridge 0.01, as in the thesis) and Gaussian (3rd neighbour). Methods: constrained and unconstrained
 pre-images, the affine combination of ten rows (LC), and ridge regression back (learned).
 
+What the thesis says of its pictures is checked by these figures, too.
+
 "Error" is the root mean square per pixel to the clean view; "turned" the median and the largest
 angle, in degrees, between the nearest clean view of the result and the true one, over equal steps;
 "poses" the number of different views among the results, of so many that went in. Searches end after
 200 evaluations; "converged" is the share that ended before.
 
-    python -m experiments.rotating_object [views] [COIL-20 object]
+    python -m experiments.rotating_object [views] [COIL-20 object] [picture.png]
+
+With the name of a picture, seven views of the pot go there, row by row as in figure 4.26.
 
 COIL-20 is the file coil20.npz with ``X``, ``y``, ``angle`` and ``image_shape``; see
 twofold.datasets.load_npz. Without it, only the pot is shown.
@@ -32,34 +36,26 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 
-from experiments.preimage_toys import all_axes
+from experiments.preimage_toys import Extended
 from experiments.table import show
 from twofold import UKR
-from twofold.array_types import FloatArray
+from twofold.array_types import FloatArray, IntArray
 from twofold.datasets import load_npz, make_rotating_object
-from twofold.features import RBF
-from twofold.kernel_pca.data_dependent import Diffusion
-from twofold.kernel_pca.landmark_rows import neighbor_scale
-from twofold.kernel_pca.spectrum import Spectrum
-from twofold.preimages import (
-    Constrained,
-    FeaturePoints,
-    Gradient,
-    Learned,
-    LinearCombination,
-)
-from twofold.preimages.coordinates import GaussianCoordinates
+from twofold.kernel_pca.neighbors import neighbor_scale
+from twofold.preimages import Constrained, Gradient, Learned, LinearCombination
 
-KERNEL_NEIGHBOR, EXTENSION_NEIGHBOR = 3, 5
-RIDGE = 0.01
+# Their mean distances give σ_k and σ_h.
+NEIGHBORS = (3, 5)
 N_DENOISED = 50
 COIL_NOISE = 0.05
+IMAGE_SHAPE = (26, 34)
 METHODS = {
     "constrained": Constrained(max_iter=200),
     "unconstrained": Gradient(criterion="projection", max_iter=200, restart=False),
     "LC": LinearCombination(10),
     "learned": Learned(),
 }
+DIMENSIONS = (1, 2, 10)
 CONCLUSIONS = {
     "diffusion, constrained, q = 1": "less noise, but turned; poses shared",
     "diffusion, constrained, q = 2": "best: rotation kept, more detail",
@@ -70,6 +66,16 @@ CONCLUSIONS = {
 }
 
 
+PICTURED = (
+    "noisy input",
+    "diffusion, constrained, q = 2",
+    "diffusion, constrained, q = 1",
+    "diffusion, unconstrained, q = 2",
+    "diffusion, LC, q = 2",
+    "diffusion, learned, q = 2",
+)
+
+
 @dataclass(frozen=True)
 class Views:
     """Pictures with noise, and without, at equal steps over 360 degrees."""
@@ -78,18 +84,32 @@ class Views:
     Y: FloatArray
     clean: FloatArray
 
-    def measure(self, found: FloatArray, views: FloatArray) -> tuple[str, ...]:
-        """Return error, angles turned and number of poses of pictures found for some views."""
-        step = 360 / len(self.clean)
+    def chosen(self) -> IntArray:
+        """Return the views that are denoised."""
+        return np.unique(np.linspace(0, len(self.Y) - 1, N_DENOISED).astype(int))
+
+    def measure(self, found: FloatArray) -> Figures:
+        """Return error, angles turned and number of poses of pictures found for the views."""
+        views = self.chosen()
         nearest = cdist(found, self.clean).argmin(axis=1)
-        turned = step * np.abs(nearest - views)
+        turned = 360 / len(self.clean) * np.abs(nearest - views)
         turned = np.minimum(turned, 360 - turned)
         error = np.sqrt(((found - self.clean[views]) ** 2).mean())
-        return (
-            f"{error:.4f}",
-            f"{np.median(turned):.3g}, {turned.max():.3g}",
-            f"{len(np.unique(nearest))} of {len(views)}",
-        )
+        return Figures(float(error), turned, len(np.unique(nearest)))
+
+
+@dataclass(frozen=True)
+class Figures:
+    """How good some pictures are."""
+
+    error: float
+    turned: FloatArray
+    poses: int
+
+    def cells(self) -> tuple[str, ...]:
+        """Return the cells of the table."""
+        turned = f"{np.median(self.turned):.3g}, {self.turned.max():.3g}"
+        return f"{self.error:.4f}", turned, f"{self.poses} of {len(self.turned)}"
 
 
 def pot(n: int) -> Views:
@@ -111,83 +131,114 @@ def coil(number: int) -> Views:
 
 
 @dataclass(frozen=True)
-class Extended:
-    """Rows with their kernel matrix, its axes, and the coordinates of any row."""
+class Result:
+    """Pictures that a method found, and how the search went."""
 
     Y: FloatArray
-    K: FloatArray
-    axes: Spectrum
-    map: GaussianCoordinates
-
-    @classmethod
-    def diffusion(cls, Y: FloatArray) -> Extended:
-        """Extend a diffusion kernel by ridge regression."""
-        K, axes = all_axes(Diffusion(scale=neighbor_scale(Y, KERNEL_NEIGHBOR)).matrix(Y))
-        scale = neighbor_scale(Y, EXTENSION_NEIGHBOR)
-        coordinates = GaussianCoordinates.by_ridge(Y, axes.latent, scale, RIDGE)
-        return cls(Y, K, axes, coordinates)
-
-    @classmethod
-    def gaussian(cls, Y: FloatArray) -> Extended:
-        """Take a Gaussian kernel, which needs no extension."""
-        gamma = 0.5 / neighbor_scale(Y, KERNEL_NEIGHBOR) ** 2
-        K, axes = all_axes(RBF(gamma).gram(Y, Y))
-        return cls(Y, K, axes, GaussianCoordinates.of_kernel(Y, axes.axes, axes.mean_row, gamma))
-
-    def projected(self, q: int, views: FloatArray) -> FeaturePoints:
-        """Return the features of some rows, projected on the first q axes."""
-        start = self.Y[views]
-        return FeaturePoints.on_axes(
-            None,
-            self.Y,
-            self.axes.axes[:, :q],
-            self.map.first(q).values(start),
-            start=start,
-            map=self.map,
-            row_coordinates=self.axes.latent,
-            gram=self.K,
-            n_jobs=1,
-        )
+    converged: str
+    seconds: float
 
 
-def denoise(data: Views, dimensions: tuple[int, ...]) -> list[tuple[str, ...]]:
-    """Return a row of the table for every kernel, method and number of coordinates."""
-    views = np.unique(np.linspace(0, len(data.Y) - 1, N_DENOISED).astype(int))
-    rows = [("noisy input", "-", *data.measure(data.Y[views], views), "-", "-")]
-    models = {"diffusion": Extended.diffusion(data.Y), "Gaussian": Extended.gaussian(data.Y)}
+def denoise(data: Views) -> dict[str, Result]:
+    """Return the pictures found by every kernel, method and number of coordinates."""
+    views = data.chosen()
+    results = {"noisy input": Result(data.Y[views], "-", 0.0)}
+    kernel_scale, scale = (neighbor_scale(data.Y, n) for n in NEIGHBORS)
+    models = {
+        "diffusion": Extended.diffusion(data.Y, kernel_scale, scale),
+        "Gaussian": Extended.gaussian(data.Y, kernel_scale),
+    }
     for kernel, model in models.items():
-        for q in dimensions:
-            points = model.projected(q, views)
+        for q in DIMENSIONS:
+            points = model.projected(q, data.Y[views])
             for name, method in METHODS.items():
-                begin = time.perf_counter()
+                begin = time.process_time()
                 found = method.find(points)
-                seconds = f"{time.perf_counter() - begin:.1f}"
-                label = f"{kernel}, {name}, q = {q}"
-                figures = data.measure(found.Y, views)
+                seconds = time.process_time() - begin
                 converged = f"{found.converged.mean():.2f}"
-                rows.append((label, CONCLUSIONS.get(label, "-"), *figures, converged, seconds))
-    begin = time.perf_counter()
-    found_by_ukr = UKR(2, random_state=0, n_jobs=1).fit(data.Y).reconstruct(data.Y[views])
-    seconds = f"{time.perf_counter() - begin:.1f}"
-    rows.append(("UKR, q = 2", "-", *data.measure(found_by_ukr, views), "-", seconds))
-    return rows
+                results[f"{kernel}, {name}, q = {q}"] = Result(found.Y, converged, seconds)
+    begin = time.process_time()
+    by_ukr = UKR(2, random_state=0, n_jobs=1).fit(data.Y).reconstruct(data.Y[views])
+    results["UKR, q = 2"] = Result(by_ukr, "-", time.process_time() - begin)
+    return results
 
 
-def main(n: int, number: int) -> None:
-    """Print a table for the pot and one for an object of COIL-20."""
+def claims(found: dict[str, Figures]) -> dict[str, bool]:
+    """Return what the thesis says of its pictures, and whether the figures say so."""
+    error = {name: figures.error for name, figures in found.items()}
+    best, one = (f"diffusion, constrained, q = {q}" for q in (2, 1))
+    free, lc = "diffusion, unconstrained, q = 2", "diffusion, LC, q = 2"
+    gaussian, free_gaussian = "Gaussian, constrained, q = 2", "Gaussian, unconstrained, q = 2"
+    return {
+        "constrained: q = 2 better than q = 1": error[best] < error[one],
+        "constrained, q = 2: turned less than q = 1": bool(
+            found[best].turned.mean() < found[one].turned.mean()
+        ),
+        "constrained, q = 2: better than unconstrained": error[best] < error[free],
+        "LC: one picture for many views": 2 * found[lc].poses < len(found[lc].turned),
+        "LC: worse than constrained": error[best] < error[lc],
+        "Gaussian: constrained better": error[gaussian] < error[free_gaussian],
+        "diffusion better than Gaussian, constrained": error[best] < error[gaussian],
+        "constrained, q = 2: less noise than before": error[best] < error["noisy input"],
+    }
+
+
+def report(data: Views) -> dict[str, Result]:
+    """Print the figures of all methods and the claims; return the pictures."""
+    results = denoise(data)
+    found = {name: data.measure(result.Y) for name, result in results.items()}
+    rows = [
+        (
+            name,
+            CONCLUSIONS.get(name, "-"),
+            *found[name].cells(),
+            one.converged,
+            f"{one.seconds:.1f}",
+        )
+        for name, one in results.items()
+    ]
+    header = ("kernel, method", "thesis", "error", "turned", "poses", "converged", "seconds")
+    show(data.name, header, rows)
+    said: list[tuple[str, ...]] = [
+        (words, "yes" if holds else "no") for words, holds in claims(found).items()
+    ]
+    show("Does it hold?", ("thesis", "here"), said)
+    return results
+
+
+def draw(results: dict[str, Result], path: str) -> None:
+    """Save seven views by every pictured method."""
+    from matplotlib import image
+
+    height, width = IMAGE_SHAPE
+    every = len(results["noisy input"].Y) // 7
+    rows = [
+        np.hstack([one.reshape(height, width) for one in results[name].Y[: 7 * every : every]])
+        for name in PICTURED
+    ]
+    whole = np.kron(np.clip(np.vstack(rows), 0, 1), np.ones((3, 3)))
+    image.imsave(path, whole, cmap="gray")
+
+
+def main(n: int, number: int, picture: str | None) -> None:
+    """Print the tables of the pot and of an object of COIL-20."""
     # What a search that ends early comes to is in the table.
     warnings.simplefilter("ignore", ConvergenceWarning)
-    header = ("kernel, method", "thesis", "error", "turned", "poses", "converged", "seconds")
-    data = pot(n)
-    show(data.name, header, denoise(data, (1, 2, 10)))
+    results = report(pot(n))
+    if picture is not None:
+        draw(results, picture)
     try:
         data = coil(number)
     except FileNotFoundError as missing:
         print(missing)
         return
-    show(data.name, header, denoise(data, (1, 2, 10)))
+    report(data)
 
 
 if __name__ == "__main__":
-    given = [int(word) for word in sys.argv[1:]]
-    main(*given, *(400, 0)[len(given) :])
+    words = sys.argv[1:]
+    main(
+        int(words[0]) if words else 400,
+        int(words[1]) if len(words) > 1 else 0,
+        words[2] if len(words) > 2 else None,
+    )

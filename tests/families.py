@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from twofold import UKR, DiffusionMap, KernelPCA, Scaled
+from twofold import PSOM, UKR, UNN, DiffusionMap, KernelPCA, Scaled, SubmanifoldUNN
 from twofold.contract import TwoWayModel
 from twofold.losses import EpsilonInsensitive, Huber
 from twofold.regularization import Density, Extension, LeaveKOut
@@ -26,6 +26,7 @@ class Family:
     fills_only : whether ``complete`` fills gaps although ``fit`` and ``transform`` refuse them
     tunable : a parameter and two values of it, for a grid search
     spectral : whether latent dimensions may be more than there are columns
+    dimensions : gives the parameters that ask for so many latent dimensions
     """
 
     name: str
@@ -37,6 +38,7 @@ class Family:
     fills_only: bool = False
     tunable: tuple[str, list[object]] = ("max_iter", [0, 5])
     spectral: bool = False
+    dimensions: Callable[[int], dict[str, object]] = lambda q: {"n_components": q}
 
     def make_with(self, **parameters: object) -> TwoWayModel:
         """Return an unfitted model with other parameters."""
@@ -107,6 +109,33 @@ FAMILIES = [
             ("KernelPCA", lambda: KernelPCA(), ("kernel", ["rbf", "linear"])),
             ("KernelPCA-diffusion", lambda: KernelPCA(kernel="diffusion"), ("tol", [0, 1e-6])),
             ("DiffusionMap", lambda: DiffusionMap(), ("alpha", [0.0, 1.0])),
+        )
+    ),
+    Family(
+        "SubmanifoldUNN",
+        lambda: SubmanifoldUNN(random_state=0),
+        smooth=False,
+        can_grow=False,
+        tunable=("n_neighbors", [3, 5]),
+    ),
+    *(
+        Family(name, make, smooth=False, tunable=("n_neighbors", [3, 5]))
+        for name, make in (
+            ("UNN-1d", lambda: UNN(random_state=0)),
+            ("UNN", lambda: UNN(2, random_state=0)),
+            ("UNN-lattice", lambda: UNN(2, search="greedy", random_state=0)),
+        )
+    ),
+    *(
+        Family(
+            name,
+            make,
+            tunable=("smoothness", [None, 0.1]),
+            dimensions=lambda q: {"grid": (2,) * q},
+        )
+        for name, make in (
+            ("PSOM", lambda: PSOM((6, 6), random_state=0)),
+            ("PSOM-1d", lambda: PSOM((8,), random_state=0)),
         )
     ),
 ]

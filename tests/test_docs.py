@@ -19,33 +19,11 @@ COMMANDS = re.compile(r"```sh\n(.*?)```", re.DOTALL)
 PAGES_OF_COMMANDS = [
     page for page in sorted((ROOT / "docs").glob("*.md")) if "```sh" in page.read_text()
 ]
+SOURCE = ROOT / "src"
 MODULES = [
-    "twofold.kernels",
-    "twofold.landmarks",
-    "twofold.losses",
-    "twofold.regularization",
-    "twofold.k_harmonic_means",
-    "twofold.features.data_kernels",
-    "twofold.features.feature_map",
-    "twofold.features.preimages",
-    "twofold.classification.manifold_classifier",
-    "twofold.loading",
-    "twofold.metrics.co_ranking",
-    "twofold.metrics.neighborhoods",
-    "twofold.metrics.quantization",
-    "twofold.metrics.reconstruction",
-    "twofold.selection.comparing",
-    "twofold.selection.dimension",
-    "twofold.selection.evidence",
-    "twofold.selection.procrustes",
-    "twofold.selection.refining",
-    "twofold.selection.select_embedding",
-    "twofold.selection.stability",
-    "twofold.optimize.loop",
-    "twofold.scaled",
-    "twofold.ukr.estimator",
-    "twofold.ukr.nadaraya_watson",
-    "twofold.ukr.upgrade",
+    ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+    for path in sorted(SOURCE.rglob("*.py"))
+    if any(">>> " in line and "+SKIP" not in line for line in path.read_text().splitlines())
 ]
 
 

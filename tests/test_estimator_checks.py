@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from twofold import UKR, DiffusionMap, KernelExtension, KernelPCA, Scaled, SelectEmbedding
+from twofold import (
+    PSOM,
+    UKR,
+    UNN,
+    DiffusionMap,
+    KernelExtension,
+    KernelPCA,
+    Scaled,
+    SelectEmbedding,
+)
 from twofold.regularization import Extension
 
 ESTIMATORS = [
@@ -23,6 +32,10 @@ ESTIMATORS = [
     KernelPCA(kernel="lle", n_landmarks=8),
     DiffusionMap(),
     KernelExtension(),
+    PSOM(),
+    PSOM(5),
+    UNN(),
+    UNN(search="gaussian"),
 ]
 
 

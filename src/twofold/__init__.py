@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         landmarks,
         losses,
         metrics,
+        neighbors,
         optimize,
         plots,
         regularization,
@@ -26,14 +27,20 @@ if TYPE_CHECKING:
     from twofold.k_harmonic_means import KHarmonicMeans
     from twofold.kernel_pca import DiffusionMap, KernelExtension, KernelPCA
     from twofold.loading import load
+    from twofold.psom import PSOM
     from twofold.scaled import Scaled
     from twofold.selection import SelectEmbedding, compare
     from twofold.ukr import UKR, NadarayaWatson, upgrade
+    from twofold.unn import UNN, ConstructiveKMeans, SubmanifoldUNN
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "UKR": "twofold.ukr",
+    "UNN": "twofold.unn",
+    "SubmanifoldUNN": "twofold.unn",
+    "ConstructiveKMeans": "twofold.unn",
+    "PSOM": "twofold.psom",
     "NadarayaWatson": "twofold.ukr",
     "ManifoldClassifier": "twofold.classification",
     "KHarmonicMeans": "twofold.k_harmonic_means",
@@ -54,6 +61,7 @@ _MODULES = (
     "landmarks",
     "losses",
     "metrics",
+    "neighbors",
     "optimize",
     "plots",
     "regularization",
@@ -61,7 +69,10 @@ _MODULES = (
 )
 
 __all__ = [
+    "PSOM",
     "UKR",
+    "UNN",
+    "ConstructiveKMeans",
     "DiffusionMap",
     "KHarmonicMeans",
     "KernelExtension",
@@ -70,6 +81,7 @@ __all__ = [
     "NadarayaWatson",
     "Scaled",
     "SelectEmbedding",
+    "SubmanifoldUNN",
     "compare",
     "datasets",
     "explorer",
@@ -79,6 +91,7 @@ __all__ = [
     "load",
     "losses",
     "metrics",
+    "neighbors",
     "optimize",
     "plots",
     "regularization",

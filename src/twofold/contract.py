@@ -23,9 +23,8 @@ and ``X`` is latent, always.
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -36,16 +35,13 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.distinct_rows import RowIndex, merge_duplicates
+from twofold.kept_model import DERIVED, KeptModel
 from twofold.kernel_description import KernelDescription
 from twofold.latent_sampling import check_request, draw_latent_points
-from twofold.row_notes import RowNotes
 from twofold.table_checks import check_missing, check_size, validate_latent, validate_rows
-from twofold.tables import ModelFile, register_value_type, state_of, write_model_file
-
-register_value_type(RowNotes)
 
 
-class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+class TwoWayModel(KeptModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
     """A model that carries data to latent points and latent points to data."""
 
     # ---- what a family writes -----------------------------------------------------------------
@@ -93,7 +89,11 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _squared_errors(self, Y: FloatArray) -> FloatArray:
         """Return the squared reconstruction error (m,) of rows, over observed entries."""
-        return np.nansum((self._regress(self._place(Y)) - Y) ** 2, axis=1)
+        return np.nansum((self._return_trip(Y) - Y) ** 2, axis=1)
+
+    def _return_trip(self, Y: FloatArray) -> FloatArray:
+        """Return f(g(y)) (m, D); for families whose way back starts at the row itself."""
+        return self._regress(self._place(Y))
 
     # ---- fitting ------------------------------------------------------------------------------
 
@@ -138,7 +138,7 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _forget(self) -> None:
         """Drop what an earlier fit left."""
-        for name in [name for name in vars(self) if name.endswith("_") or name in _DERIVED]:
+        for name in [name for name in vars(self) if name.endswith("_") or name in DERIVED]:
             if not name.startswith("__"):
                 delattr(self, name)
 
@@ -220,7 +220,7 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         ndarray of shape (n_samples, n_features)
         """
-        return self._regress(self._place(self._rows_to_place(X)))
+        return self._return_trip(self._rows_to_place(X))
 
     def complete(self, X: Any) -> FloatArray:
         """Fill the missing entries of rows from the manifold; observed entries stay as they are.
@@ -379,68 +379,6 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self)
         return None
 
-    # ---- files and pictures -------------------------------------------------------------------
-
-    def annotate(self, *, names: Any = None, labels: Any = None, image_shape: Any = None) -> Self:
-        """Note what is known about the training rows; pictures show it, files keep it.
-
-        Parameters
-        ----------
-        names : array-like of shape (n_samples,), default=None
-            A name for each row passed to ``fit``.
-        labels : array-like of shape (n_samples,), mapping of such or data frame, default=None
-            Classes or numbers to colour rows by, in one column or several.
-        image_shape : (height, width) or (height, width, 3), default=None
-            How to draw a row as an image.
-
-        Returns
-        -------
-        self
-            With ``notes_``; what is None stays as it was.
-        """
-        check_is_fitted(self)
-        notes, n = getattr(self, "notes_", RowNotes()), len(self.embedding_)
-        if names is not None:
-            notes = notes.with_names(names, n)
-        if labels is not None:
-            notes = notes.with_labels(labels, n)
-        if image_shape is not None:
-            notes = notes.with_image_shape(image_shape, self.n_features_in_)
-        self.notes_ = notes
-        return self
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file that :func:`twofold.load` opens without running code.
-
-        Parameters
-        ----------
-        path : str or path
-        """
-        write_model_file(path, self.to_file())
-
-    def to_file(self) -> ModelFile:
-        """Return what a file of the fitted model holds."""
-        check_is_fitted(self)
-        return state_of(self, RUN_ONLY)
-
-    @classmethod
-    def from_file(cls, stored: ModelFile, families: Mapping[str, type[TwoWayModel]]) -> Self:
-        """Return the fitted model of a file; ``families`` are those that parts of it may have."""
-        model = cls(**stored.params)
-        for name, value in {**stored.attributes, **stored.arrays}.items():
-            setattr(model, name, value)
-        model._wake()
-        return model
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name not in _DERIVED}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if hasattr(self, "latent_"):
-            self._wake()
-
     # ---- inside -------------------------------------------------------------------------------
 
     def _wake(self) -> None:
@@ -491,8 +429,3 @@ class TwoWayModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _latent_unit(self) -> FloatArray:
         """Return the bandwidth of the latent density along each coordinate (q,)."""
         return np.ones(self._n_features_out)
-
-
-_DERIVED = ("_index", "_surface", "_space")
-# Parameters that watch a fit and mean nothing to a fitted model: a file does not keep them.
-RUN_ONLY = ("callbacks",)

@@ -6,20 +6,25 @@ import os
 
 from twofold.classification import ManifoldClassifier
 from twofold.contract import TwoWayModel
-from twofold.kernel_pca import DiffusionMap, KernelPCA
+from twofold.kernel_pca import DiffusionMap, KernelExtension, KernelPCA
+from twofold.psom import PSOM
 from twofold.scaled import Scaled
 from twofold.tables import expect_class, read_model_file
 from twofold.ukr import UKR
+from twofold.unn import UNN, SubmanifoldUNN
 
 FAMILIES: dict[str, type[TwoWayModel]] = {
     "UKR": UKR,
+    "UNN": UNN,
+    "SubmanifoldUNN": SubmanifoldUNN,
+    "PSOM": PSOM,
     "KernelPCA": KernelPCA,
     "DiffusionMap": DiffusionMap,
     "Scaled": Scaled,
 }
 
 
-def load(path: str | os.PathLike[str]) -> TwoWayModel | ManifoldClassifier:
+def load(path: str | os.PathLike[str]) -> TwoWayModel | ManifoldClassifier | KernelExtension:
     """Open a model that was saved with ``model.save(path)``; no code in the file is run.
 
     Parameters
@@ -46,7 +51,9 @@ def load(path: str | os.PathLike[str]) -> TwoWayModel | ManifoldClassifier:
     (150, 2)
     """
     stored = read_model_file(path)
-    expect_class(stored, [*FAMILIES, "ManifoldClassifier"])
+    expect_class(stored, [*FAMILIES, "ManifoldClassifier", "KernelExtension"])
     if stored.class_name == "ManifoldClassifier":
         return ManifoldClassifier.from_file(stored, FAMILIES)
+    if stored.class_name == "KernelExtension":
+        return KernelExtension.from_file(stored)
     return FAMILIES[stored.class_name].from_file(stored, FAMILIES)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from twofold.contract import RUN_ONLY, TwoWayModel
+from twofold.contract import TwoWayModel
+from twofold.kept_model import RUN_ONLY
 from twofold.tables import ModelFile, expect_class
 
 Families: TypeAlias = Mapping[str, type[TwoWayModel]]

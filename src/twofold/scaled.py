@@ -163,6 +163,9 @@ class Scaled(TwoWayModel):
     def _regress(self, X: FloatArray) -> FloatArray:
         return self._unscale(self.model_._regress(X))
 
+    def _return_trip(self, Y: FloatArray) -> FloatArray:
+        return self._unscale(self.model_._return_trip(self._scale(Y)))
+
     def _density(self, X: FloatArray) -> FloatArray:
         return self.model_._density(X)
 

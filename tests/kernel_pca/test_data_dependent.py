@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import importlib.util
+import warnings
 
 import numpy as np
 import pytest
 from finite_differences import numerical_gradient, relative_error
 from oracles import kernel_pca as oracle
+from scipy.sparse.csgraph import minimum_spanning_tree
+from scipy.spatial.distance import pdist, squareform
 from sklearn.manifold import Isomap as PeerIsomap
 from sklearn.manifold import LocallyLinearEmbedding
 
@@ -19,8 +22,14 @@ from twofold.kernel_pca.data_dependent import (
     Isomap,
     get_kernel,
 )
-from twofold.kernel_pca.landmark_rows import neighbor_scale, other_neighbors, rigid_pairs
-from twofold.kernel_pca.spectrum import DiffusionCoordinates, decompose, place_rows
+from twofold.kernel_pca.diffusion_kernel import DiffusionCoordinates
+from twofold.kernel_pca.neighbors import (
+    joining_pairs,
+    neighbor_scale,
+    other_neighbors,
+    rigid_pairs,
+)
+from twofold.kernel_pca.spectrum import decompose, place_rows
 
 RNG = np.random.default_rng(0)
 TIME = np.sort(RNG.uniform(0, 4, 90))
@@ -145,13 +154,41 @@ def test_scale_is_the_mean_distance_to_the_tenth_other():
     assert neighbor_scale(plane, order=1) == pytest.approx(2 * expected)
 
 
-def test_parts_without_a_way_are_explained():
-    apart = np.concatenate([HELIX, HELIX + 100])
-    for kernel in (Isomap(5), MVU(5)):
-        if isinstance(kernel, MVU) and importlib.util.find_spec("cvxpy") is None:
-            continue
-        with pytest.raises(ValueError, match="fall into 2 parts"):
-            kernel.matrix(apart)
+def test_parts_without_a_way_are_told_and_joined():
+    m = len(HELIX)
+    apart = np.concatenate([HELIX, HELIX + 100, HELIX[:20] + 300])
+    message = rf"fall into 3 parts .*, of {m}, {m}, 20 rows.*raise `n_neighbors`"
+    with pytest.warns(UserWarning, match=message):
+        K = Isomap(5).matrix(apart)
+    # Ways from part to part are as short as can be: over the nearest rows of each.
+    gaps = squareform(pdist(apart))
+    part = np.repeat([0, 1, 2], [m, m, 20])
+    i, j = divmod(gaps[part == 0][:, part == 1].argmin(), m)
+    assert -2 * K[i, m + j] == pytest.approx(gaps[i, m + j] ** 2)
+    inside = Isomap(5).matrix(HELIX)
+    np.testing.assert_allclose(K[:m, :m], inside)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # what was told at the fit is not told again
+        np.testing.assert_allclose(Isomap(5).extended(apart).values(apart[:3]), K[:3], atol=1e-8)
+
+
+def test_joining_pairs_are_the_links_of_a_shortest_tree():
+    Y = np.random.default_rng(3).normal(size=(40, 2))
+    part = np.arange(40)  # every row on its own: the tree of all rows
+    first, second = joining_pairs(Y, part)
+    found = np.linalg.norm(Y[first] - Y[second], axis=1).sum()
+    assert len(first) == 39
+    assert found == pytest.approx(minimum_spanning_tree(squareform(pdist(Y))).sum())
+
+
+def test_parts_hang_together_in_mvu():
+    pytest.importorskip("cvxpy")
+    t = np.linspace(0, 3, 10)
+    apart = np.concatenate([np.c_[t, np.sin(t)], np.c_[t + 20, np.sin(t)]])
+    with pytest.warns(UserWarning, match="fall into 2 parts"):
+        K = MVU(3).matrix(apart)
+    # From one end to the other it is not farther than along all links.
+    assert K[0, 0] + K[19, 19] - 2 * K[0, 19] < 1.05 * (17 + 2 * 3.5) ** 2
 
 
 def test_pairs_that_mvu_keeps():

@@ -9,7 +9,7 @@ from oracles import kernel_pca as oracle
 from twofold.datasets import make_random_manifold
 from twofold.kernel_pca import DiffusionMap
 from twofold.kernel_pca.diffusion_map import WalkKernel
-from twofold.kernel_pca.landmark_rows import neighbor_scale
+from twofold.kernel_pca.neighbors import neighbor_scale
 from twofold.preimages import Learned
 from twofold.tables import read_model_file
 
@@ -147,3 +147,12 @@ def test_saved_and_pickled_models_are_the_same(given, tmp_path):
 def test_wrong_parameters_are_explained(parameters, message):
     with pytest.raises(ValueError, match=message):
         DiffusionMap(**parameters).fit(TRAIN)
+
+
+def test_parts_of_a_walk_are_told_and_stay_apart():
+    apart = np.concatenate([TRAIN[:50], TRAIN[50:] + 100])
+    with pytest.warns(UserWarning, match=r"fall into 2 parts .*, of 50, 50 rows"):
+        model = DiffusionMap(1, n_neighbors=10, preimage=QUICK).fit(apart)
+    first, second = model.embedding_[:50, 0], model.embedding_[50:, 0]
+    # The slowest coordinate says which part a row belongs to.
+    assert np.ptp(first) + np.ptp(second) < 1e-6 * abs(first.mean() - second.mean())

@@ -15,7 +15,8 @@ from twofold.datasets import make_random_manifold
 from twofold.features.data_kernels import RBF, Laplacian, Polynomial, Precomputed
 from twofold.kernel_pca import KernelPCA
 from twofold.kernel_pca.data_dependent import LLE, Diffusion, Isomap
-from twofold.kernel_pca.landmark_rows import LandmarkRows, neighbor_scale
+from twofold.kernel_pca.landmark_rows import LandmarkRows
+from twofold.kernel_pca.neighbors import neighbor_scale
 from twofold.preimages import FixedPoint, Learned, PreImages, Status
 from twofold.tables import read_model_file
 
@@ -180,6 +181,36 @@ def test_missing_entries_are_filled_but_not_learned_from():
         model.transform(partial)
     with pytest.raises(ValueError, match=r"30 of 30 have missing entries.*UKR"):
         KernelPCA().fit(partial)
+
+
+def test_gaps_of_rows_on_a_plane_are_filled_by_what_is_expected():
+    rng = np.random.default_rng(4)
+    X, B = rng.normal(size=(400, 3)) * [3.0, 1.0, 0.5], np.linalg.qr(rng.normal(size=(6, 3)))[0]
+    Y = 5 + X @ B.T + 0.1 * rng.normal(size=(400, 6))
+    train, new = Y[:300], Y[300:]
+    model = KernelPCA(3, kernel="linear").fit(train)
+    for observed in (1, 2, 4):
+        partial = new.copy()
+        for row in partial:
+            row[rng.permutation(6)[observed:]] = np.nan
+        gaps = np.isnan(partial)
+        filled = model.complete(partial)
+        # The mean of a normal distribution, given what is observed.
+        expected = partial.copy()
+        C, mean = np.cov(train.T, bias=True), train.mean(axis=0)
+        for row, gap in zip(expected, gaps, strict=True):
+            row[gap] = mean[gap] + C[gap][:, ~gap] @ np.linalg.solve(
+                C[~gap][:, ~gap], (row - mean)[~gap]
+            )
+        error, best, plain = (
+            ((filled_in - new)[gaps] ** 2).mean()
+            for filled_in in (filled, expected, np.broadcast_to(mean, new.shape))
+        )
+        assert error < 1.2 * best
+        assert error < 0.9 * plain
+    all_axes = KernelPCA(6, kernel="linear").fit(train)
+    np.testing.assert_allclose(all_axes.complete(partial[:5])[~gaps[:5]], new[:5][~gaps[:5]])
+    assert ((all_axes.complete(partial) - new)[gaps] ** 2).mean() < plain
 
 
 def test_density_and_domain():

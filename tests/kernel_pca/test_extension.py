@@ -12,10 +12,11 @@ from sklearn.manifold import SpectralEmbedding
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from twofold import load
 from twofold.kernel_pca import memory
 from twofold.kernel_pca.data_dependent import Diffusion
 from twofold.kernel_pca.extension import KernelExtension
-from twofold.kernel_pca.landmark_rows import neighbor_scale
+from twofold.kernel_pca.neighbors import neighbor_scale
 
 
 def sinusoid(m: int, noise: float = 0.1, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -153,3 +154,23 @@ def test_pickle():
 def test_bad_parameters_are_explained(parameters: dict, message: str):
     with pytest.raises(ValueError, match=message):
         KernelExtension(**parameters).fit(Y)
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["lle", Diffusion(0.5), diffusion, SpectralEmbedding(2)],
+    ids=["name", "kernel", "function", "estimator"],
+)
+def test_saved_extensions_carry_rows_over(source, tmp_path):
+    extension = KernelExtension(source, choose_by=None).fit(Y)
+    extension.save(tmp_path / "extension")
+    again = load(tmp_path / "extension")
+    np.testing.assert_array_equal(again.transform(Z), extension.transform(Z))
+    np.testing.assert_array_equal(again.embedding_, extension.embedding_)
+    assert list(again.get_feature_names_out()) == list(extension.get_feature_names_out())
+    if callable(source) or isinstance(source, SpectralEmbedding):
+        with pytest.raises(ValueError, match="`source` must be one of"):
+            again.fit(Y)
+    else:
+        np.testing.assert_array_equal(again.kernel_values(Z), extension.kernel_values(Z))
+        np.testing.assert_array_equal(again.fit(Y).transform(Z), extension.transform(Z))

@@ -6,9 +6,9 @@ from oracles import kernel_pca as oracle
 from sklearn.decomposition import KernelPCA
 
 from twofold.features.data_kernels import RBF, Linear
+from twofold.kernel_pca.feature_space import FeatureSpace
 from twofold.kernel_pca.spectrum import (
     SOLVERS,
-    FeatureSpace,
     choose_solver,
     decompose,
     leading_eigenpairs,

@@ -18,6 +18,7 @@ from twofold.preimages import (
     Localise,
     PolynomialClosedForm,
 )
+from twofold.preimages.coordinates import GaussianCoordinates
 
 
 def at_rows(kernel, Y, number=5):
@@ -164,6 +165,26 @@ def test_learned_map_denoises():
 
     assert error(found.Y) < 0.85 * error(Y)  # .44 against .55
     assert method.fitted(Y, target.row_coordinates) is method
+
+
+def test_learned_map_is_solved_once_for_the_same_rows(monkeypatch):
+    Y, _ = cases.sinusoid(40)
+    target = cases.diffusion(Y, 0.8, 1.0, q=2)
+    method, solved = Learned(0.3, 0.1), []
+    by_ridge = GaussianCoordinates.by_ridge
+    monkeypatch.setattr(
+        GaussianCoordinates,
+        "by_ridge",
+        lambda *arguments: solved.append(1) or by_ridge(*arguments),
+    )
+    first = method.find(target)
+    np.testing.assert_array_equal(method.find(target).Y, first.Y)
+    assert len(solved) == 1
+    moved = method.find(dataclasses.replace(target, rows=Y + 1))
+    np.testing.assert_allclose(moved.Y, first.Y + 1)
+    fewer = dataclasses.replace(target, coordinates=target.coordinates[:, :1])
+    assert not np.allclose(method.find(fewer).Y, first.Y)
+    assert len(solved) == 3
 
 
 def test_learned_map_says_what_it_needs():

@@ -93,8 +93,10 @@ def test_gaussian_kernel_without_extension():
     Y, _ = cases.sinusoid(80)
     target = cases.gaussian_pca(Y, 0.6, q=1)
     found = Constrained().find(target)
-    assert found.converged.mean() > 0.9
-    assert gaps(target, found.Y)[found.converged].max() < 1e-6
+    # Bent level sets must not cut steps down: some ten evaluations, not hundreds.
+    assert found.converged.all()
+    assert np.median(found.n_iter) < 40
+    assert gaps(target, found.Y).max() < 1e-6
     assert rest(target, found.Y).mean() < 0.98 * rest(target, Y).mean()
 
 

@@ -1,7 +1,7 @@
-"""Data seen through a kernel: kernels of data rows, coordinates in feature space, pre-images.
+"""Data seen through a kernel: kernels of data rows, coordinates in feature space.
 
 `data_kernels` says how alike two rows are, `feature_map` turns that into ordinary coordinates in
-which distances are those of feature space, and `preimages` leads from feature space back to rows.
+which distances are those of feature space. `twofold.preimages` leads from there back to rows.
 """
 
 from twofold.features.data_kernels import (
@@ -17,7 +17,7 @@ from twofold.features.data_kernels import (
     get_data_kernel,
 )
 from twofold.features.feature_map import FeatureMap
-from twofold.features.preimages import preimages
+from twofold.features.sigmoid import Sigmoid
 
 __all__ = [
     "L1",
@@ -30,6 +30,6 @@ __all__ = [
     "Polynomial",
     "Precomputed",
     "PrecomputedDistance",
+    "Sigmoid",
     "get_data_kernel",
-    "preimages",
 ]

@@ -18,342 +18,64 @@ mvu          the widest spread that keeps distances   none: extended by kernel r
              to neighbours, a semidefinite programme
 ============ ======================================== =============================================
 
-"laplacian_eigenmaps" is "diffusion" with α = 0; α = 1 takes the density of the rows out. None is
-centred; that is done where the axes are found.
+Where a graph of neighbours falls into parts, these are joined by their shortest links, with a
+warning. "laplacian_eigenmaps" is "diffusion" with α = 0; α = 1 takes the density of the rows out.
+None is centred; that is done where the axes are found.
 """
 
 from __future__ import annotations
 
-import importlib
-import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from numbers import Real
-from typing import Any, ClassVar, Protocol, Self
-
-import numpy as np
-from scipy import sparse
-from scipy.sparse.csgraph import dijkstra
-from scipy.sparse.linalg import eigsh
+from typing import Any
 
 from twofold.array_types import FloatArray
 from twofold.features.data_kernels import KERNELS as ROW_KERNELS
 from twofold.features.data_kernels import (
+    L1,
     RBF,
     DataKernel,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Precomputed,
     PrecomputedDistance,
-    check_rows,
     get_data_kernel,
 )
-from twofold.features.feature_map import multiply_rows
-from twofold.features.pair_sums import SQUARED_GAP, pair_sums
-from twofold.kernel_pca.landmark_rows import (
-    combining_weights,
-    neighbor_distances,
-    neighbor_graph,
-    neighbor_scale,
-    other_neighbors,
-    rigid_pairs,
-)
-from twofold.kernel_pca.spectrum import DiffusionCoordinates, diffusion_matrix
-from twofold.landmark_choice import nearest_landmarks
-from twofold.preimages.checks import check_count, check_positive
+from twofold.kernel_pca.compact_kernels import Wendland
+from twofold.kernel_pca.diffusion_kernel import Diffusion, DiffusionCoordinates, DiffusionValues
+from twofold.kernel_pca.from_all_rows import DataDependentKernel, KernelValues
+from twofold.kernel_pca.graph_kernels import LLE, MVU, Isomap
+from twofold.kernel_pca.neighbors import neighbor_scale
+from twofold.tables import register_value_type
 
-# Squared distances between neighbours may be missed by so much of their mean in MVU.
-MOST_EXCESS = 1e-3
+__all__ = [
+    "KERNELS",
+    "LLE",
+    "MVU",
+    "DataDependentKernel",
+    "Diffusion",
+    "DiffusionCoordinates",
+    "DiffusionValues",
+    "Isomap",
+    "KernelValues",
+    "get_kernel",
+    "with_numbers",
+]
 
-
-class KernelValues(Protocol):
-    """Kernel values of rows that were not among those the kernel was made from."""
-
-    def values(self, Z: FloatArray) -> FloatArray:
-        """Return the values (n, m) of rows Z (n, D), none depending on another."""
-        ...
-
-
-class DataDependentKernel(ABC):
-    """A kernel that is made from all rows at once."""
-
-    is_precomputed: ClassVar[bool] = False
-    # Matrices as large as the kernel matrix that are made on the way to it.
-    extra_matrices: ClassVar[int] = 1
-
-    def fitted(self, Y: FloatArray) -> Self:
-        """Return the kernel ready for rows Y (m, D): numbers chosen, Y checked."""
-        check_rows(Y)
-        return self
-
-    @abstractmethod
-    def matrix(self, Y: FloatArray) -> FloatArray:
-        """Return the kernel matrix (m, m) of rows Y (m, D), not centred."""
-
-    def extended(self, Y: FloatArray) -> KernelValues | None:
-        """Return the kernel of any row with rows Y (m, D), None where there is no recipe."""
-        return None
-
-    def has_recipe(self) -> bool:
-        """Say whether new rows have kernel values."""
-        return type(self).extended is not DataDependentKernel.extended
-
-
-@dataclass(frozen=True)
-class LLE(DataDependentKernel):
-    """Locally linear embedding as a kernel.
-
-    Parameters
-    ----------
-    n_neighbors : int
-        Rows that a row is combined from.
-    regularization : float
-        Share of the trace added to the diagonal where weights are solved for.
-    """
-
-    n_neighbors: int = 10
-    regularization: float = 1e-3
-
-    def __post_init__(self) -> None:
-        check_count("n_neighbors", self.n_neighbors)
-        check_positive("regularization", self.regularization)
-
-    def matrix(self, Y: FloatArray) -> FloatArray:
-        """Return ``c I - (I - W)ᵀ(I - W)``."""
-        return self._sparse(check_rows(Y)).toarray()
-
-    def extended(self, Y: FloatArray) -> KernelValues:
-        """Return combinations of the kernel values of neighbours."""
-        Y = check_rows(Y)
-        k = min(self.n_neighbors, len(Y) - 1)
-        return _Combined(Y, self._sparse(Y), k, self.regularization)
-
-    def _sparse(self, Y: FloatArray) -> Any:
-        m = len(Y)
-        neighbors = other_neighbors(Y, self.n_neighbors)
-        W = combining_weights(Y, Y, neighbors, self.regularization)
-        k = neighbors.shape[1]
-        rest = sparse.eye(m, format="csr") - sparse.csr_matrix(
-            (W.ravel(), neighbors.ravel(), np.arange(0, m * k + 1, k)), shape=(m, m)
-        )
-        M = (rest.T @ rest).tocsr()
-        return sparse.csr_matrix(_largest_eigenvalue(M) * sparse.eye(m, format="csr") - M)
-
-
-@dataclass(frozen=True, eq=False)
-class _Combined:
-    """Kernel values of new rows, combined from those of their neighbours."""
-
-    rows: FloatArray
-    K: Any
-    n_neighbors: int
-    regularization: float
-
-    def values(self, Z: FloatArray) -> FloatArray:
-        Z = check_rows(Z)
-        neighbors = nearest_landmarks(Z, self.rows, self.n_neighbors)
-        W = combining_weights(Z, self.rows, neighbors, self.regularization)
-        n, k = W.shape
-        picked = sparse.csr_matrix(
-            (W.ravel(), neighbors.ravel(), np.arange(0, n * k + 1, k)), shape=(n, len(self.rows))
-        )
-        return np.asarray((picked @ self.K).toarray())
-
-
-@dataclass(frozen=True)
-class Isomap(DataDependentKernel):
-    """Distances along the graph of nearest neighbours as a kernel.
-
-    Parameters
-    ----------
-    n_neighbors : int
-        Rows that a row is linked to.
-    """
-
-    n_neighbors: int = 10
-
-    def __post_init__(self) -> None:
-        check_count("n_neighbors", self.n_neighbors)
-
-    def matrix(self, Y: FloatArray) -> FloatArray:
-        """Return ``-½ d²`` of distances along the graph."""
-        K = dijkstra(neighbor_graph(check_rows(Y), self.n_neighbors), directed=False)
-        return np.asarray(-0.5 * K * K)
-
-    def extended(self, Y: FloatArray) -> KernelValues:
-        """Return ``-½ d²``, the first step leading to a neighbour."""
-        Y = check_rows(Y)
-        k = min(self.n_neighbors, len(Y) - 1)
-        return _AlongGraph(Y, neighbor_graph(Y, self.n_neighbors), k)
-
-
-@dataclass(frozen=True, eq=False)
-class _AlongGraph:
-    """Kernel values of new rows from distances along the graph of old ones."""
-
-    rows: FloatArray
-    graph: Any
-    n_neighbors: int
-
-    def values(self, Z: FloatArray) -> FloatArray:
-        Z = check_rows(Z)
-        neighbors = nearest_landmarks(Z, self.rows, self.n_neighbors)
-        steps = neighbor_distances(Z, self.rows, neighbors)
-        used, place = np.unique(neighbors, return_inverse=True)
-        along = dijkstra(self.graph, directed=False, indices=used)
-        place = place.reshape(neighbors.shape)
-        d = np.full((len(Z), len(self.rows)), np.inf)
-        for j in range(self.n_neighbors):
-            np.minimum(d, steps[:, j : j + 1] + along[place[:, j]], out=d)
-        return np.asarray(-0.5 * d * d)
-
-
-@dataclass(frozen=True)
-class Diffusion(DataDependentKernel):
-    """Steps of a random walk between rows as a kernel: diffusion maps and Laplacian eigenmaps.
-
-    Parameters
-    ----------
-    scale : float or None
-        Width s of the Gaussian; None for the mean distance to the 10th neighbour.
-    alpha : float
-        How much of the density of the rows is taken out: 0 nothing (Laplacian eigenmaps), 1 all.
-    time : int
-        Steps of the walk: the kernel matrix to this power.
-    """
-
-    scale: float | None = None
-    alpha: float = 1.0
-    time: int = 1
-
-    def __post_init__(self) -> None:
-        check_positive("scale", 1.0 if self.scale is None else self.scale)
-        if not isinstance(self.alpha, Real) or not 0 <= self.alpha <= 1:
-            raise ValueError(f"`alpha` must be a number from 0 to 1; got {self.alpha!r}.")
-        check_count("time", self.time)
-
-    def fitted(self, Y: FloatArray) -> Self:
-        """Return the kernel with its ``scale``, chosen from rows Y (m, D) where it is None."""
-        return self if self.scale is not None else replace(self, scale=neighbor_scale(Y))
-
-    def number(self) -> float:
-        """Return the scale, which must have been chosen."""
-        if self.scale is None:
-            raise ValueError("`scale` of Diffusion is None; `fitted(Y)` chooses it from Y.")
-        return float(self.scale)
-
-    def matrix(self, Y: FloatArray) -> FloatArray:
-        """Return ``W̃_ij / sqrt(d_i d_j)`` to the power of ``time``."""
-        K = RBF(0.5 / self.number() ** 2).gram(Y, Y)
-        return np.linalg.matrix_power(diffusion_matrix(K, self.alpha)[0], self.time)
-
-    def extended(self, Y: FloatArray) -> KernelValues:
-        """Return the analytic kernel of new rows, which is K again at old ones."""
-        found = DiffusionValues.of(check_rows(Y), self.number(), self.alpha, symmetric=True)
-        if self.time == 1:
-            return found
-        return DiffusionCoordinates(found, self.carrier(Y), np.zeros(len(Y)))
-
-    def carrier(self, Y: FloatArray) -> FloatArray:
-        """Return the matrix (m, m) that makes kernel values of one step those of ``time`` steps."""
-        return np.linalg.matrix_power(replace(self, time=1).matrix(Y), self.time - 1)
-
-
-@dataclass(frozen=True, eq=False)
-class DiffusionValues:
-    """The diffusion kernel of any row with the rows it was made from, and its derivative.
-
-    With ``u_i = w_i q_i^-α`` and S = Σ u_i the symmetric kernel is ``u_i / sqrt(S q(z)^α d_i)`` and
-    the chance of a step from z to row i ``u_i / S``. Both have the derivative ``κ_i (l_i - l̄)``,
-    ``l_i = (y_i - z) / s²``: for the latter l̄ is the mean of l under u, for the former half of
-    that and α/2 times the mean under w. Far away, where every w_i underflows, ratios stay.
-
-    Attributes
-    ----------
-    rows : (m, D), scale : s, alpha : α
-    tilt : (m,) ``q^-α``
-    degrees : (m,) d, None for chances of a step
-    """
-
-    rows: FloatArray
-    scale: float
-    alpha: float
-    tilt: FloatArray
-    degrees: FloatArray | None
-
-    @classmethod
-    def of(cls, Y: FloatArray, scale: float, alpha: float, *, symmetric: bool) -> Self:
-        """Return the kernel that rows Y (m, D) make."""
-        _, tilt, degrees = diffusion_matrix(RBF(0.5 / scale**2).gram(Y, Y), alpha)
-        return cls(Y, scale, alpha, tilt, degrees if symmetric else None)
-
-    def values(self, Z: FloatArray) -> FloatArray:
-        """Return the values (n, m) of rows Z (n, D), none depending on another."""
-        return self._look(check_rows(Z))[0]
-
-    def _look(self, Z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the values, w and u (n, m), the latter two divided by the largest w."""
-        exponents = pair_sums(Z, self.rows, SQUARED_GAP) / (-2 * self.scale**2)
-        top = exponents.max(axis=1, keepdims=True)
-        w = np.exp(exponents - top)
-        u = w * self.tilt
-        S = u.sum(axis=1, keepdims=True)
-        if self.degrees is None:
-            return u / S, w, u
-        crowd = w.sum(axis=1, keepdims=True) ** self.alpha
-        lost = np.exp(0.5 * (1 - self.alpha) * top)
-        return lost * u / np.sqrt(S * crowd * self.degrees), w, u
-
-    def with_centre(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the values (n, m), and the place (n, D) at which l has the mean l̄."""
-        values, w, u = self._look(check_rows(Z))
-        centre = multiply_rows(u / u.sum(axis=1, keepdims=True), self.rows)
-        if self.degrees is None:
-            return values, centre
-        crowd = multiply_rows(w / w.sum(axis=1, keepdims=True), self.rows)
-        return values, Z + 0.5 * (centre - Z + self.alpha * (crowd - Z))
-
-
-@dataclass(frozen=True)
-class MVU(DataDependentKernel):
-    """Maximum variance unfolding: the widest spread that keeps distances between neighbours.
-
-    Solved by cvxpy (``pip install "twofold[sdp]"``): seconds for 50 rows, and out of reach beyond
-    a few hundred, where ``n_landmarks`` helps.
-
-    Parameters
-    ----------
-    n_neighbors : int
-        Rows whose distances to a row, and to each other, are kept.
-    """
-
-    n_neighbors: int = 5
-
-    def __post_init__(self) -> None:
-        check_count("n_neighbors", self.n_neighbors)
-
-    def matrix(self, Y: FloatArray) -> FloatArray:
-        """Return the solution of ``max tr K`` under the distances, K ≽ 0 and ΣK = 0."""
-        cvxpy = _load_cvxpy()
-        Y = check_rows(Y)
-        neighbor_graph(Y, self.n_neighbors)  # parts that hang together by nothing drift apart
-        first, second = rigid_pairs(other_neighbors(Y, self.n_neighbors))
-        gaps = ((Y[first] - Y[second]) ** 2).sum(axis=1)
-        unit = float(gaps.mean())
-        K = cvxpy.Variable((len(Y), len(Y)), PSD=True)
-        own = cvxpy.diag(K)
-        # As bounds: equations leave the solver no room, and the widest spread reaches them anyway.
-        kept = own[first] + own[second] - 2 * K[first, second] <= gaps / unit
-        problem = cvxpy.Problem(cvxpy.Maximize(cvxpy.trace(K)), [kept, cvxpy.sum(K) == 0])
-        with warnings.catch_warnings():  # about accuracy, which is looked at below
-            warnings.simplefilter("ignore", UserWarning)
-            problem.solve(solver="CLARABEL")
-        excess = np.inf if K.value is None else float(np.max(kept.violation()))
-        if excess > MOST_EXCESS:
-            raise ValueError(
-                f"The semidefinite programme of MVU ended as {problem.status!r}, distances missed "
-                f"by {excess:.2g}. Take another `n_neighbors` than {self.n_neighbors}."
-            )
-        return np.asarray(0.5 * unit * (K.value + K.value.T))
-
+for value_type in (
+    Linear,
+    Polynomial,
+    RBF,
+    Laplacian,
+    L1,
+    Precomputed,
+    Wendland,
+    LLE,
+    MVU,
+    Diffusion,
+    Isomap,
+):
+    register_value_type(value_type)
 
 KERNELS: dict[str, Callable[[], DataDependentKernel]] = {
     "lle": LLE,
@@ -366,7 +88,7 @@ KERNELS: dict[str, Callable[[], DataDependentKernel]] = {
 
 def get_kernel(spec: Any) -> DataKernel | DataDependentKernel:
     """Return the kernel of that name, the kernel itself, or a callable as a kernel."""
-    names = sorted({*ROW_KERNELS, *KERNELS} - {"precomputed_distance"})
+    names = sorted({*ROW_KERNELS, *KERNELS, "wendland"} - {"precomputed_distance"})
     expected = (
         f"`kernel` must be one of {names}, a kernel such as RBF(gamma=0.5) or LLE(n_neighbors=8), "
         "or a callable k(A, B) that returns a (len(A), len(B)) array"
@@ -378,22 +100,17 @@ def get_kernel(spec: Any) -> DataKernel | DataDependentKernel:
         return spec
     if isinstance(spec, str) and spec in KERNELS:
         return KERNELS[spec]()
+    if isinstance(spec, str) and spec == "wendland":
+        return Wendland()
     if isinstance(spec, type) or not (isinstance(spec, (str, DataKernel)) or callable(spec)):
         raise TypeError(f"{expected}; got {spec!r}.")
     return get_data_kernel(spec)
 
 
-def _largest_eigenvalue(M: Any) -> float:
-    start = np.random.RandomState(0).uniform(size=M.shape[0])
-    return float(eigsh(M, 1, which="LA", return_eigenvectors=False, v0=start)[0])
-
-
-def _load_cvxpy() -> Any:
-    try:
-        return importlib.import_module("cvxpy")
-    except ImportError as error:
-        raise ImportError(
-            "Maximum variance unfolding solves a semidefinite programme with cvxpy, which is not "
-            'installed. Run pip install "twofold[sdp]", or use kernel="isomap", which also keeps '
-            "distances between neighbours."
-        ) from error
+def with_numbers(kernel: Any, Y: FloatArray) -> Any:
+    """Return the kernel ready for rows Y (m, D), widths by the tenth neighbour where not given."""
+    if isinstance(kernel, RBF) and kernel.gamma is None:
+        return RBF(0.5 / neighbor_scale(Y) ** 2)
+    if isinstance(kernel, Laplacian) and kernel.gamma is None:
+        return Laplacian(1 / neighbor_scale(Y, order=1))
+    return kernel if kernel.is_precomputed else kernel.fitted(Y)

@@ -33,29 +33,26 @@ from twofold.features.data_kernels import RBF, check_rows
 from twofold.features.feature_map import multiply_rows
 from twofold.features.pair_sums import SQUARED_GAP, pair_sums
 from twofold.kernel_pca import memory
-from twofold.kernel_pca.data_dependent import DataDependentKernel, DiffusionValues
-from twofold.kernel_pca.estimator import VALUES_AT_A_TIME, SpectralModel, check_common
-from twofold.kernel_pca.landmark_rows import (
-    extend_by_ridge,
+from twofold.kernel_pca.diffusion_kernel import DiffusionCoordinates, DiffusionValues
+from twofold.kernel_pca.feature_space import FeatureSpace
+from twofold.kernel_pca.from_all_rows import DataDependentKernel
+from twofold.kernel_pca.neighbors import (
     neighbor_distances,
     neighbor_graph,
     neighbor_scale,
     other_neighbors,
 )
-from twofold.kernel_pca.spectrum import (
-    DiffusionCoordinates,
-    FeatureSpace,
-    check_rank,
-    choose_solver,
-    fix_signs,
-    leading_eigenpairs,
+from twofold.kernel_pca.spectral_model import (
+    VALUES_AT_A_TIME,
+    SpectralModel,
+    check_common,
 )
+from twofold.kernel_pca.spectrum import choose_solver, count_kept, fix_signs, leading_eigenpairs
 from twofold.landmark_choice import nearest_landmarks
 from twofold.preimages import get_method
 from twofold.preimages.checks import check_count, check_positive
-from twofold.preimages.coordinates import CoordinateMap, GaussianCoordinates
+from twofold.preimages.coordinates import CoordinateMap
 
-NEED_A_MAP = ("constrained", "gradient")
 EXTENSIONS = ("analytic", "nystrom", "ridge")
 # Smaller powers of eigenvalues leave no digits to tell rows apart.
 SMALLEST_POWER = 1e-100
@@ -107,6 +104,8 @@ class DiffusionMap(SpectralModel):
         ``w q^-α``, how likely a step to each row is but for its distance.
     reach_ : ndarray of shape (m,)
         With ``n_neighbors``, the distance of each row to the last of them.
+    rest_step_ : ndarray of shape (m, r)
+        Coefficients of further coordinates, for pre-images that need them ("constrained").
     preimage_, preimage_method_ : str, object
         The method for pre-images and why it was taken, and the method with its numbers.
     objective_ : float
@@ -157,34 +156,35 @@ class DiffusionMap(SpectralModel):
 
     def _fit_distinct(self, Y: FloatArray, weights: FloatArray, source: IntArray) -> FloatArray:
         self._refuse_missing(Y, source)
-        self._check_memory(len(Y))
         self.scale_ = neighbor_scale(Y) if self.scale == "auto" else float(self.scale)
         kernel = WalkKernel(self.scale_, self.alpha, self.time, self.n_neighbors, weights)
+        q = int(self.n_components)
+        wanted = min(q + self._n_further(kernel), len(Y) - 1)
+        self._check_memory(len(Y), wanted)
         S, self.stationary_, self.tilt_ = kernel.symmetric(Y)
         total = float((S.multiply(S) if sparse.issparse(S) else S * S).sum()) - 1
         root = np.sqrt(self.stationary_)
-        values, U = _leading_beside(S, root, self.n_components)
-        check_rank(values, self.n_components, np.finfo(float).eps * len(Y))
-        powers = values**self.time
+        values, U = _leading_beside(S, root, max(q, wanted))
+        kept = count_kept(values, q, np.finfo(float).eps * len(Y))
+        values, psi = values[:kept], fix_signs(U[:, :kept]) / root[:, None]
+        latent, powers = psi * values**self.time, values[:q] ** self.time
         if powers.min() < SMALLEST_POWER:
             raise ValueError(
                 f"After time={self.time} steps nothing is left of component "
-                f"{int(powers.argmin())}, whose eigenvalue is {values.min():.3g}. Lower `time`."
+                f"{int(powers.argmin())}, whose eigenvalue is {values[q - 1]:.3g}. Lower `time`."
             )
-        psi = fix_signs(U) / root[:, None]
-        latent = psi * powers
-        self.eigenvalues_ = values
-        self.dual_coef_ = self.stationary_[:, None] * psi / powers
+        self.eigenvalues_ = values[:q]
+        self.dual_coef_ = self.stationary_[:, None] * psi[:, :q] / powers
         if self.n_neighbors is not None:
             last = other_neighbors(check_rows(Y), self.n_neighbors)[:, -1:]
             self.reach_ = neighbor_distances(check_rows(Y), check_rows(Y), last)[:, 0]
-        self._report(total, values**2, 1.0)
-        self._choose_preimages(kernel, latent)
+        self._report(total, self.eigenvalues_**2, 1.0)
+        self._choose_preimages(kernel, latent[:, :q])
         if self.extension == "ridge":
-            found = extend_by_ridge(Y, latent)
-            self.extension_coef_, self.extension_offset_ = found.coefficients, found.offset
-            self.extension_scale_ = found.scale
-        return latent
+            self._extend(latent)
+        elif kept > q:
+            self.rest_step_ = latent[:, q:] / values[q:]
+        return latent[:, :q]
 
     def _restore(self) -> None:
         rows = self.data_.astype(np.float64)
@@ -203,14 +203,12 @@ class DiffusionMap(SpectralModel):
 
     def _map(self, rows: FloatArray, latent: FloatArray) -> CoordinateMap | None:
         """Return the coordinates of any row, with derivatives; there are none between links."""
-        if self.extension == "ridge":
-            return GaussianCoordinates(
-                rows, self.extension_scale_, self.extension_coef_, self.extension_offset_
-            )
-        if self.n_neighbors is not None:
-            return None
+        if self.extension == "ridge" or self.n_neighbors is not None:
+            return self._extension()
         steps = DiffusionValues(rows, self.scale_, float(self.alpha), self.tilt_, None)
-        return DiffusionCoordinates(steps, latent / self.eigenvalues_, np.zeros(latent.shape[1]))
+        rest = getattr(self, "rest_step_", latent[:, :0])
+        coefficients = np.hstack([latent / self.eigenvalues_, rest])
+        return DiffusionCoordinates(steps, coefficients, np.zeros(coefficients.shape[1]))
 
     def _place_complete(self, Y: FloatArray) -> FloatArray:
         Z = check_rows(Y)
@@ -219,7 +217,7 @@ class DiffusionMap(SpectralModel):
         X = np.empty((len(Z), self._n_features_out))
         size = max(1, VALUES_AT_A_TIME // len(self.data_))
         for start in range(0, len(Z), size):
-            X[start : start + size] = place(Z[start : start + size])
+            X[start : start + size] = place(Z[start : start + size])[:, : X.shape[1]]
         return X
 
     def _step_to_neighbors(self, Z: FloatArray) -> FloatArray:
@@ -236,12 +234,13 @@ class DiffusionMap(SpectralModel):
         chances /= chances.sum(axis=1, keepdims=True)
         return multiply_rows(chances, self._space.latent / self.eigenvalues_)
 
-    def _check_memory(self, m: int) -> None:
+    def _check_memory(self, m: int, count: int) -> None:
+        """Raise if there is not enough memory for m rows and so many eigenpairs."""
         if self.n_neighbors is not None:
-            need = memory.needed_by_neighbors(m, self.n_neighbors, self.n_components)
+            need = memory.needed_by_neighbors(m, self.n_neighbors, count)
             memory.check(need, m, "Lower `n_neighbors`.")
             return
-        solver = choose_solver("auto", m, self.n_components)
+        solver = choose_solver("auto", m, count)
         hint = "Let the walk step to near rows only by `n_neighbors`, e.g. n_neighbors=20."
         memory.check(memory.needed(m, solver), m, hint)
 
@@ -258,7 +257,7 @@ class DiffusionMap(SpectralModel):
         if self.extension not in EXTENSIONS:
             raise ValueError(f"`extension` must be one of {EXTENSIONS}; got {self.extension!r}.")
         method, _ = get_method(self.preimage, WalkKernel(1.0, 1.0, 1, None, np.ones(1)), 1, 1)
-        if method.name in NEED_A_MAP and self.n_neighbors and self.extension != "ridge":
+        if method.needs_rest and self.n_neighbors and self.extension != "ridge":
             raise ValueError(
                 f"Pre-images by {method.name!r} follow coordinates that are smooth, and with "
                 "`n_neighbors` those of new rows have steps. Use extension='ridge'."
@@ -275,9 +274,14 @@ class WalkKernel(DataDependentKernel):
     n_neighbors: int | None
     weights: FloatArray
 
-    def symmetric(self, Y: FloatArray) -> tuple[Any, FloatArray, FloatArray]:
-        """Return S (m, m), sparse with ``n_neighbors``, π (m,) and ``w q^-α`` (m,)."""
-        S = self._gaussians(check_rows(Y))
+    def symmetric(
+        self, Y: FloatArray, *, quiet: bool = False
+    ) -> tuple[Any, FloatArray, FloatArray]:
+        """Return S (m, m), sparse with ``n_neighbors``, π (m,) and ``w q^-α`` (m,).
+
+        A graph that falls into parts is told unless ``quiet``.
+        """
+        S = self._gaussians(check_rows(Y), quiet)
         crowd = np.asarray(S @ self.weights) ** -self.alpha
         S = _scaled(S, crowd)
         degrees = np.asarray(S @ self.weights)
@@ -285,17 +289,17 @@ class WalkKernel(DataDependentKernel):
         stationary = self.weights * degrees
         return S, stationary / stationary.sum(), self.weights * crowd
 
-    def _gaussians(self, Y: FloatArray) -> Any:
+    def _gaussians(self, Y: FloatArray, quiet: bool) -> Any:
         if self.n_neighbors is None:
             return RBF(0.5 / self.scale**2).gram(Y, Y)
-        graph = neighbor_graph(Y, self.n_neighbors)
+        graph = neighbor_graph(Y, self.n_neighbors, quiet=quiet)
         graph = graph.maximum(graph.T).tocsr()  # linked if either is near to the other
         graph.data = np.exp(graph.data**2 / (-2 * self.scale**2))
         return graph + sparse.eye(len(Y), format="csr")
 
     def matrix(self, Y: FloatArray) -> FloatArray:
         """Return the kernel values of all rows."""
-        S, stationary, _ = self.symmetric(Y)
+        S, stationary, _ = self.symmetric(Y, quiet=True)
         values, U = eigh(S.toarray() if sparse.issparse(S) else S)
         U /= np.sqrt(stationary)[:, None]
         return np.asarray((U * np.maximum(values, 0) ** (2 * self.time)) @ U.T)

@@ -1,217 +1,45 @@
-"""Kernel PCA: the estimator, and what diffusion maps share with it.
+"""Kernel PCA: principal axes in the feature space of a kernel.
 
-Principal axes are found in the feature space of a kernel (Schölkopf, Smola and Müller 1998; Arias
-2007, chapter 2). Latent points are coordinates on them; the way back looks for the row whose
-feature is nearest to such a point (:mod:`twofold.preimages`). The latent density is
-
-    p(x) = Σ_i w_i exp(-½ Σ_j (x_j - x_ij)² / h_j²) / Σ_i w_i,   h_j = deviation_j m^(-1/(q+4)),
-
-with widths by Scott's rule, and the domain ends where p is half of its lowest value at a training
-point.
+Schölkopf, Smola and Müller 1998; Arias 2007, chapter 2. What follows from the axes is in
+:mod:`~twofold.kernel_pca.spectral_model`.
 """
 
 from __future__ import annotations
 
-import warnings
-from abc import abstractmethod
 from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.contract import TwoWayModel
+from twofold.array_types import FloatArray, IntArray
 from twofold.engine.threads import count_threads, run_tasks
-from twofold.features.data_kernels import (
-    L1,
-    RBF,
-    Custom,
-    DataKernel,
-    Laplacian,
-    Linear,
-    Polynomial,
-    Precomputed,
-    rounding_of,
-)
+from twofold.features.data_kernels import RBF, Custom, DataKernel, Linear, rounding_of
 from twofold.features.feature_map import multiply_rows
 from twofold.kernel_pca import memory
+from twofold.kernel_pca.compact_kernels import Wendland
 from twofold.kernel_pca.data_dependent import (
     LLE,
-    MVU,
     DataDependentKernel,
     Diffusion,
-    DiffusionValues,
-    Isomap,
     get_kernel,
-)
-from twofold.kernel_pca.landmark_rows import (
-    LandmarkRows,
-    extend_by_ridge,
-    place_incomplete,
     with_numbers,
 )
-from twofold.kernel_pca.spectrum import (
-    SOLVERS,
-    DiffusionCoordinates,
-    FeatureSpace,
-    Spectrum,
-    choose_solver,
-    decompose,
-    symmetric,
-)
+from twofold.kernel_pca.diffusion_kernel import DiffusionCoordinates, DiffusionValues
+from twofold.kernel_pca.feature_space import FeatureSpace
+from twofold.kernel_pca.incomplete_rows import place_on_plane
+from twofold.kernel_pca.landmark_rows import LandmarkRows
+from twofold.kernel_pca.sparse_matrix import SparseMatrixModel, check_square
+from twofold.kernel_pca.spectral_model import VALUES_AT_A_TIME, check_common
+from twofold.kernel_pca.spectrum import SOLVERS, Spectrum, choose_solver, decompose, symmetric
 from twofold.preimages import get_method
 from twofold.preimages.checks import check_count
 from twofold.preimages.coordinates import CoordinateMap, GaussianCoordinates
-from twofold.tables import register_value_type
 
-for value_type in (
-    Linear,
-    Polynomial,
-    RBF,
-    Laplacian,
-    L1,
-    Precomputed,
-    LLE,
-    MVU,
-    Diffusion,
-    Isomap,
-):
-    register_value_type(value_type)
-
-DOMAIN_SHARE = 0.5
 LEAST_LANDMARKS = 3
-# Numbers in memory at a time, while rows are compared with training rows: 32 MB.
-VALUES_AT_A_TIME = 4_000_000
 
 
-class SpectralModel(TwoWayModel):
-    """A model whose latent points are coordinates on axes in the feature space of a kernel.
-
-    A family sets ``_space`` in ``_restore`` and says in ``_place_complete`` where rows lie.
-    """
-
-    @abstractmethod
-    def _place_complete(self, Y: FloatArray) -> FloatArray:
-        """Return the coordinates (n, q) of rows without missing entries."""
-
-    def _refuse_missing(self, Y: FloatArray, source: IntArray) -> None:
-        gaps = np.isnan(Y).any(axis=1)
-        if gaps.any():
-            raise ValueError(
-                f"{type(self).__name__} learns from complete rows; {gaps.sum()} of "
-                f"{len(self.member_)} have missing entries (NaN), first row "
-                f"{source[gaps].min()}. Use UKR, which takes them as they are, or fill them in."
-            )
-
-    def _rows_to_place(self, X: Any) -> FloatArray:
-        Y = super()._rows_to_place(X)
-        gaps = int(np.isnan(Y).any(axis=1).sum())
-        if gaps:
-            raise ValueError(
-                f"{type(self).__name__} compares complete rows; {gaps} of {len(Y)} have missing "
-                "entries (NaN). Fill them in by `complete`."
-            )
-        return Y
-
-    def complete(self, X: Any) -> FloatArray:
-        """Fill the missing entries of rows from the manifold; observed entries stay as they are.
-
-        An incomplete row has no kernel values. Its latent point is the one whose image is nearest
-        to its observed entries, searched for from those of the nearest training rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Data; NaN marks what is to be filled.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-        """
-        filled = super()._rows_to_place(X).copy()
-        partial = np.isnan(filled).any(axis=1)
-        if partial.any():
-            rows = filled[partial]
-            found = self._regress(self._project(rows, ~np.isnan(rows)))
-            filled[partial] = np.where(np.isnan(rows), found, rows)
-        return filled
-
-    def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
-        if observed is None:
-            return self._place_complete(Y).astype(Y.dtype)
-        with warnings.catch_warnings():  # about searches on the way
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            return place_incomplete(
-                Y, self.data_, self.latent_, self._regress, self._is_inside
-            ).astype(Y.dtype)
-
-    def _regress(self, X: FloatArray) -> FloatArray:
-        wide = np.ascontiguousarray(X, dtype=np.float64)
-        found = self._space.preimages(wide, self.preimage_method_, self.n_jobs)
-        lost = int((~found.converged).sum())
-        if lost:
-            warnings.warn(
-                f"The search for pre-images by {self.preimage_method_.name!r} did not converge "
-                f"for {lost} of {len(X)} points; `in_domain` says which lie near the data.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        return found.Y.astype(X.dtype)
-
-    def _jacobian(self, X: FloatArray) -> FloatArray:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            return super()._jacobian(X)
-
-    def _density(self, X: FloatArray) -> FloatArray:
-        unit = self._latent_unit()
-        places, centres = X / unit, self.latent_ / unit
-        shares = (self.weights_ / self.weights_.sum())[:, None]
-        p = np.empty(len(X))
-        size = max(1, VALUES_AT_A_TIME // len(centres))
-        for start in range(0, len(X), size):
-            part = slice(start, start + size)
-            p[part] = multiply_rows(RBF(0.5).gram(places[part], centres), shares)[:, 0]
-        return p.astype(X.dtype)
-
-    def _is_inside(self, X: FloatArray) -> BoolArray:
-        return self._density(X) >= self.domain_threshold_
-
-    def _bound_domain(self) -> None:
-        self.domain_threshold_ = DOMAIN_SHARE * float(self._density(self.latent_).min())
-
-    def _latent_unit(self) -> FloatArray:
-        m, q = self.latent_.shape
-        shares = self.weights_ / self.weights_.sum()
-        gaps = self.latent_.astype(np.float64) - shares @ self.latent_
-        deviation: FloatArray = np.sqrt(shares @ gaps**2)
-        return deviation * m ** (-1 / (q + 4))
-
-    def _wanted_dimensions(self, Y: FloatArray | None = None) -> int:
-        # Features span more directions than rows have columns.
-        return int(self.n_components) if Y is None else min(int(self.n_components), Y.shape[1])
-
-    def _choose_preimages(self, kernel: Any, latent: FloatArray) -> None:
-        """Set ``preimage_`` and the method itself, its numbers chosen."""
-        m, D = self.data_.shape
-        method, self.preimage_ = get_method(self.preimage, kernel, D, m)
-        self.preimage_method_ = method.fitted(self.data_.astype(np.float64), latent)
-
-    def _report(self, total: float, eigenvalues: FloatArray, weight: float) -> None:
-        """Set what tells how the fit went: the variance that the axes leave out, per row."""
-        self.objective_ = max(0.0, float(total - eigenvalues.sum()) / weight)
-        self.history_ = np.array([max(0.0, total / weight), self.objective_])
-        self.n_iter_, self.stop_reason_ = 1, "closed form"
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = False
-        return tags
-
-
-class KernelPCA(SpectralModel):
+class KernelPCA(SparseMatrixModel):
     """Kernel PCA that can come back.
 
     Parameters
@@ -221,11 +49,12 @@ class KernelPCA(SpectralModel):
     kernel : str, object or callable, default="rbf"
         A kernel of two rows: "rbf", "poly", "laplacian", "linear", "l1", an object of
         :mod:`twofold.features`, a function ``k(A, B)`` of two tables, or "precomputed" (``fit``
-        takes the kernel matrix, new rows are their values with the training rows, and so is what
-        comes back). Or one made from all rows: "lle", "mvu", "laplacian_eigenmaps", "diffusion",
-        "isomap", or an object of :mod:`twofold.kernel_pca.data_dependent`. Where "rbf" and
-        "laplacian" have no ``gamma``, it is ``1 / (2 s²)`` and ``1 / s``, s the mean distance to
-        the tenth nearest row.
+        takes the kernel matrix, dense or scipy.sparse, new rows are their values with the training
+        rows, and so is what comes back). "wendland", or ``Wendland(radius)``, is zero beyond a
+        radius; its matrix is sparse. Or a kernel made from all rows: "lle", "mvu",
+        "laplacian_eigenmaps", "diffusion", "isomap", or an object of
+        :mod:`twofold.kernel_pca.data_dependent`. Where "rbf" and "laplacian" have no ``gamma``, it
+        is ``1 / (2 s²)`` and ``1 / s``, s the mean distance to the tenth nearest row.
     preimage : str or object, default="auto"
         How rows are found for latent points: a method of :mod:`twofold.preimages` or
         its name; "auto" takes what suits the kernel.
@@ -234,7 +63,8 @@ class KernelPCA(SpectralModel):
         A kernel that is made from all rows is made from the landmarks. Landmarks become the rows
         of the model, and all rows are projected.
     eigen_solver : {"auto", "dense", "arpack", "randomized"}, default="auto"
-        "auto" is "arpack" for fewer than 10 components of more than 200 rows, else "dense".
+        "auto" is "arpack" for fewer than 10 components of more than 200 rows, else "dense". A
+        sparse kernel matrix takes "arpack" only.
     tol : float, default=0
         Relative accuracy of "arpack"; 0 for that of the numbers.
     random_state : int, RandomState or None, default=None
@@ -247,11 +77,14 @@ class KernelPCA(SpectralModel):
     embedding_ : ndarray of shape (n_samples, n_components)
         Latent points of the rows passed to ``fit``, in their order.
     latent_, data_, weights_ : ndarrays
-        Latent points, rows and weights of the distinct rows, or of the landmarks.
+        Latent points, rows and weights of the distinct rows, or of the landmarks. Of a sparse
+        matrix ``data_`` is sparse.
     eigenvalues_ : ndarray of shape (n_components,)
         Of the centred kernel matrix, rows counted by their weights.
     dual_coef_, mean_coef_ : ndarrays of shapes (m, n_components) and (m,)
         Coefficients of the axes and of the mean over the features of ``data_``.
+    rest_coef_ : ndarray of shape (m, r)
+        Coefficients of further axes, for pre-images that need them ("constrained").
     mean_row_, mean_ : ndarray of shape (m,), float
         Kernel values of the rows with the mean, and of the mean with itself.
     kernel_ : object
@@ -310,20 +143,31 @@ class KernelPCA(SpectralModel):
         rng = check_random_state(self.random_state)
         if self.n_landmarks is not None and self.n_landmarks < len(Y):
             return self._fit_landmarks(Y, weights, kernel, rng)
-        solver = self._announce(kernel, len(Y))
+        solver = self._announce(kernel, len(Y), is_sparse=isinstance(kernel, Wendland))
         kernel = with_numbers(kernel, Y)
         if kernel.is_precomputed:
-            if Y.shape[1] != len(self.member_):
-                raise ValueError(
-                    "A precomputed kernel matrix must be square, rows and columns standing for the "
-                    f"same samples; got shape {(len(self.member_), Y.shape[1])}."
-                )
+            check_square((len(self.member_), Y.shape[1]))
             self.columns_ = source
-            K = symmetric(Y[:, source].astype(np.float64), rounding_of(Y))
+            K: Any = symmetric(Y[:, source].astype(np.float64), rounding_of(Y))
+        elif isinstance(kernel, Wendland):
+            pairs = kernel.count_near(Y)
+            need = memory.needed_by_pairs(pairs, len(Y), self.n_components)
+            memory.check(need, len(Y), "Lower the `radius` of the kernel.")
+            K = kernel.sparse_gram(Y, Y)
         else:
             K = self._kernel_matrix(kernel, Y)
-        found = decompose(K, weights, self.n_components, solver, self.tol, rng)
+        found = self._axes(K, weights, kernel, solver, rng)
         return self._keep(kernel, found, weights / weights.sum(), float(weights.sum()))
+
+    def _fit_sparse(self, K: Any, weights: FloatArray) -> FloatArray:
+        kernel = get_kernel(self.kernel)
+        solver = self._announce(kernel, K.shape[0], is_sparse=True)
+        found = self._axes(K, weights, kernel, solver, None)
+        return self._keep(kernel, found, weights / weights.sum(), float(weights.sum()))
+
+    def _axes(self, K: Any, weights: FloatArray, kernel: Any, solver: str, rng: Any) -> Spectrum:
+        further = self._n_further(kernel)
+        return decompose(K, weights, self.n_components, solver, self.tol, rng, further)
 
     def _fit_landmarks(
         self, Y: FloatArray, weights: FloatArray, kernel: Any, rng: np.random.RandomState
@@ -335,20 +179,29 @@ class KernelPCA(SpectralModel):
         self.member_ = np.full(len(self.member_), -1)
         kernel = with_numbers(kernel, chosen.rows)
         if isinstance(kernel, DataKernel):
-            found, base = chosen.decompose(kernel, Y, weights, self.n_components)
+            found, base = chosen.decompose(
+                kernel, Y, weights, self.n_components, self._n_further(kernel)
+            )
         else:
             K = self._kernel_matrix(kernel, chosen.rows)
-            found = decompose(K, chosen.weights, self.n_components, solver, self.tol, rng)
+            found = self._axes(K, chosen.weights, kernel, solver, rng)
             base = chosen.weights / chosen.weights.sum()
         return self._keep(kernel, found, base, float(weights.sum()))
 
-    def _announce(self, kernel: Any, m: int) -> str:
+    def _announce(self, kernel: Any, m: int, *, is_sparse: bool = False) -> str:
         """Return the solver for m rows; raise if there is not enough memory for them."""
+        if is_sparse:
+            if self.eigen_solver not in ("auto", "arpack"):
+                raise ValueError(
+                    f"eigen_solver={self.eigen_solver!r} fills a sparse kernel matrix up; use "
+                    "'arpack', or pass a dense one."
+                )
+            return "arpack"
         is_own = isinstance(kernel, DataKernel)
         # Those of LLE lie too close together for ARPACK.
         is_clustered = self.eigen_solver == "auto" and isinstance(kernel, LLE)
         wanted = "dense" if is_clustered else self.eigen_solver
-        solver = choose_solver(wanted, m, self.n_components)
+        solver = choose_solver(wanted, m, self.n_components + self._n_further(kernel))
         extra = 0 if is_own else kernel.extra_matrices
         hint = "Let fewer rows span the feature space by `n_landmarks`, e.g. n_landmarks=2000."
         memory.check(memory.needed(m, solver, extra), m, hint)
@@ -372,27 +225,28 @@ class KernelPCA(SpectralModel):
 
     def _keep(self, kernel: Any, found: Spectrum, base: FloatArray, weight: float) -> FloatArray:
         """Set the fitted attributes; return the latent points."""
+        q = int(self.n_components)
         if not isinstance(kernel, Custom):
             self.kernel_ = kernel
-        self.eigenvalues_, self.dual_coef_, self.mean_coef_ = found.eigenvalues, found.axes, base
+        first, rest = found.part(slice(0, q)), found.part(slice(q, None))
+        self.eigenvalues_, self.dual_coef_, self.mean_coef_ = first.eigenvalues, first.axes, base
         self.mean_row_, self.mean_ = found.mean_row, found.mean
-        self._report(found.total, found.eigenvalues, weight)
+        self._report(found.total, first.eigenvalues, weight)
         if kernel.is_precomputed:
             self.preimage_ = "none: a point's kernel values are a combination of those of the rows"
         else:
-            self._choose_preimages(kernel, found.latent)
-            if isinstance(kernel, DataDependentKernel) and not kernel.has_recipe():
-                extension = extend_by_ridge(self.data_, found.latent)
-                self.extension_coef_, self.extension_offset_ = (
-                    extension.coefficients,
-                    extension.offset,
-                )
-                self.extension_scale_ = extension.scale
-        return found.latent
+            self._choose_preimages(kernel, first.latent)
+            has_recipe = not isinstance(kernel, DataDependentKernel) or kernel.has_recipe()
+            has_map = isinstance(kernel, (RBF, Diffusion))
+            if not has_recipe or (self._n_further(kernel) and not has_map):
+                self._extend(found.latent)
+            elif rest.axes.shape[1]:
+                self.rest_coef_ = rest.axes
+        return first.latent
 
     def _restore(self) -> None:
         kernel = getattr(self, "kernel_", None) or get_kernel(self.kernel)
-        rows = self.data_.astype(np.float64)
+        rows = self.data_ if self._holds_sparse() else self.data_.astype(np.float64)
         self._surface = kernel.extended(rows) if isinstance(kernel, DataDependentKernel) else None
         self._space = FeatureSpace(
             kernel,
@@ -408,21 +262,14 @@ class KernelPCA(SpectralModel):
 
     def _map(self, kernel: Any, rows: FloatArray) -> CoordinateMap | None:
         """Return the coordinates of any row with derivatives, where they have a closed form."""
+        axes = np.hstack([self.dual_coef_, getattr(self, "rest_coef_", self.dual_coef_[:, :0])])
         if isinstance(kernel, RBF):
-            return GaussianCoordinates.of_kernel(
-                rows, self.dual_coef_, self.mean_row_, kernel.number()
-            )
+            return GaussianCoordinates.of_kernel(rows, axes, self.mean_row_, kernel.number())
         if isinstance(kernel, Diffusion):
             one_step = DiffusionValues.of(rows, kernel.number(), kernel.alpha, symmetric=True)
-            coefficients = self.dual_coef_
-            if kernel.time > 1:
-                coefficients = kernel.carrier(rows) @ coefficients
-            return DiffusionCoordinates(one_step, coefficients, -self.mean_row_ @ self.dual_coef_)
-        if hasattr(self, "extension_coef_"):
-            return GaussianCoordinates(
-                rows, self.extension_scale_, self.extension_coef_, self.extension_offset_
-            )
-        return None
+            carried = axes if kernel.time == 1 else kernel.carrier(rows) @ axes
+            return DiffusionCoordinates(one_step, carried, -self.mean_row_ @ axes)
+        return self._extension()
 
     def _place_complete(self, Y: FloatArray) -> FloatArray:
         space, extended = self._space, self._surface
@@ -430,7 +277,9 @@ class KernelPCA(SpectralModel):
             return space.place(np.ascontiguousarray(Y[:, self.columns_], dtype=np.float64))
         if isinstance(space.kernel, DataDependentKernel) and extended is None:
             assert space.map is not None
-            return space.map.values(Y.astype(np.float64))
+            return space.map.values(Y.astype(np.float64))[:, : self._n_features_out]
+        if isinstance(space.kernel, Wendland):
+            return space.place(space.kernel.sparse_gram(Y, space.rows))
         X = np.empty((len(Y), self._n_features_out))
 
         def fill(place: slice) -> None:
@@ -444,10 +293,25 @@ class KernelPCA(SpectralModel):
         run_tasks(fill, places, count_threads(self.n_jobs))
         return X
 
+    def _place_incomplete(self, Y: FloatArray) -> FloatArray:
+        if not isinstance(self._space.kernel, Linear):
+            return super()._place_incomplete(Y)
+        rows, weight = self._space.rows, float(self.weights_.sum())
+        left_over = max(1, rows.shape[1] - self._n_features_out)
+        return place_on_plane(
+            Y.astype(np.float64),
+            self.mean_coef_ @ rows,
+            rows.T @ self.dual_coef_,
+            self.eigenvalues_ / weight,
+            self.objective_ / left_over,
+        )
+
     def _regress(self, X: FloatArray) -> FloatArray:
         if not self._space.kernel.is_precomputed:
             return super()._regress(X)
         alpha, _ = self._space.expand(np.ascontiguousarray(X, dtype=np.float64))
+        if self._holds_sparse():
+            return np.asarray((self.data_.T @ alpha.T).T).astype(X.dtype)
         return multiply_rows(alpha, self.data_).astype(X.dtype)
 
     def _check_parameters(self) -> None:
@@ -467,18 +331,7 @@ class KernelPCA(SpectralModel):
         if not kernel.is_precomputed:
             get_method(self.preimage, kernel, 1, 1)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        given = self.kernel
-        tags.input_tags.pairwise = (
-            given == "precomputed"
-            if isinstance(given, str)
-            else getattr(given, "is_precomputed", False)
-        )
-        return tags
-
-
-def check_common(model: Any) -> None:
-    """Raise unless the parameters that both estimators have can be used."""
-    check_count("n_components", model.n_components)
-    count_threads(model.n_jobs)
+    def _is_pairwise(self) -> bool:
+        if isinstance(self.kernel, str):
+            return self.kernel == "precomputed"
+        return bool(getattr(self.kernel, "is_precomputed", False))

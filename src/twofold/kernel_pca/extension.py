@@ -18,6 +18,7 @@ coordinates that are asked for (:mod:`~twofold.preimages.press`), at a ridge of 
 
 from __future__ import annotations
 
+import os
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -29,7 +30,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from twofold.array_types import FloatArray
 from twofold.kernel_pca import memory
 from twofold.kernel_pca.data_dependent import KERNELS, DataDependentKernel
-from twofold.kernel_pca.landmark_rows import neighbor_scale
+from twofold.kernel_pca.neighbors import neighbor_scale
 from twofold.kernel_pca.spectrum import decompose
 from twofold.preimages.coordinates import GaussianCoordinates
 from twofold.preimages.press import (
@@ -41,6 +42,9 @@ from twofold.preimages.press import (
     choose,
 )
 from twofold.table_checks import check_numeric
+from twofold.tables import ModelFile, register_value_type, state_of, write_model_file
+
+register_value_type(GaussianCoordinates)
 
 CRITERIA = ("coordinates", "press", "rk_press")
 # Where nothing is chosen by a criterion: the thesis' own numbers.
@@ -215,7 +219,6 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             self.kernel_matrix_ = _check_matrix(matrix_of(Y), len(Y))
             found = decompose(self.kernel_matrix_.copy(), np.ones(len(Y)), self.n_components)
             self.embedding_, self.eigenvalues_ = found.latent, found.eigenvalues
-        self._n_features_out = self.embedding_.shape[1]
         return matrix_of
 
     def _choose(self, Y: FloatArray, matrix_of: MatrixOf | None) -> tuple[float, float, float]:
@@ -239,6 +242,37 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         if self.choose_by == "press":
             return KernelPress(sq_dists, self.kernel_matrix_)
         return RebuiltKernelPress(sq_dists, Y, matrix_of)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.embedding_.shape[1])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted extension to a file; :func:`twofold.load` opens it without running code.
+
+        A source that is a function or an estimator is kept as its text only: the opened extension
+        carries rows over as before, but cannot be fitted again.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        write_model_file(path, self.to_file())
+
+    def to_file(self) -> ModelFile:
+        """Return what a file of the fitted extension holds."""
+        check_is_fitted(self)
+        stored = state_of(self, ())
+        if not isinstance(self.source, (str, DataDependentKernel)):
+            stored.params["source"] = repr(self.source)
+        return stored
+
+    @classmethod
+    def from_file(cls, stored: ModelFile) -> Self:
+        """Return the fitted extension of a file that was read."""
+        extension = cls(**stored.params)
+        extension.__dict__.update(stored.attributes, **stored.arrays)
+        return extension
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

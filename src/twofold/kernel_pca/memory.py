@@ -33,9 +33,13 @@ def needed(m: int, solver: str, extra_matrices: int = 0) -> int:
 
 def needed_by_neighbors(m: int, n_neighbors: int, n_components: int) -> int:
     """Return the bytes that a fit with a sparse kernel of nearest neighbours holds at its peak."""
-    links = 2 * m * n_neighbors  # a link counts for both of its rows
+    return needed_by_pairs(2 * m * n_neighbors, m, n_components)  # a link counts for both its rows
+
+
+def needed_by_pairs(pairs: int, m: int, n_components: int) -> int:
+    """Return the bytes that a fit holds with a sparse kernel matrix of so many entries."""
     vectors = m * max(2 * n_components + 3, 20)  # what ARPACK keeps
-    return BYTES * (6 * links + 2 * vectors)
+    return BYTES * (6 * pairs + 2 * vectors)
 
 
 def available() -> int | None:

@@ -14,34 +14,33 @@ with equal weights these are eqs. 2.24-2.33 of Arias 2007 (whose matrix of ones 
 
 The point of feature space with coordinates x is ``Σ_i α_i Φ(y_i)``, ``α = A x + p``: the mean is
 added back, and the coefficients sum to one.
+
+A sparse K stays sparse: ARPACK asks only for products ``W^½ K̄ W^½ v``, in which centring is two
+sums.
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import eigh
-from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import randomized_svd
 
 from twofold.array_types import FloatArray
 from twofold.engine.compiled import compiled
-from twofold.features.data_kernels import DataKernel
 from twofold.features.feature_map import multiply_rows
-from twofold.preimages import FeaturePoints, Learned, PreImageMethod, PreImages
-from twofold.preimages.coordinates import CoordinateMap, Parts
-
-if TYPE_CHECKING:
-    from twofold.kernel_pca.data_dependent import DiffusionValues
 
 SOLVERS = ("auto", "dense", "arpack", "randomized")
 # Below this share of the largest eigenvalue a direction is noise.
 KEPT = 1e-10
+# Of axes beyond those asked for, which only hold pre-images near the rows (Arias 2007).
+FURTHER_KEPT = 1e-6
 # scikit-learn's rule: so few components of so large a matrix are found faster one by one.
 ROWS_FOR_ARPACK, COMPONENTS_FOR_ARPACK = 200, 10
 # Directions that a random range finder looks at beyond those wanted, and its power iterations.
@@ -69,21 +68,32 @@ class Spectrum:
     mean: float
     total: float
 
+    def part(self, place: slice) -> Spectrum:
+        """Return some of the axes only."""
+        return replace(
+            self,
+            eigenvalues=self.eigenvalues[place],
+            axes=self.axes[:, place],
+            latent=self.latent[:, place],
+        )
+
 
 def decompose(
-    K: FloatArray,
+    K: Any,
     weights: FloatArray,
     n_components: int,
     solver: str = "auto",
     tol: float = 0.0,
     rng: np.random.RandomState | None = None,
+    n_further: int = 0,
 ) -> Spectrum:
     """Find the first principal axes.
 
     Parameters
     ----------
-    K : (m, m) array
-        Symmetric kernel values, float64; written over.
+    K : (m, m) array or scipy sparse matrix
+        Symmetric kernel values, float64; a dense one is written over. For a sparse one the solver
+        is always "arpack".
     weights : (m,) array
         How much each row counts, above 0.
     n_components : int
@@ -94,6 +104,8 @@ def decompose(
         Relative accuracy of "arpack"; 0 for that of the numbers.
     rng : RandomState
         For "randomized".
+    n_further : int
+        At most so many axes beyond these, as far as they are more than rounding.
 
     Returns
     -------
@@ -104,18 +116,36 @@ def decompose(
     ValueError
         If the features do not span as many directions.
     """
-    mean_row, mean, noise = centre(K, weights)
     root = np.sqrt(weights)
-    K *= root
-    K *= root[:, None]
-    total = float(np.trace(K))
-    values, U = leading_eigenpairs(K, n_components, solver, tol, rng)
-    check_rank(values, n_components, noise * float(weights.max()))
-    values, U = values[:n_components], fix_signs(U[:, :n_components])
+    count = n_components + n_further
+    if sparse.issparse(K):
+        mean_row, mean, noise = means(K, weights)
+        total = float(weights @ (K.diagonal() - 2 * mean_row + mean))
+        centred = _centred_product(K, root, mean_row, mean)
+        values, U = leading_eigenpairs(centred, min(count, len(root) - 1), "arpack", tol, rng)
+    else:
+        mean_row, mean, noise = centre(K, weights)
+        K *= root
+        K *= root[:, None]
+        total = float(np.trace(K))
+        values, U = leading_eigenpairs(K, count, solver, tol, rng)
+    kept = count_kept(values, n_components, noise * float(weights.max()))
+    values, U = values[:kept], fix_signs(U[:, :kept])
     axes = root[:, None] * U / np.sqrt(values)
     # Small eigenvalues let the direction in which centred features do not extend leak in.
     axes -= axes.sum(axis=0) * (weights / weights.sum())[:, None]
     return Spectrum(values, axes, U * np.sqrt(values) / root[:, None], mean_row, mean, total)
+
+
+def _centred_product(K: Any, root: FloatArray, mean_row: FloatArray, mean: float) -> LinearOperator:
+    """Return ``v -> W^½ K̄ W^½ v`` for sparse K (m, m), root = w^½."""
+
+    def multiply(v: FloatArray) -> FloatArray:
+        u = root * v.ravel()
+        level = mean * u.sum() - mean_row @ u
+        return np.asarray(root * (K @ u - mean_row * u.sum() + level))
+
+    return LinearOperator(K.shape, matvec=multiply, dtype=np.float64)
 
 
 def symmetric(K: FloatArray, tolerance: float) -> FloatArray:
@@ -139,23 +169,28 @@ def symmetric(K: FloatArray, tolerance: float) -> FloatArray:
     return K
 
 
+def means(K: Any, weights: FloatArray) -> tuple[FloatArray, float, float]:
+    """Return the mean row (m,), the mean and the rounding of kernel values (m, m)."""
+    shares = weights / weights.sum()
+    noise = float(np.finfo(np.float64).eps * K.shape[0] * max(K.max(), -K.min()))
+    mean_row = np.asarray(K @ shares)
+    return mean_row, float(mean_row @ shares), noise
+
+
 def centre(K: FloatArray, weights: FloatArray) -> tuple[FloatArray, float, float]:
     """Centre kernel values (m, m) in place; return their mean row, mean and rounding."""
-    shares = weights / weights.sum()
-    noise = float(np.finfo(np.float64).eps * len(K) * max(K.max(), -K.min()))
-    mean_row = K @ shares
-    mean = float(mean_row @ shares)
+    mean_row, mean, noise = means(K, weights)
     K -= mean_row
     K -= mean_row[:, None] - mean
     return mean_row, mean, noise
 
 
 def leading_eigenpairs(
-    S: FloatArray, count: int, solver: str, tol: float, rng: np.random.RandomState | None
+    S: Any, count: int, solver: str, tol: float, rng: np.random.RandomState | None
 ) -> tuple[FloatArray, FloatArray]:
     """Return the largest eigenvalues of S (m, m), falling, and their vectors (m, count).
 
-    S may be sparse for "arpack"; a dense one is written over.
+    S may be sparse or a function for "arpack"; a dense one is written over.
     """
     count = min(count, S.shape[0])
     chosen = choose_solver(solver, S.shape[0], count)
@@ -191,7 +226,7 @@ def choose_solver(solver: str, m: int, count: int) -> str:
     return "dense" if solver == "arpack" and count >= m else solver
 
 
-def _by_arpack(S: FloatArray, count: int, tol: float) -> tuple[FloatArray, FloatArray]:
+def _by_arpack(S: Any, count: int, tol: float) -> tuple[FloatArray, FloatArray]:
     # The start is always the same, for what is found does not depend on it but for rounding.
     start = np.random.RandomState(0).uniform(-1, 1, S.shape[0])
     try:
@@ -216,6 +251,13 @@ def check_rank(values: FloatArray, n_components: int, noise: float) -> None:
             "features of these rows span. Lower `n_components`, pass more distinct rows, or use "
             "another kernel (the linear one spans at most n_features directions)."
         )
+
+
+def count_kept(values: FloatArray, n_components: int, noise: float) -> int:
+    """Return how many of falling eigenvalues are of use; raise if fewer than n_components."""
+    check_rank(values[:n_components], n_components, noise)
+    further = int((values > max(FURTHER_KEPT * float(values[0]), noise)).sum())
+    return max(n_components, further)
 
 
 def fix_signs(U: FloatArray) -> FloatArray:
@@ -243,126 +285,3 @@ def _centre_rows(
         for i in range(K.shape[1]):
             centred[j, i] = K[j, i] - mean_row[i] - level
     return centred
-
-
-def diffusion_matrix(W: FloatArray, alpha: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return K (m, m), written over Gaussians W (m, m), with ``q^-α`` and d (m,)."""
-    tilt = W.sum(axis=1) ** -alpha
-    W *= tilt
-    W *= tilt[:, None]
-    degrees = W.sum(axis=1)
-    root = 1 / np.sqrt(degrees)
-    W *= root
-    W *= root[:, None]
-    return W, tilt, degrees
-
-
-@dataclass(frozen=True, eq=False)
-class FeatureSpace:
-    """The fitted axes in feature space, and the points on them.
-
-    Attributes
-    ----------
-    kernel : DataKernel, or one that is made from all rows at once
-    rows : (m, D) that span the space
-    axes : (m, q) coefficients of the axes, columns that sum to zero
-    base : (m,) coefficients of the mean, of sum one
-    mean_row : (m,) kernel values of the rows with the mean
-    mean : kernel value of the mean with itself
-    latent : (m, q) coordinates of the rows
-    map : coordinates of any row, differentiable, where there are such
-    matrix : (m, m) kernel values between the rows, where it is costly to make them again
-    """
-
-    kernel: Any
-    rows: FloatArray
-    axes: FloatArray
-    base: FloatArray
-    mean_row: FloatArray
-    mean: float
-    latent: FloatArray
-    map: CoordinateMap | None = None
-    matrix: FloatArray | None = None
-
-    def place(self, K: FloatArray) -> FloatArray:
-        """Return coordinates (n, q) of rows with kernel values K (n, m)."""
-        return place_rows(K, self.axes, self.base, self.mean_row, self.mean)
-
-    def expand(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return coefficients α (n, m) of points with coordinates X (n, q), and ``K α`` (n, m).
-
-        For ``K A = X_rows + 1 (mean row)ᵀ A`` no kernel value is needed.
-        """
-        carried = self.latent + self.mean_row @ self.axes
-        alpha = multiply_rows(X, self.axes.T) + self.base
-        return alpha, multiply_rows(X, carried.T) + self.mean_row
-
-    def preimages(self, X: FloatArray, method: PreImageMethod, n_jobs: int | None) -> PreImages:
-        """Return the rows that a method finds for the points with coordinates X (n, q)."""
-        alpha, products = self.expand(X)
-        # Kernels of two rows are evaluated where they are needed, and a learned map needs none.
-        is_needed = not isinstance(self.kernel, DataKernel) and method.name != Learned.name
-        return method.find(
-            FeaturePoints(
-                self.kernel,
-                self.rows,
-                alpha,
-                coordinates=X,
-                map=self.map,
-                row_coordinates=self.latent,
-                gram=self.gram if is_needed else None,
-                products=products,
-                n_jobs=n_jobs,
-            )
-        )
-
-    @cached_property
-    def gram(self) -> FloatArray:
-        """Kernel values (m, m) between the rows, for a kernel that is made from all of them."""
-        return self.kernel.matrix(self.rows) if self.matrix is None else self.matrix
-
-
-@dataclass(frozen=True, eq=False)
-class DiffusionCoordinates:
-    """Coordinates of any row, ``x(z) = Cᵀ κ(z) + c0``, with derivatives: a `CoordinateMap`."""
-
-    kernel: DiffusionValues
-    coefficients: FloatArray
-    offset: FloatArray
-
-    @property
-    def n_coordinates(self) -> int:
-        """Number r of coordinates."""
-        return int(self.coefficients.shape[1])
-
-    def values(self, Z: FloatArray) -> FloatArray:
-        """Return the coordinates (n, r) of rows Z (n, D)."""
-        return multiply_rows(self.kernel.values(Z), self.coefficients) + self.offset
-
-    def jacobian(self, Z: FloatArray, q: int | None = None) -> FloatArray:
-        """Return the derivatives (n, q, D) of the first q coordinates, all if None."""
-        q = self.n_coordinates if q is None else q
-        return self.parts(Z, np.zeros((len(Z), self.n_coordinates)), q).jacobian
-
-    def distance_and_gradient(
-        self, Z: FloatArray, targets: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the squared distances (n,) of x(Z) to targets (n, r), and their gradients."""
-        X, gradient, _ = self.parts(Z, targets, 0)
-        return ((X - targets) ** 2).sum(axis=1), gradient
-
-    def parts(self, Z: FloatArray, targets: FloatArray, q: int) -> Parts:
-        """Return coordinates, gradient of the distance and derivatives of q coordinates at once."""
-        values, centre = self.kernel.with_centre(Z)
-        X = multiply_rows(values, self.coefficients) + self.offset
-
-        def pulled(pull: FloatArray) -> FloatArray:
-            W = values * pull
-            sums = multiply_rows(W, self.kernel.rows) - W.sum(axis=1, keepdims=True) * centre
-            return np.asarray(sums / self.kernel.scale**2)
-
-        pull = 2 * multiply_rows(X - targets, np.ascontiguousarray(self.coefficients.T))
-        J = np.empty((len(Z), q, Z.shape[1]))
-        for j in range(q):
-            J[:, j] = pulled(self.coefficients[:, j])
-        return Parts(X, pulled(pull), J)

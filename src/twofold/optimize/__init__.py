@@ -1,11 +1,13 @@
 """Minimise a smooth function of an (n, q) array; knows nothing of manifolds.
 
 `minimize` solves one problem, `continue_through` a warm-started sequence of them. `solution` says
-what goes in and out, `loop` drives the methods in `rprop` and `lbfgs`.
+what goes in and out, `loop` drives the methods in `rprop` and `lbfgs`. `levenberg_marquardt` solves
+many small least-squares problems at once.
 """
 
 from twofold.optimize.constraints import Ball, Box, Constraint, Unconstrained
 from twofold.optimize.continuation import Stage, continue_through
+from twofold.optimize.levenberg_marquardt import LeastSquares, levenberg_marquardt
 from twofold.optimize.loop import minimize
 from twofold.optimize.progress import ProgressBar
 from twofold.optimize.solution import (
@@ -23,6 +25,7 @@ __all__ = [
     "Callback",
     "Constraint",
     "Event",
+    "LeastSquares",
     "Objective",
     "ProgressBar",
     "Solution",
@@ -31,5 +34,6 @@ __all__ = [
     "StopReason",
     "Unconstrained",
     "continue_through",
+    "levenberg_marquardt",
     "minimize",
 ]

@@ -43,7 +43,7 @@ class ProgressBar:
 
     Examples
     --------
-    >>> solution = minimize(objective, X0, callbacks=[ProgressBar()])
+    >>> solution = minimize(objective, X0, callbacks=[ProgressBar()])  # doctest: +SKIP
     """
 
     def __init__(

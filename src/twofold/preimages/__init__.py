@@ -1,8 +1,9 @@
 """Pre-images: rows whose features are nearest to points of feature space.
 
-`points` says what goes in and comes out, `choosing` picks a method. `criteria`, `descent` and
-`searching` are shared by the methods that search; `tiles` and `coordinate_tiles` by all that
-multiply large matrices. Every other file is one method.
+`points` says what goes in and comes out, `choosing` picks a method. `criteria`, `sparse_weights`,
+`bfgs`, `descent` and `searching` are shared by the methods that search, `weighted_medians` by those
+of city-block distances, `tiles` and `coordinates` by all that multiply large matrices.
+`weighted_features` is the way back of regression in feature space. Every other file is one method.
 """
 
 from twofold.preimages.choosing import METHODS, choose, get_method
@@ -22,6 +23,7 @@ from twofold.preimages.points import (
     Status,
 )
 from twofold.preimages.polynomial import PolynomialClosedForm
+from twofold.preimages.weighted_features import weighted_preimages
 from twofold.tables import register_value_type
 
 for _method in METHODS.values():
@@ -45,4 +47,5 @@ __all__ = [
     "Status",
     "choose",
     "get_method",
+    "weighted_preimages",
 ]

@@ -16,8 +16,9 @@ with the derivatives J (q, D) of the constrained coordinates and their gap c fro
     y ← y - a (I - J⁺ J) g - J⁺ c.
 
 The step size a is that of Barzilai and Borwein, cut until ``Σ_{j>q} x_j² + ν ||c||`` falls, an
-exact penalty as ν is kept above the multipliers. The thesis takes ψ = P_q φ(y0) and starts at y0,
-which is on the level set; for any other ψ the search starts at the row with the nearest
+exact penalty as ν is kept above the multipliers; a step that does not make it fall is first brought
+back to its bent level set by one more of Newton's steps. The thesis takes ψ = P_q φ(y0) and starts
+at y0, which is on the level set; for any other ψ the search starts at the row with the nearest
 coordinates.
 """
 
@@ -40,6 +41,7 @@ from twofold.preimages.points import (
     PreImages,
     Status,
 )
+from twofold.preimages.straying import mark_strayed
 from twofold.preimages.tiles import in_tiles
 
 # Gaps below this share of the coordinates' size are none.
@@ -60,6 +62,9 @@ _LONGEST = 0.5
 class Constrained(PreImageMethod):
     """Nearest row to the training rows' span that has the coordinates asked for.
 
+    What is made small are the coordinates of the map beyond those asked for. If it has no others,
+    a start that has the coordinates asked for stays where it is.
+
     Parameters
     ----------
     tol : float
@@ -77,6 +82,11 @@ class Constrained(PreImageMethod):
 
     def __post_init__(self) -> None:
         check_loop(self.tol, self.max_iter)
+
+    @property
+    def needs_rest(self) -> bool:
+        """The rest is what is made small."""
+        return True
 
     def fits(self, kernel: Any) -> str | None:
         """Return why the method fits that kernel, None if it does not."""
@@ -100,6 +110,7 @@ class Constrained(PreImageMethod):
         everyone = np.arange(len(coordinates))
         walk = _Walk(level, everyone, start, nearest, self.tol, self.max_iter).run()
         self._try_again(walk, nearest)
+        mark_strayed(target, start, walk.Z, walk.status)
         return PreImages(walk.Z, walk.status, walk.n_iter, target.distances_to(walk.Z))
 
     def _try_again(self, walk: _Walk, nearest: FloatArray) -> None:
@@ -204,11 +215,30 @@ class _Walk:
             look = self.level.look(trial, self.points[active])
             self.n_iter[active] += 1
             accepted = self._merit(look, active) <= self._bound(active)
+            self._mend(active, trial, look, accepted)
             self._accept(active[accepted], trial[accepted], _part(look, accepted))
             self._shorten(active[~accepted])
             active = self._going()
         self.status[(self._gaps() > self.level.smallest_gap) & (self.status < 3)] = Status.OFF_LEVEL
         return self
+
+    def _mend(self, active: IntArray, trial: FloatArray, look: _Look, accepted: BoolArray) -> None:
+        """Give steps that were refused a second chance, one more step of Newton's back.
+
+        Level sets are bent, and a good step along one leaves it a little; judged as it is, only
+        tiny steps would pass (Maratos 1978).
+        """
+        failed = np.flatnonzero(~accepted)
+        if not len(failed):
+            return
+        rows = active[failed]
+        mended = trial[failed] + _cut(look.back[failed], self.longest)
+        again = self.level.look(mended, self.points[rows])
+        self.n_iter[rows] += 1
+        good = self._merit(again, rows) <= self._bound(rows)
+        place = failed[good]
+        trial[place], accepted[place] = mended[good], True
+        _put(look, place, _part(again, good))
 
     def _going(self) -> IntArray:
         going = (self.status == Status.ITERATION_LIMIT) & (self.n_iter < self.max_iter)

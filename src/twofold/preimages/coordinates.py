@@ -231,6 +231,10 @@ class GaussianCoordinates:
         return aligned(self.rows - self._mean)
 
     @cached_property
+    def _half_squares(self) -> FloatArray:
+        return np.asarray(0.5 * np.einsum("md,md->m", self._centred, self._centred))
+
+    @cached_property
     def _aligned_coefficients(self) -> FloatArray:
         """Coefficients; the rows that fill up are zero, and their Gaussians count for nothing."""
         return aligned(self.coefficients)
@@ -239,8 +243,19 @@ class GaussianCoordinates:
         for start in range(0, len(Z), TILE):
             place = slice(start, min(start + TILE, len(Z)))
             centred = fill_tile(aligned(Z[place] - self._mean, rows=False))
-            h = np.exp(_squared_distances(centred, self._centred) / (-2 * self.scale**2))
-            yield _Tile(place, place.stop - start, centred, h)
+            yield _Tile(place, place.stop - start, centred, self._gaussians(centred))
+
+    def _gaussians(self, centred: FloatArray) -> FloatArray:
+        """Return the Gaussians (TILE, m) of rows from the mean; made in place."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            h = centred @ self._centred.T
+            h -= self._half_squares
+            halves = 0.5 * np.einsum("nd,nd->n", centred, centred)
+            h -= halves[:, None]
+        h[~np.isfinite(halves)] = -np.inf  # infinitely far is far enough
+        np.minimum(h, 0, out=h)
+        h *= 1 / self.scale**2
+        return np.asarray(np.exp(h, out=h))
 
 
 class _Tile(NamedTuple):

@@ -21,6 +21,7 @@ takes its place.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -33,6 +34,7 @@ from twofold.features import RBF, Linear, Polynomial
 from twofold.preimages.coordinate_sizes import CoordinateSizes
 from twofold.preimages.coordinates import CoordinateMap
 from twofold.preimages.points import FeaturePoints
+from twofold.preimages.sparse_weights import SparseWeights, Sums
 from twofold.preimages.tiles import GaussianRows, TrainingRows, in_tiles
 
 # A sum of weighted kernel values below this share of the sum of their sizes is mostly
@@ -97,17 +99,27 @@ class GaussianDistance(Criterion):
         return float(np.sqrt(0.5 / self.gamma))
 
     @cached_property
+    def _sparse(self) -> SparseWeights:
+        return SparseWeights(self.rows, self.alpha)
+
+    @cached_property
     def _gaussians(self) -> GaussianRows:
         return GaussianRows(self.rows, self.gamma)
 
     def look_at_tile(self, Z: FloatArray, which: IntArray) -> Look:
         """Return the criterion of at most ``TILE`` rows."""
-        W = self._gaussians.values(Z)
-        W *= self.alpha[which]
-        total, size = W.sum(axis=1), np.abs(W).sum(axis=1)
+        total, size, pull = _by_weights(self._sparse, Z, which, self._few, self._many)
         rate = 4 * self.gamma * np.where(total > _CANCELLED * size, total, size)
         rate[size <= _UNDERFLOW] = 0
-        return Look(-2 * total, -4 * self.gamma * self._gaussians.pull(W, Z), rate)
+        return Look(-2 * total, -4 * self.gamma * pull, rate)
+
+    def _few(self, Z: FloatArray, which: IntArray) -> Sums:
+        return self._sparse.gaussian(Z, which, self.gamma)
+
+    def _many(self, Z: FloatArray, which: IntArray) -> Sums:
+        W = self._gaussians.values(Z)
+        W *= self.alpha[which]
+        return W.sum(axis=1), np.abs(W).sum(axis=1), self._gaussians.pull(W, Z)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,15 +143,13 @@ class PolynomialCriterion(Criterion):
         """Return the criterion of at most ``TILE`` rows."""
         p = self.degree
         with np.errstate(over="ignore", invalid="ignore"):  # the descent turns back from infinity
-            base = self.gamma * self._training.products(Z) + self.coef0
-            W = self.alpha[which] * base ** (p - 1)
-            S = np.einsum("nm,nm->n", W, base)
-            pull = p * self.gamma * self._training.sums(W)  # Σ α g'(y·y_i) y_i
+            S, size, sums = _by_weights(self._sparse, Z, which, self._few, self._many)
+            pull = p * self.gamma * sums  # Σ α g'(y·y_i) y_i
             own = self.gamma * np.einsum("nd,nd->n", Z, Z) + self.coef0
             # At the origin g' vanishes, and the step would be infinite.
             slope = p * self.gamma * np.maximum(own, 1e-3 * self._mean_own) ** (p - 1)
             if self.is_collinearity:
-                return self._collinearity(Z, own, S, pull, slope, np.abs(W * base).sum(axis=1))
+                return self._collinearity(Z, own, S, pull, slope, size)
             value = own**p - 2 * S
             gradient = 2 * (p * self.gamma * own ** (p - 1))[:, None] * Z - 2 * pull
             return Look(value, gradient, 2 * slope)
@@ -159,6 +169,20 @@ class PolynomialCriterion(Criterion):
         gradient = (S * exact_slope / g**1.5)[:, None] * Z - pull / np.sqrt(g)[:, None]
         rate = np.where(_CANCELLED * size < S, S, size) * slope / g**1.5
         return Look(value, gradient, rate)
+
+    def _few(self, Z: FloatArray, which: IntArray) -> Sums:
+        return self._sparse.polynomial(Z, which, self.degree, self.gamma, self.coef0)
+
+    def _many(self, Z: FloatArray, which: IntArray) -> Sums:
+        base = self.gamma * self._training.products(Z) + self.coef0
+        W = self.alpha[which] * base ** (self.degree - 1)
+        sums = self._training.sums(W)
+        W *= base
+        return W.sum(axis=1), np.abs(W).sum(axis=1), sums
+
+    @cached_property
+    def _sparse(self) -> SparseWeights:
+        return SparseWeights(self.rows, self.alpha)
 
     @cached_property
     def _training(self) -> TrainingRows:
@@ -187,6 +211,25 @@ class ProjectionDistance(Criterion):
         """Return the criterion of at most ``TILE`` rows."""
         value, gradient = self.map.distance_and_gradient(Z, self.targets[which])
         return Look(value, gradient, self.sizes.rate(value, gradient))
+
+
+def _by_weights(
+    weights: SparseWeights,
+    Z: FloatArray,
+    which: IntArray,
+    few: Callable[[FloatArray, IntArray], Sums],
+    many: Callable[[FloatArray, IntArray], Sums],
+) -> Sums:
+    """Return the sums of points with few weights in one way and those of others in another."""
+    is_few = weights.is_few[which]
+    if is_few.all():
+        return few(np.ascontiguousarray(Z), which)
+    if not is_few.any():
+        return many(Z, which)
+    total, size, pull = np.empty(len(Z)), np.empty(len(Z)), np.empty(Z.shape)
+    for part, work in ((is_few, few), (~is_few, many)):
+        total[part], size[part], pull[part] = work(Z[part], which[part])
+    return total, size, pull
 
 
 def distance_criterion(target: FeaturePoints, *, collinearity: bool = False) -> Criterion:

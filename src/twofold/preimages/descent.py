@@ -3,7 +3,7 @@
 One round evaluates the criterion once for every row that still moves. A row that went down enough
 (Armijo) takes its next direction, another shortens its step by a parabola; rows at their end leave
 the batch. Directions are the moves of the criterion (with ``memory = 0``; these are the fixed-point
-iterations) or limited-memory BFGS directions built on them.
+iterations) or limited-memory BFGS directions built on them (:mod:`~twofold.preimages.bfgs`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.preimages.bfgs import Memory
 from twofold.preimages.criteria import Criterion, Look
 from twofold.preimages.points import Status
 
@@ -75,9 +76,7 @@ class Descent:
         self.step, self.shortenings = np.ones(n), np.zeros(n, dtype=np.int64)
         self.n_iter = np.ones(n, dtype=np.int64)
         self.status = np.full(n, Status.ITERATION_LIMIT, dtype=np.int64)
-        self.steps = np.zeros((n, self.memory, D))
-        self.changes = np.zeros((n, self.memory, D))
-        self.inverse = np.zeros((n, self.memory))  # one over step·change; 0 for an empty place
+        self.pairs = Memory.empty(n, self.memory, D)
         self.value, self.gradient, self.rate = self.criterion.look(self.Z, np.arange(n))
         lost = np.flatnonzero(~(np.isfinite(self.value) & (self.rate > 0)))
         if self.fallback is not None and len(lost):
@@ -89,20 +88,24 @@ class Descent:
 
     def _accept(self, rows: IntArray, trial: FloatArray, look: Look) -> None:
         if self.memory:
-            self._remember(rows, trial - self.Z[rows], look.gradient - self.gradient[rows])
+            changes = look.gradient - self.gradient[rows]
+            self.pairs.remember(rows, trial - self.Z[rows], changes)
         self.Z[rows] = trial
         self.value[rows], self.gradient[rows], self.rate[rows] = look
         self._turn(rows)
 
     def _turn(self, rows: IntArray) -> None:
         """Give rows their next direction, or end them."""
-        moves = Look(self.value[rows], self.gradient[rows], self.rate[rows]).moves
+        gradient, rate = self.gradient[rows], self.rate[rows]
+        moves = Look(self.value[rows], gradient, rate).moves
         lengths = np.linalg.norm(moves, axis=1)
         self.status[rows[lengths <= self.tol * self.criterion.length]] = Status.CONVERGED
-        self.status[rows[~(self.rate[rows] > 0)]] = Status.OUT_OF_REACH
-        direction = moves if not self.memory else self._bfgs(rows, moves, lengths)
-        self.direction[rows] = direction
-        self.slope[rows] = np.einsum("nd,nd->n", direction, self.gradient[rows])
+        self.status[rows[~(rate > 0)]] = Status.OUT_OF_REACH
+        if self.memory:
+            longest = _LONGEST * np.maximum(self.criterion.length, lengths)
+            moves = self.pairs.directions(rows, gradient, rate, moves, longest)
+        self.direction[rows] = moves
+        self.slope[rows] = np.einsum("nd,nd->n", moves, gradient)
         self.step[rows], self.shortenings[rows] = 1.0, 0
 
     def _shorten(self, rows: IntArray, value: FloatArray) -> None:
@@ -115,46 +118,9 @@ class Descent:
         stuck = self.shortenings[rows] > _MAX_SHORTENINGS
         self.status[rows[stuck]] = Status.STALLED
         if self.memory:  # a direction that failed twice was built on what no longer holds
-            failed = rows[(self.shortenings[rows] == 2) & self.inverse[rows].any(axis=1)]
-            self.inverse[failed] = 0
+            failed = rows[(self.shortenings[rows] == 2) & self.pairs.knows(rows)]
+            self.pairs.forget(failed)
             self._turn(failed)
-
-    def _remember(self, rows: IntArray, step: FloatArray, change: FloatArray) -> None:
-        for kept, new in ((self.steps, step), (self.changes, change)):
-            kept[rows, :-1] = kept[rows, 1:]
-            kept[rows, -1] = new
-        self.inverse[rows, :-1] = self.inverse[rows, 1:]
-        products = np.einsum("nd,nd->n", step, change)
-        sizes = np.linalg.norm(step, axis=1) * np.linalg.norm(change, axis=1)
-        bends_up = products > 1e-8 * sizes
-        self.inverse[rows, -1] = np.where(bends_up, 1 / np.where(bends_up, products, 1.0), 0.0)
-        self.inverse[rows[~bends_up]] = 0  # what was learned elsewhere does not hold here
-
-    def _bfgs(self, rows: IntArray, moves: FloatArray, lengths: FloatArray) -> FloatArray:
-        """Return quasi-Newton directions (a, D), the moves themselves where nothing is known."""
-        S, C, inverse = self.steps[rows], self.changes[rows], self.inverse[rows]
-        g = self.gradient[rows].copy()
-        shares = np.zeros(inverse.shape)
-        for k in range(self.memory - 1, -1, -1):
-            shares[:, k] = inverse[:, k] * np.einsum("nd,nd->n", S[:, k], g)
-            g -= shares[:, k, None] * C[:, k]
-        g *= self._scale(C[:, -1], inverse[:, -1], self.rate[rows])[:, None]
-        for k in range(self.memory):
-            back = inverse[:, k] * np.einsum("nd,nd->n", C[:, k], g)
-            g += (shares[:, k] - back)[:, None] * S[:, k]
-        leads_down = np.einsum("nd,nd->n", g, self.gradient[rows]) > 0
-        direction = np.where((leads_down & inverse.any(axis=1))[:, None], -g, moves)
-        longest = _LONGEST * np.maximum(self.criterion.length, lengths)
-        sizes = np.maximum(np.linalg.norm(direction, axis=1), 1e-300)
-        return np.asarray(direction * np.minimum(1, longest / sizes)[:, None])
-
-    @staticmethod
-    def _scale(change: FloatArray, inverse: FloatArray, rate: FloatArray) -> FloatArray:
-        squares = np.einsum("nd,nd->n", change, change)
-        known = (inverse > 0) & (squares > 0)
-        by_rate = np.where(rate > 0, 1 / np.where(rate > 0, rate, 1.0), 0.0)
-        product = 1 / np.where(inverse > 0, inverse, 1.0)
-        return np.where(known, product / np.where(known, squares, 1.0), by_rate)
 
 
 def _part(look: Look, chosen: BoolArray) -> Look:

@@ -1,4 +1,4 @@
-"""Kernels of city-block distances: the pre-image is a weighted median of every column.
+"""Kernels whose nearest row is known: weighted means, and weighted medians of every column.
 
 * l1, ``||φ(y) - φ(y')||² = ||y - y'||₁``: the distance to ψ is ``Σ_i α_i ||y - y_i||₁`` but for a
   constant, so the weighted median is the exact minimum.
@@ -10,9 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from twofold.features import L1, Linear, preimages
+from twofold.array_types import FloatArray
+from twofold.engine.threads import count_threads
+from twofold.features import L1, Linear
 from twofold.preimages.points import FeaturePoints, PreImageMethod, PreImages
 from twofold.preimages.tiles import weighted_sums
+from twofold.preimages.weighted_medians import SortedColumns
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,12 @@ class Exact(PreImageMethod):
 
     def find(self, target: FeaturePoints) -> PreImages:
         """Return the pre-images of the points."""
+        return PreImages.in_closed_form(target, self.minima(target))
+
+    def minima(self, target: FeaturePoints) -> FloatArray:
+        """Return the rows (n, D) alone; their distances take longer than they do."""
         self.check(target.kernel)
+        n_threads = count_threads(target.n_jobs)
         if isinstance(target.kernel, Linear):
-            return PreImages.in_closed_form(target, weighted_sums(target.alpha, target.rows))
-        Y = preimages(target.kernel, target.rows, target.alpha)
-        return PreImages.in_closed_form(target, Y)
+            return weighted_sums(target.alpha, target.rows, n_threads)
+        return SortedColumns(target.rows).medians(target.alpha, n_threads)

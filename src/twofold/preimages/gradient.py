@@ -11,11 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+
 from twofold.features import RBF, Linear, Polynomial
 from twofold.preimages.checks import check_search
 from twofold.preimages.criteria import distance_criterion, projection_criterion
 from twofold.preimages.points import FeaturePoints, PreImageMethod, PreImages
 from twofold.preimages.searching import search
+from twofold.preimages.straying import mark_strayed
 
 _MEMORY = 6
 
@@ -50,6 +53,11 @@ class Gradient(PreImageMethod):
     def __post_init__(self) -> None:
         check_search(self, ("distance", "collinearity", "projection"))
 
+    @property
+    def needs_rest(self) -> bool:
+        """The projection criterion asks for zero beyond the points' coordinates."""
+        return self.criterion == "projection"
+
     def fits(self, kernel: Any) -> str | None:
         """Return why the method fits that kernel, None if it does not."""
         if self.criterion == "projection":
@@ -64,7 +72,7 @@ class Gradient(PreImageMethod):
         """Return the pre-images of the points."""
         self.check(target.kernel)
         if self.criterion == "projection":
-            return search(
+            found = search(
                 projection_criterion(target),
                 target,
                 memory=_MEMORY,
@@ -72,6 +80,10 @@ class Gradient(PreImageMethod):
                 max_iter=self.max_iter,
                 restart=self.restart,
             )
+            start = target.rows[:1] if target.start is None else target.start
+            start = np.broadcast_to(start, found.Y.shape)
+            mark_strayed(target, start, found.Y, found.status)
+            return found
         return search(
             distance_criterion(target, collinearity=self.criterion == "collinearity"),
             target,

@@ -12,8 +12,10 @@ ridge have the smallest leave-one-out error, which has a closed form (see
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
@@ -73,15 +75,32 @@ class Learned(PreImageMethod):
         return replace(self, scale=chosen.scale, ridge=chosen.ridge)
 
     def find(self, target: FeaturePoints) -> PreImages:
-        """Return the pre-images of the points; numbers that are None are chosen anew."""
+        """Return the pre-images of the points; numbers that are None are chosen first."""
         if target.coordinates is None or target.row_coordinates is None:
             raise ValueError(
                 "A learned pre-image map goes from coordinates to rows; pass `coordinates=` of "
                 "the points and `row_coordinates=` of the training rows."
             )
         X = target.row_coordinates[:, : target.coordinates.shape[1]]
-        method = self.fitted(target.rows, X)
+        back = self._map_back(target.rows, np.ascontiguousarray(X))
+        return PreImages.in_closed_form(target, back.values(target.coordinates))
+
+    def _map_back(self, rows: FloatArray, X: FloatArray) -> GaussianCoordinates:
+        """Return the regression of rows (m, D) on coordinates (m, r), solved once for the same."""
+        seen = hashlib.blake2b(rows.data)
+        seen.update(repr(X.shape).encode())
+        seen.update(X.data)
+        kept = _SOLVED.get(self)
+        if kept is not None and kept[0] == seen.digest():
+            return kept[1]
+        method = self.fitted(rows, X)
         assert method.scale is not None
         assert method.ridge is not None
-        back = GaussianCoordinates.by_ridge(X, target.rows, method.scale, method.ridge)
-        return PreImages.in_closed_form(target, back.values(target.coordinates))
+        # A copy, as the caller's rows may change and the map is kept.
+        back = GaussianCoordinates.by_ridge(X.copy(), rows, method.scale, method.ridge)
+        _SOLVED[self] = seen.digest(), back
+        return back
+
+
+# The last regression of each method, as long as the method is used: solving it takes O(m³).
+_SOLVED: WeakKeyDictionary[Learned, tuple[bytes, GaussianCoordinates]] = WeakKeyDictionary()

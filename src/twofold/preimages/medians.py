@@ -17,17 +17,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from twofold.array_types import FloatArray, IntArray
-from twofold.engine.threads import count_threads, run_tasks
-from twofold.features import L1, preimages
+from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.engine.threads import count_threads
 from twofold.features.data_kernels import Laplacian
+from twofold.features.pair_sums import GAP, exponentials, pair_sums
 from twofold.preimages.checks import check_loop
 from twofold.preimages.points import FeaturePoints, PreImageMethod, PreImages, Status
+from twofold.preimages.tiles import in_tiles
+from twofold.preimages.weighted_medians import SortedColumns
 
 _CANCELLED = 1e-3
 _SMALLEST_SHARE = 2.0**-10
-# Points at a time on each thread; a call sorts all columns anew, so not too few.
-_AT_A_TIME = 256
 
 
 @dataclass(frozen=True)
@@ -60,66 +60,66 @@ class Medians(PreImageMethod):
     def find(self, target: FeaturePoints) -> PreImages:
         """Return the pre-images of the points."""
         self.check(target.kernel)
-        rows, alpha = target.rows, target.alpha
-        start = rows[target.distances_to_rows().argmin(axis=1)]
-        tasks = [slice(first, first + _AT_A_TIME) for first in range(0, len(alpha), _AT_A_TIME)]
-
-        def work(part: slice) -> tuple[FloatArray, IntArray, IntArray]:
-            begun = [start[part]]
-            if target.start is not None:
-                begun.append(target.start[part])
-            return self._iterate(target.kernel, rows, alpha[part], begun)
-
-        if not tasks:
-            return PreImages.in_closed_form(target, start)
-        found = run_tasks(work, tasks, count_threads(target.n_jobs))
-        Y, status, n_iter = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
-        return PreImages(Y, status, n_iter, target.distances_to(Y))
-
-    def _iterate(
-        self, kernel: Laplacian, rows: FloatArray, alpha: FloatArray, starts: list[FloatArray]
-    ) -> tuple[FloatArray, IntArray, IntArray]:
-        """Return rows, status and evaluations of points with coefficients alpha (n, m)."""
-        Z = starts[0].copy()
-        sums = _weights(kernel, Z, rows, alpha).sum(axis=1)
-        for other in starts[1:]:  # the start given counts only where it is nearer than any row
-            better = _weights(kernel, other, rows, alpha).sum(axis=1) > sums
-            Z[better] = other[better]
-        status = np.full(len(Z), Status.ITERATION_LIMIT, dtype=np.int64)
-        n_iter, share = np.zeros(len(Z), dtype=np.int64), np.ones(len(Z))
-        goal, total = self._medians(kernel, Z, rows, alpha)
+        space = _LaplacianSpace(target)
+        Z = target.rows[target.distances_to_rows().argmin(axis=1)]
+        n = len(Z)
+        before = np.full(n, -np.inf)
+        total, goal, _ = space.look(Z, np.arange(n), before)
+        if target.start is not None:  # it counts only where it is nearer than any row
+            there, its_goal, better = space.look(target.start, np.arange(n), total)
+            Z[better], total[better] = target.start[better], there[better]
+            goal[better] = its_goal[better]
+        status = np.full(n, Status.ITERATION_LIMIT, dtype=np.int64)
+        n_iter, share = np.zeros(n, dtype=np.int64), np.ones(n)
         while True:
-            moves = np.abs(goal - Z).sum(axis=1) * kernel.number()
+            moves = np.abs(goal - Z).sum(axis=1) * space.gamma
             status[(moves <= self.tol) & (status == Status.ITERATION_LIMIT)] = Status.CONVERGED
             status[(share < _SMALLEST_SHARE) & (status == Status.ITERATION_LIMIT)] = Status.STALLED
             active = np.flatnonzero((status == Status.ITERATION_LIMIT) & (n_iter < self.max_iter))
             if not len(active):
-                return Z, status, n_iter
+                return PreImages(Z, status, n_iter, target.distances_to(Z))
             trial = Z[active] + share[active, None] * (goal[active] - Z[active])
-            next_goal, next_total = self._medians(kernel, trial, rows, alpha[active])
+            there, next_goal, grown = space.look(trial, active, total[active])
             n_iter[active] += 1
-            grown = next_total > total[active]
             accepted = active[grown]
-            Z[accepted], total[accepted] = trial[grown], next_total[grown]
+            Z[accepted], total[accepted] = trial[grown], there[grown]
             goal[accepted], share[accepted] = next_goal[grown], 1.0
             share[active[~grown]] *= 0.5
 
-    @staticmethod
-    def _medians(
-        kernel: Laplacian, Z: FloatArray, rows: FloatArray, alpha: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return where to go from rows Z (n, D), and the sums that are to grow there."""
-        W = _weights(kernel, Z, rows, alpha)
+
+class _LaplacianSpace:
+    """Sums ``Σ_i α_i k(y, y_i)`` that are to grow, and where they do."""
+
+    def __init__(self, target: FeaturePoints) -> None:
+        self.rows, self.alpha = target.rows, target.alpha
+        self.gamma = target.kernel.number()
+        self.columns = SortedColumns(target.rows)
+        self.n_threads = count_threads(target.n_jobs)
+
+    def look(
+        self, Z: FloatArray, which: IntArray, before: FloatArray
+    ) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Return the sums (a,) of points `which` (a,) at rows Z (a, D), and where to go from there.
+
+        The third array says where the sums are larger than `before` (a,). There is nowhere to go
+        but Z itself from other rows.
+        """
+        total, goal, grown = in_tiles(
+            lambda tile: self._look(Z[tile], which[tile], before[tile]), len(Z), self.n_threads
+        )
+        return total, goal, grown.astype(bool)
+
+    def _look(
+        self, Z: FloatArray, which: IntArray, before: FloatArray
+    ) -> tuple[FloatArray, FloatArray, BoolArray]:
+        W = exponentials(pair_sums(np.ascontiguousarray(Z), self.rows, GAP), self.gamma)
+        W *= self.alpha[which]
         total, size = W.sum(axis=1), np.abs(W).sum(axis=1)
+        grown = total > before
         # Cancelled weights have no median; without the negative ones they lead towards rows.
-        W = np.where((total > _CANCELLED * size)[:, None], W, np.maximum(W, 0))
-        sums = W.sum(axis=1, keepdims=True)
+        is_cancelled = ~(total > _CANCELLED * size)
+        W[is_cancelled] = np.maximum(W[is_cancelled], 0)
+        felt = np.flatnonzero(grown & (W.sum(axis=1) > 0))
         goal = Z.copy()
-        felt = sums[:, 0] > 0
-        if felt.any():
-            goal[felt] = preimages(L1(), rows, W[felt] / sums[felt])
-        return goal, total
-
-
-def _weights(kernel: Laplacian, Z: FloatArray, rows: FloatArray, alpha: FloatArray) -> FloatArray:
-    return alpha * kernel.gram(Z, rows)
+        goal[felt] = self.columns.medians(W[felt])
+        return total, goal, grown

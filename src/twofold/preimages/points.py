@@ -21,12 +21,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.engine.threads import count_threads
 from twofold.features import RBF, DataKernel, Linear, Polynomial
+from twofold.features.feature_map import multiply_rows
 from twofold.preimages.coordinates import CoordinateMap
-from twofold.preimages.tiles import gaussian_values, row_products
+from twofold.preimages.tiles import gaussian_values, row_products, weighted_sums
 
 # Numbers in memory at a time, while products of large matrices pass by: 32 MB.
 VALUES_AT_A_TIME = 4_000_000
+# Share of nonzero weights up to which loops over them take less time than matrix products.
+_FEW = 0.1
 _ARRAYS = ("rows", "alpha", "start", "coordinates", "row_coordinates", "gram", "products")
 
 
@@ -41,7 +45,7 @@ class Status(IntEnum):
     OFF_LEVEL = 3
     """The coordinates asked for were not reached."""
     OUT_OF_REACH = 4
-    """All rows are too far away for the kernel to tell a direction."""
+    """Too far from all rows: the kernel tells no direction, or the search strayed from the data."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +143,9 @@ class FeaturePoints:
         w = np.full(m, 1 / m) if weights is None else np.asarray(weights)
         spread = coordinates @ axes.T
         alpha = spread + (1 - spread.sum(axis=1, keepdims=True)) * w
-        *K_axes, K_mean = _times_gram(kernel, rows, known.get("gram"), np.vstack([axes.T, w]))
+        n_threads = count_threads(known.get("n_jobs"))
+        W = np.vstack([axes.T, w])
+        *K_axes, K_mean = _times_gram(kernel, rows, known.get("gram"), W, n_threads)
         products = coordinates @ np.array(K_axes)
         products += (1 - spread.sum(axis=1, keepdims=True)) * K_mean
         return cls(kernel, rows, alpha, coordinates=coordinates, products=products, **known)
@@ -152,7 +158,11 @@ class FeaturePoints:
         """Return ``<ψ, φ(y_i)>`` (n, m)."""
         if self.products is not None:
             return self.products
-        return _times_gram(self.kernel, self.rows, self.gram, self.alpha)
+        return _times_gram(self.kernel, self.rows, self.gram, self.alpha, self._n_threads)
+
+    @property
+    def _n_threads(self) -> int:
+        return count_threads(self.n_jobs)
 
     def squared_lengths(self) -> FloatArray:
         """Return ``||ψ||²`` (n,)."""
@@ -183,7 +193,7 @@ class FeaturePoints:
             return self._distances_on_map(Y)
         sq_dists = self.kernel.diagonal(Y) + self.squared_lengths()
         for block in blocks(len(Y), len(self.rows)):
-            values = kernel_values(self.kernel, Y[block], self.rows)
+            values = kernel_values(self.kernel, Y[block], self.rows, self._n_threads)
             sq_dists[block] -= 2 * np.einsum("nm,nm->n", self.alpha[block], values)
         return np.maximum(sq_dists, 0)
 
@@ -271,6 +281,11 @@ class PreImageMethod(ABC):
     needs: ClassVar[str]
     """What it needs of a kernel, the end of a sentence."""
 
+    @property
+    def needs_rest(self) -> bool:
+        """Whether the map should have coordinates beyond those of the points."""
+        return False
+
     @abstractmethod
     def fits(self, kernel: Any) -> str | None:
         """Return why the method fits that kernel, None if it does not."""
@@ -298,27 +313,39 @@ def blocks(n: int, numbers_each: int) -> list[slice]:
     return [slice(first, first + size) for first in range(0, n, size)]
 
 
-def kernel_values(kernel: DataKernel, A: FloatArray, B: FloatArray) -> FloatArray:
+def kernel_values(
+    kernel: DataKernel, A: FloatArray, B: FloatArray, n_threads: int = 1
+) -> FloatArray:
     """Return the kernel values (a, b) of rows, by matrix products where the kernel allows."""
     if isinstance(kernel, RBF):
-        return gaussian_values(A, B, kernel.number())
+        return gaussian_values(A, B, kernel.number(), n_threads)
     if isinstance(kernel, Linear):
-        return row_products(A, B)
+        return row_products(A, B, n_threads)
     if isinstance(kernel, Polynomial):
-        base = kernel.gamma * row_products(A, B) + kernel.coef0
+        base = kernel.gamma * row_products(A, B, n_threads) + kernel.coef0
         return np.asarray(base ** int(kernel.degree))
     return kernel.gram(A, B)
 
 
 def _times_gram(
-    kernel: Any, rows: FloatArray, gram: FloatArray | None, W: FloatArray
+    kernel: Any, rows: FloatArray, gram: FloatArray | None, W: FloatArray, n_threads: int
 ) -> FloatArray:
     """Return ``W K`` (k, m) for W (k, m), with never more than a block of K in memory."""
     if gram is None and not isinstance(kernel, DataKernel):
         gram = kernel.matrix(rows)
     if gram is not None:
-        return np.asarray(W @ gram)
+        return _sums_of(W, gram, n_threads)
     product = np.empty(W.shape)
     for block in blocks(len(rows), len(rows)):
-        product[:, block] = W @ kernel_values(kernel, rows, rows[block])
+        K = kernel_values(kernel, rows, rows[block], n_threads)
+        product[:, block] = _sums_of(W, K, n_threads)
     return product
+
+
+def _sums_of(W: FloatArray, K: FloatArray, n_threads: int) -> FloatArray:
+    """Return ``W K``; rows of W with few weights, as regression gives, skip all others."""
+    is_few = np.count_nonzero(W, axis=1) <= _FEW * W.shape[1]
+    sums = np.empty((len(W), K.shape[1]))
+    sums[is_few] = multiply_rows(W[is_few], K)
+    sums[~is_few] = weighted_sums(W[~is_few], K, n_threads)
+    return sums

@@ -8,6 +8,8 @@ pre-image found.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
@@ -15,6 +17,15 @@ from twofold.preimages.criteria import Criterion, Look
 from twofold.preimages.descent import Descent
 from twofold.preimages.points import FeaturePoints, PreImages
 from twofold.preimages.tiles import weighted_sums
+
+
+class Ends(NamedTuple):
+    """Where descents of n points ended."""
+
+    Z: FloatArray
+    value: FloatArray
+    status: IntArray
+    n_iter: IntArray
 
 
 def search(
@@ -42,16 +53,42 @@ def search(
     """
     target = target.with_products()
     row_start = target.rows[target.distances_to_rows().argmin(axis=1)]
-    row_value = criterion.look(row_start, np.arange(len(row_start))).value
     start = target.start
     if start is None:
         start = weighted_sums(target.alpha, target.rows)
-    found = Descent(criterion, start, memory, tol, max_iter, row_start).run()
-    if restart:
-        is_settled = (found.value <= row_value) & (target.start is not None)
-        again = np.flatnonzero(~is_settled)
-        _go_on(criterion, found, again, row_start[again])
+    settings = memory, tol, max_iter
+    if target.start is None and restart:
+        found: Ends | Descent = _from_two_starts(criterion, start, row_start, *settings)
+    else:
+        found = Descent(criterion, start, *settings, row_start).run()
+        if restart:
+            row_value = criterion.look(row_start, np.arange(len(row_start))).value
+            again = np.flatnonzero(~(found.value <= row_value))
+            _go_on(criterion, found, again, row_start[again])
     return PreImages(found.Z, found.status, found.n_iter, target.distances_to(found.Z))
+
+
+def _from_two_starts(
+    criterion: Criterion,
+    start: FloatArray,
+    other: FloatArray,
+    memory: int,
+    tol: float,
+    max_iter: int,
+) -> Ends:
+    """Return the lower ends of descents from both starts, which go down side by side."""
+    n = len(start)
+    both = Descent(
+        _Chosen(criterion, np.tile(np.arange(n), 2)),
+        np.concatenate([start, other]),
+        memory,
+        tol,
+        max_iter,
+        np.concatenate([other, other]),
+    ).run()
+    place = np.arange(n) + n * ~(both.value[:n] <= both.value[n:])
+    n_iter = both.n_iter[:n] + both.n_iter[n:]
+    return Ends(both.Z[place], both.value[place], both.status[place], n_iter)
 
 
 def _go_on(criterion: Criterion, found: Descent, chosen: IntArray, start: FloatArray) -> None:

@@ -64,11 +64,12 @@ class GaussianRows:
         """Return the Gaussians (n, m) of at most ``TILE`` rows Z (n, D)."""
         Z = Z - self.mean
         with np.errstate(over="ignore", invalid="ignore"):
+            halves = 0.5 * np.einsum("nd,nd->n", Z, Z)
             W = self._rows.products(Z)
             W -= self._half_squares
-            W -= 0.5 * np.einsum("nd,nd->n", Z, Z)[:, None]
-            W[np.isnan(W)] = -np.inf  # rows so far away that their squares overflow
-            W *= 2 * self.gamma
+            W -= halves[:, None]
+        W[~np.isfinite(halves)] = -np.inf  # rows so far away that their squares overflow
+        W *= 2 * self.gamma
         np.minimum(W, 0, out=W)
         return np.asarray(np.exp(W, out=W))
 
@@ -77,19 +78,19 @@ class GaussianRows:
         return np.asarray(self._rows.sums(W) - W.sum(axis=1)[:, None] * (Z - self.mean))
 
 
-def gaussian_values(A: FloatArray, B: FloatArray, gamma: float) -> FloatArray:
+def gaussian_values(A: FloatArray, B: FloatArray, gamma: float, n_threads: int = 1) -> FloatArray:
     """Return ``exp(-gamma ||a - b||²)`` (a, b) of rows."""
     gaussians = GaussianRows(B, gamma)
-    return in_tiles(lambda tile: (gaussians.values(A[tile]),), len(A), 1)[0]
+    return in_tiles(lambda tile: (gaussians.values(A[tile]),), len(A), n_threads)[0]
 
 
-def row_products(A: FloatArray, B: FloatArray) -> FloatArray:
+def row_products(A: FloatArray, B: FloatArray, n_threads: int = 1) -> FloatArray:
     """Return ``a·b`` (a, b) of rows."""
     rows = TrainingRows(B)
-    return in_tiles(lambda tile: (rows.products(A[tile]),), len(A), 1)[0]
+    return in_tiles(lambda tile: (rows.products(A[tile]),), len(A), n_threads)[0]
 
 
-def weighted_sums(W: FloatArray, rows: FloatArray) -> FloatArray:
+def weighted_sums(W: FloatArray, rows: FloatArray, n_threads: int = 1) -> FloatArray:
     """Return ``Σ_i W_i y_i`` (n, D) for weights W (n, m) of rows (m, D)."""
     training = TrainingRows(rows)
-    return in_tiles(lambda tile: (training.sums(W[tile]),), len(W), 1)[0]
+    return in_tiles(lambda tile: (training.sums(W[tile]),), len(W), n_threads)[0]

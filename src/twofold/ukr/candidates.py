@@ -54,10 +54,14 @@ from twofold.ukr.neighbor_starts import (
     find_neighbors,
     smallest_connecting_size,
     tsne_start,
+    unn_start,
 )
 from twofold.ukr.spectral_starts import isomap, laplacian_eigenmaps, lle
 
 ALL = ("pca", "lle", "isomap", "laplacian", "tsne")
+# Unsupervised nearest neighbours only if asked for: on a line training ends about as low from them
+# as from t-SNE, in two dimensions higher than from what is tried anyway.
+KNOWN = (*ALL, "unn")
 
 MAX_REPRESENTATIVES = 4_000
 MAX_FEATURES = 300
@@ -76,7 +80,7 @@ _PLACING_REACH = 4.0
 # Rows handled by one task; fixed, so that the blocks do not depend on the number of threads.
 _BLOCK_ROWS = 4_096
 # Embeddings that carry distances, so that their aspect ratio means something.
-_COMMON_SCALE = ("pca", "isomap", "tsne")
+_COMMON_SCALE = ("pca", "isomap", "tsne", "unn")
 
 _log = logging.getLogger(__name__)
 
@@ -132,7 +136,7 @@ def make_candidates(
     q : int
         Number of latent dimensions, at most D.
     methods : sequence of str, default=ALL
-        Which of "pca", "lle", "isomap", "laplacian", "tsne" to use.
+        Which of "pca", "lle", "isomap", "laplacian", "tsne", "unn" to use.
     random_state : int, default=0
         Seed of everything random.
     n_jobs : int or None, default=None
@@ -142,7 +146,7 @@ def make_candidates(
     Returns
     -------
     list of Candidate
-        At least one, ordered as in ``ALL`` and by growing neighbourhood.
+        At least one, ordered as in ``KNOWN`` and by growing neighbourhood.
 
     Raises
     ------
@@ -171,8 +175,8 @@ def make_candidates(
             embeddings = _place_rest(Y, chosen, embeddings, pool)
     if "pca" in methods or not embeddings:
         embeddings["pca"] = X_pca
-    # In the order of ALL; the sort is stable, so the sizes of a method stay in order.
-    names = sorted(embeddings, key=lambda name: ALL.index(_method(name)))
+    # In the order of KNOWN; the sort is stable, so the sizes of a method stay in order.
+    names = sorted(embeddings, key=lambda name: KNOWN.index(_method(name)))
     candidates = [Candidate(name, _standardize(name, embeddings[name])) for name in names]
     if interrupted:
         raise StartsInterrupted(candidates)
@@ -201,10 +205,10 @@ def _collect(
 
 
 def _check_arguments(Y: FloatArray, q: int, methods: Sequence[str]) -> None:
-    unknown = sorted(set(methods) - set(ALL))
+    unknown = sorted(set(methods) - set(KNOWN))
     if unknown:
         raise ValueError(
-            f"`methods` must be taken from {', '.join(ALL)}; got {', '.join(unknown)}. "
+            f"`methods` must be taken from {', '.join(KNOWN)}; got {', '.join(unknown)}. "
             "Remove it or correct its spelling."
         )
     n, n_features = Y.shape
@@ -304,9 +308,11 @@ def _plan(
     n, q = X_pca.shape
     if n < max(_MIN_ROWS, q + 3) or not set(methods) - {"pca"}:
         return {}
+    tasks: dict[str, Callable[[], FloatArray]] = {}
+    if "unn" in methods:
+        tasks["unn"] = partial(unn_start, Y, q, seed)
     place = _explore(Y, q)
     sizes = place.sizes
-    tasks: dict[str, Callable[[], FloatArray]] = {}
     if "tsne" in methods and q <= MAX_TSNE_DIMENSIONS:
         tasks["tsne"] = partial(_unrolled_tsne, place, X_pca, seed)
     if "lle" in methods and place.is_connected:

@@ -108,9 +108,9 @@ class UKR(TwoWayModel):
     init : str, array or estimator, default="auto"
         Where latent points start. "auto" tries PCA, LLE, Isomap, Laplacian eigenmaps and, if
         these leave much open, t-SNE, and keeps what has the lowest leave-one-out error once
-        scaled; one of "pca", "lle", "isomap",
-        "laplacian", "tsne" uses only that; an (n_samples, n_components) array or any estimator
-        with ``fit_transform`` is a start of your own.
+        scaled; one of "pca", "lle", "isomap", "laplacian", "tsne", "unn" (unsupervised nearest
+        neighbours) uses only that; an (n_samples, n_components) array or any estimator with
+        ``fit_transform`` is a start of your own.
     optimizer : str, default="auto"
         "lbfgs" (what "auto" takes), or one of "rprop", "rprop-", "irprop-", "irprop+".
     max_iter : int, default=200
@@ -339,7 +339,7 @@ class UKR(TwoWayModel):
         )
         carried = getattr(self, "carried_", found.coordinates)
         columns = self.columns_ if kernel.is_precomputed else None
-        return FeatureSpace(found, self.data_, carried, columns)
+        return FeatureSpace(found, self.data_, carried, columns, self.n_jobs)
 
     def _bound_domain(self) -> None:
         regularization = get_regularization(self.regularization)

@@ -23,8 +23,8 @@ from twofold.features import (
     Linear,
     Precomputed,
     PrecomputedDistance,
-    preimages,
 )
+from twofold.preimages import weighted_preimages
 from twofold.ukr.rows import CarriedRows, data_unit
 from twofold.ukr.surface import Surface
 
@@ -65,6 +65,7 @@ class FeatureSpace:
     coordinates : (n, r)
         What the model carries for each reference: its own coordinates, or adapted ones.
     columns : (n,) columns of a precomputed matrix that belong to the references, or None
+    n_jobs : number of threads of the way back; None for every core
     """
 
     def __init__(
@@ -73,9 +74,10 @@ class FeatureSpace:
         data: FloatArray,
         coordinates: FloatArray,
         columns: IntArray | None,
+        n_jobs: int | None = None,
     ) -> None:
         self.features, self.data, self.columns = features, data, columns
-        self.coordinates = coordinates
+        self.coordinates, self.n_jobs = coordinates, n_jobs
         # Coordinates are affine combinations of the references' own ones: weights of sum 1.
         self.mix = None
         if coordinates is not features.coordinates:
@@ -97,7 +99,7 @@ class FeatureSpace:
         if self.mix is not None:
             B = np.stack([row @ self.mix for row in B]) if len(B) else B
         if self.columns is None:
-            return preimages(self.features.kernel, self.data, B).astype(self.data.dtype)
+            return weighted_preimages(self.features.kernel, self.data, B, self.n_jobs)
         if not isinstance(self.features.kernel, PrecomputedDistance):
             return np.stack([row @ self.data for row in B])
         squares = self.data.astype(np.float64) ** 2

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from importlib import import_module
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -197,3 +198,27 @@ def _graph_with_self(table: NeighborTable, n_neighbors: int) -> csr_array:
     distances = np.insert(distances, 0, 0.0, axis=1)
     indices = np.insert(table.indices[:, :n_neighbors], 0, np.arange(n), axis=1)
     return csr_array((distances.ravel(), indices.ravel(), row_starts), shape=(n, n))
+
+
+def unn_start(Y: FloatArray, q: int, random_state: int) -> FloatArray:
+    """Embed by unsupervised nearest neighbours: ranks on a line, or a refined Gaussian embedding.
+
+    That is a family beside this one, so it is asked by name, at run time only.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n, D)
+        Distinct rows.
+    q : int
+        Number of latent dimensions.
+    random_state : int
+        Seed of the order of rows and of the places that are tried.
+
+    Returns
+    -------
+    ndarray of shape (n, q)
+        The embedding.
+    """
+    family = import_module("twofold.unn")
+    embedding: FloatArray = family.UNN(q, random_state=random_state, n_jobs=1).fit_transform(Y)
+    return embedding

@@ -84,10 +84,10 @@ def choose_start(
 def _search_by_name(search: _Search, Y: FloatArray, init: str) -> None:
     """Try the candidates that a name stands for; t-SNE only if the quicker ones leave much open."""
     # Imported at first use: a model that is only opened needs no start embeddings.
-    from twofold.ukr.candidates import ALL
+    from twofold.ukr.candidates import ALL, KNOWN
 
     if init != "auto":
-        search.try_methods(Y, _checked_method(init, ALL))
+        search.try_methods(Y, _checked_method(init, KNOWN))
         _check_found(init, search.scaled, Y.shape, search.q)
         return
     search.try_methods(Y, tuple(method for method in ALL if method != "tsne"))

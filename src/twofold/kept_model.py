@@ -1,0 +1,95 @@
+"""What is kept of a fitted model: in a file, in a pickle, and notes about its rows.
+
+A file holds parameters and fitted attributes and runs no code when opened. What can be derived
+from them is built again by ``_wake``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Self
+
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from twofold.array_types import FloatArray
+from twofold.row_notes import RowNotes
+from twofold.tables import ModelFile, register_value_type, state_of, write_model_file
+
+register_value_type(RowNotes)
+
+DERIVED = ("_index", "_surface", "_space")
+# Parameters that watch a fit and mean nothing to a fitted model: a file does not keep them.
+RUN_ONLY = ("callbacks",)
+
+
+class KeptModel(BaseEstimator):
+    """A model that can be written to a file and annotated."""
+
+    embedding_: FloatArray
+    n_features_in_: int
+
+    def _wake(self) -> None:
+        """Rebuild what is derived from the fitted attributes."""
+        raise NotImplementedError
+
+    def annotate(self, *, names: Any = None, labels: Any = None, image_shape: Any = None) -> Self:
+        """Note what is known about the training rows; pictures show it, files keep it.
+
+        Parameters
+        ----------
+        names : array-like of shape (n_samples,), default=None
+            A name for each row passed to ``fit``.
+        labels : array-like of shape (n_samples,), mapping of such or data frame, default=None
+            Classes or numbers to colour rows by, in one column or several.
+        image_shape : (height, width) or (height, width, 3), default=None
+            How to draw a row as an image.
+
+        Returns
+        -------
+        self
+            With ``notes_``; what is None stays as it was.
+        """
+        check_is_fitted(self)
+        notes, n = getattr(self, "notes_", RowNotes()), len(self.embedding_)
+        if names is not None:
+            notes = notes.with_names(names, n)
+        if labels is not None:
+            notes = notes.with_labels(labels, n)
+        if image_shape is not None:
+            notes = notes.with_image_shape(image_shape, self.n_features_in_)
+        self.notes_ = notes
+        return self
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file that :func:`twofold.load` opens without running code.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        write_model_file(path, self.to_file())
+
+    def to_file(self) -> ModelFile:
+        """Return what a file of the fitted model holds."""
+        check_is_fitted(self)
+        return state_of(self, RUN_ONLY)
+
+    @classmethod
+    def from_file(cls, stored: ModelFile, families: Mapping[str, type[Any]]) -> Self:
+        """Return the fitted model of a file; ``families`` are those that parts of it may have."""
+        model = cls(**stored.params)
+        for name, value in {**stored.attributes, **stored.arrays}.items():
+            setattr(model, name, value)
+        model._wake()
+        return model
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in DERIVED}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "latent_"):
+            self._wake()

@@ -1,0 +1,185 @@
+"""The kernel of diffusion maps and Laplacian eigenmaps, for rows old and new, with derivatives.
+
+See :mod:`~twofold.kernel_pca.data_dependent` for the formulas.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Self
+
+import numpy as np
+
+from twofold.array_types import FloatArray
+from twofold.features.data_kernels import RBF, check_rows
+from twofold.features.feature_map import multiply_rows
+from twofold.features.pair_sums import SQUARED_GAP, pair_sums
+from twofold.kernel_pca.from_all_rows import DataDependentKernel, KernelValues
+from twofold.kernel_pca.neighbors import neighbor_scale
+from twofold.preimages.checks import check_count, check_positive
+from twofold.preimages.coordinates import Parts
+
+
+@dataclass(frozen=True)
+class Diffusion(DataDependentKernel):
+    """Steps of a random walk between rows as a kernel: diffusion maps and Laplacian eigenmaps.
+
+    Parameters
+    ----------
+    scale : float or None
+        Width s of the Gaussian; None for the mean distance to the 10th neighbour.
+    alpha : float
+        How much of the density of the rows is taken out: 0 nothing (Laplacian eigenmaps), 1 all.
+    time : int
+        Steps of the walk: the kernel matrix to this power.
+    """
+
+    scale: float | None = None
+    alpha: float = 1.0
+    time: int = 1
+
+    def __post_init__(self) -> None:
+        check_positive("scale", 1.0 if self.scale is None else self.scale)
+        if not isinstance(self.alpha, Real) or not 0 <= self.alpha <= 1:
+            raise ValueError(f"`alpha` must be a number from 0 to 1; got {self.alpha!r}.")
+        check_count("time", self.time)
+
+    def fitted(self, Y: FloatArray) -> Self:
+        """Return the kernel with its ``scale``, chosen from rows Y (m, D) where it is None."""
+        return self if self.scale is not None else replace(self, scale=neighbor_scale(Y))
+
+    def number(self) -> float:
+        """Return the scale, which must have been chosen."""
+        if self.scale is None:
+            raise ValueError("`scale` of Diffusion is None; `fitted(Y)` chooses it from Y.")
+        return float(self.scale)
+
+    def matrix(self, Y: FloatArray) -> FloatArray:
+        """Return ``W̃_ij / sqrt(d_i d_j)`` to the power of ``time``."""
+        K = RBF(0.5 / self.number() ** 2).gram(Y, Y)
+        return np.linalg.matrix_power(diffusion_matrix(K, self.alpha)[0], self.time)
+
+    def extended(self, Y: FloatArray) -> KernelValues:
+        """Return the analytic kernel of new rows, which is K again at old ones."""
+        found = DiffusionValues.of(check_rows(Y), self.number(), self.alpha, symmetric=True)
+        if self.time == 1:
+            return found
+        return DiffusionCoordinates(found, self.carrier(Y), np.zeros(len(Y)))
+
+    def carrier(self, Y: FloatArray) -> FloatArray:
+        """Return the matrix (m, m) that makes kernel values of one step those of ``time`` steps."""
+        return np.linalg.matrix_power(replace(self, time=1).matrix(Y), self.time - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class DiffusionValues:
+    """The diffusion kernel of any row with the rows it was made from, and its derivative.
+
+    With ``u_i = w_i q_i^-α`` and S = Σ u_i the symmetric kernel is ``u_i / sqrt(S q(z)^α d_i)`` and
+    the chance of a step from z to row i ``u_i / S``. Both have the derivative ``κ_i (l_i - l̄)``,
+    ``l_i = (y_i - z) / s²``: for the latter l̄ is the mean of l under u, for the former half of
+    that and α/2 times the mean under w. Far away, where every w_i underflows, ratios stay.
+
+    Attributes
+    ----------
+    rows : (m, D), scale : s, alpha : α
+    tilt : (m,) ``q^-α``
+    degrees : (m,) d, None for chances of a step
+    """
+
+    rows: FloatArray
+    scale: float
+    alpha: float
+    tilt: FloatArray
+    degrees: FloatArray | None
+
+    @classmethod
+    def of(cls, Y: FloatArray, scale: float, alpha: float, *, symmetric: bool) -> Self:
+        """Return the kernel that rows Y (m, D) make."""
+        _, tilt, degrees = diffusion_matrix(RBF(0.5 / scale**2).gram(Y, Y), alpha)
+        return cls(Y, scale, alpha, tilt, degrees if symmetric else None)
+
+    def values(self, Z: FloatArray) -> FloatArray:
+        """Return the values (n, m) of rows Z (n, D), none depending on another."""
+        return self._look(check_rows(Z))[0]
+
+    def _look(self, Z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the values, w and u (n, m), the latter two divided by the largest w."""
+        exponents = pair_sums(Z, self.rows, SQUARED_GAP) / (-2 * self.scale**2)
+        top = exponents.max(axis=1, keepdims=True)
+        w = np.exp(exponents - top)
+        u = w * self.tilt
+        S = u.sum(axis=1, keepdims=True)
+        if self.degrees is None:
+            return u / S, w, u
+        crowd = w.sum(axis=1, keepdims=True) ** self.alpha
+        lost = np.exp(0.5 * (1 - self.alpha) * top)
+        return lost * u / np.sqrt(S * crowd * self.degrees), w, u
+
+    def with_centre(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the values (n, m), and the place (n, D) at which l has the mean l̄."""
+        values, w, u = self._look(check_rows(Z))
+        centre = multiply_rows(u / u.sum(axis=1, keepdims=True), self.rows)
+        if self.degrees is None:
+            return values, centre
+        crowd = multiply_rows(w / w.sum(axis=1, keepdims=True), self.rows)
+        return values, Z + 0.5 * (centre - Z + self.alpha * (crowd - Z))
+
+
+@dataclass(frozen=True, eq=False)
+class DiffusionCoordinates:
+    """Coordinates of any row, ``x(z) = Cᵀ κ(z) + c0``, with derivatives: a `CoordinateMap`."""
+
+    kernel: DiffusionValues
+    coefficients: FloatArray
+    offset: FloatArray
+
+    @property
+    def n_coordinates(self) -> int:
+        """Number r of coordinates."""
+        return int(self.coefficients.shape[1])
+
+    def values(self, Z: FloatArray) -> FloatArray:
+        """Return the coordinates (n, r) of rows Z (n, D)."""
+        return multiply_rows(self.kernel.values(Z), self.coefficients) + self.offset
+
+    def jacobian(self, Z: FloatArray, q: int | None = None) -> FloatArray:
+        """Return the derivatives (n, q, D) of the first q coordinates, all if None."""
+        q = self.n_coordinates if q is None else q
+        return self.parts(Z, np.zeros((len(Z), self.n_coordinates)), q).jacobian
+
+    def distance_and_gradient(
+        self, Z: FloatArray, targets: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the squared distances (n,) of x(Z) to targets (n, r), and their gradients."""
+        X, gradient, _ = self.parts(Z, targets, 0)
+        return ((X - targets) ** 2).sum(axis=1), gradient
+
+    def parts(self, Z: FloatArray, targets: FloatArray, q: int) -> Parts:
+        """Return coordinates, gradient of the distance and derivatives of q coordinates at once."""
+        values, centre = self.kernel.with_centre(Z)
+        X = multiply_rows(values, self.coefficients) + self.offset
+
+        def pulled(pull: FloatArray) -> FloatArray:
+            W = values * pull
+            sums = multiply_rows(W, self.kernel.rows) - W.sum(axis=1, keepdims=True) * centre
+            return np.asarray(sums / self.kernel.scale**2)
+
+        pull = 2 * multiply_rows(X - targets, np.ascontiguousarray(self.coefficients.T))
+        J = np.empty((len(Z), q, Z.shape[1]))
+        for j in range(q):
+            J[:, j] = pulled(self.coefficients[:, j])
+        return Parts(X, pulled(pull), J)
+
+
+def diffusion_matrix(W: FloatArray, alpha: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return K (m, m), written over Gaussians W (m, m), with ``q^-α`` and d (m,)."""
+    tilt = W.sum(axis=1) ** -alpha
+    W *= tilt
+    W *= tilt[:, None]
+    degrees = W.sum(axis=1)
+    root = 1 / np.sqrt(degrees)
+    W *= root
+    W *= root[:, None]
+    return W, tilt, degrees

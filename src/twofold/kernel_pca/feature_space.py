@@ -1,0 +1,107 @@
+"""The fitted axes in feature space: places on them, and the way from a place back to rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.spatial.distance import pdist, squareform
+
+from twofold.array_types import FloatArray
+from twofold.features.data_kernels import DataKernel, check_rows
+from twofold.features.feature_map import multiply_rows
+from twofold.kernel_pca.neighbors import neighbor_scale
+from twofold.kernel_pca.spectrum import place_rows
+from twofold.preimages import FeaturePoints, Learned, PreImageMethod, PreImages, press
+from twofold.preimages.coordinates import CoordinateMap, GaussianCoordinates
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureSpace:
+    """The fitted axes in feature space, and the points on them.
+
+    Attributes
+    ----------
+    kernel : DataKernel, or one that is made from all rows at once
+    rows : (m, D) that span the space
+    axes : (m, q) coefficients of the axes, columns that sum to zero
+    base : (m,) coefficients of the mean, of sum one
+    mean_row : (m,) kernel values of the rows with the mean
+    mean : kernel value of the mean with itself
+    latent : (m, q) coordinates of the rows
+    map : coordinates of any row, differentiable, where there are such: at least the q of the axes
+    matrix : (m, m) kernel values between the rows, where it is costly to make them again
+    """
+
+    kernel: Any
+    rows: FloatArray
+    axes: FloatArray
+    base: FloatArray
+    mean_row: FloatArray
+    mean: float
+    latent: FloatArray
+    map: CoordinateMap | None = None
+    matrix: FloatArray | None = None
+
+    def place(self, K: Any) -> FloatArray:
+        """Return coordinates (n, q) of rows with kernel values K (n, m), dense or sparse."""
+        if sparse.issparse(K):  # columns of the axes sum to zero, so that levels of K drop out
+            return np.asarray(K @ self.axes) - self.mean_row @ self.axes
+        return place_rows(K, self.axes, self.base, self.mean_row, self.mean)
+
+    def expand(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return coefficients α (n, m) of points with coordinates X (n, q), and ``K α`` (n, m).
+
+        For ``K A = X_rows + 1 (mean row)ᵀ A`` no kernel value is needed.
+        """
+        carried = self.latent + self.mean_row @ self.axes
+        alpha = multiply_rows(X, self.axes.T) + self.base
+        return alpha, multiply_rows(X, carried.T) + self.mean_row
+
+    def preimages(
+        self,
+        X: FloatArray,
+        method: PreImageMethod,
+        n_jobs: int | None,
+        start: FloatArray | None = None,
+    ) -> PreImages:
+        """Return the rows that a method finds for the points with coordinates X (n, q).
+
+        A search starts at the rows ``start`` (n, D), where these are given.
+        """
+        alpha, products = self.expand(X)
+        # Kernels of two rows are evaluated where they are needed, and a learned map needs none.
+        is_needed = not isinstance(self.kernel, DataKernel) and method.name != Learned.name
+        return method.find(
+            FeaturePoints(
+                self.kernel,
+                self.rows,
+                alpha,
+                start=start,
+                coordinates=X,
+                map=self.map,
+                row_coordinates=self.latent,
+                gram=self.gram if is_needed else None,
+                products=products,
+                n_jobs=n_jobs,
+            )
+        )
+
+    @cached_property
+    def gram(self) -> FloatArray:
+        """Kernel values (m, m) between the rows, for a kernel that is made from all of them."""
+        return self.kernel.matrix(self.rows) if self.matrix is None else self.matrix
+
+
+def extend_by_ridge(Y: FloatArray, X: FloatArray) -> GaussianCoordinates:
+    """Return coordinates of any row by kernel ridge regression of X (m, q) at rows Y (m, D).
+
+    Scale and ridge have the smallest leave-one-out error of the coordinates.
+    """
+    Y = check_rows(Y)
+    error = press.CoordinatePress(squareform(pdist(Y, "sqeuclidean")), X)
+    chosen = press.choose(error, neighbor_scale(Y))
+    return GaussianCoordinates.by_ridge(Y, X, chosen.scale, chosen.ridge)

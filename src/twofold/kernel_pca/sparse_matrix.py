@@ -1,0 +1,154 @@
+"""Models of a kernel matrix that is sparse: it is never filled up.
+
+A sparse matrix is centred in words only (:mod:`~twofold.kernel_pca.spectrum`), and rows of kernel
+values are placed by a sparse product. Equal rows are not merged, which changes nothing but the
+order of ``latent_``: that of the matrix. What goes back is dense, as projected features have values
+with all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from twofold.array_types import FloatArray, IntArray
+from twofold.contract import TwoWayModel
+from twofold.features.data_kernels import rounding_of
+from twofold.kernel_pca.spectral_model import SpectralModel
+from twofold.table_checks import check_numeric
+from twofold.tables import ModelFile
+
+# Parts of a sparse matrix in a model file.
+PARTS = {"data": "sparse_values_", "indices": "sparse_columns_", "indptr": "sparse_starts_"}
+
+
+class SparseMatrixModel(SpectralModel):
+    """A spectral model that also takes a sparse kernel matrix where a dense one would do."""
+
+    def _fit_table(self, X: Any, sample_weight: Any) -> None:
+        if not self._is_pairwise() or not sparse.issparse(X):
+            super()._fit_table(X, sample_weight)
+            return
+        K = self._kernel_rows(X, reset=True)
+        check_square(K.shape)
+        weights = _check_sample_weight(sample_weight, K, dtype=np.float64, ensure_non_negative=True)
+        self.columns_: IntArray = np.flatnonzero(weights > 0)
+        self.data_, self.weights_ = K[self.columns_], weights[self.columns_]
+        self.member_ = np.full(len(weights), -1)
+        self.member_[self.columns_] = np.arange(len(self.columns_))
+        counted = symmetric_sparse(self.data_[:, self.columns_], rounding_of(K.data))
+        self.latent_ = self._fit_sparse(counted, self.weights_).astype(K.dtype)
+        self._wake()
+        self._bound_domain()
+        self._embed(K)
+
+    def _fit_sparse(self, K: Any, weights: FloatArray) -> FloatArray:
+        """Return latent points (m, q) of a sparse kernel matrix (m, m)."""
+        raise NotImplementedError
+
+    def _is_pairwise(self) -> bool:
+        """Say whether the rows that the model takes are kernel values."""
+        raise NotImplementedError
+
+    def _holds_sparse(self) -> bool:
+        return sparse.issparse(getattr(self, "data_", None))
+
+    def _kernel_rows(self, X: Any, *, reset: bool) -> Any:
+        """Return rows of kernel values, sparse or dense as they came; none may be missing."""
+        check_numeric(X)
+        return validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_min_samples=2 if reset else 1,
+        )
+
+    def _rows_to_place(self, X: Any) -> Any:
+        check_is_fitted(self)
+        if not self._is_pairwise():
+            return super()._rows_to_place(X)
+        rows = self._kernel_rows(X, reset=False).astype(self.latent_.dtype)
+        if self._holds_sparse():
+            return sparse.csr_matrix(rows)
+        return np.ascontiguousarray(rows.toarray() if sparse.issparse(rows) else rows)
+
+    def _place(self, Y: Any) -> FloatArray:
+        if not self._holds_sparse():
+            return super()._place(Y)
+        return self._space.place(Y[:, self.columns_].astype(np.float64)).astype(Y.dtype)
+
+    def _squared_errors(self, Y: Any) -> FloatArray:
+        if not self._holds_sparse():
+            return super()._squared_errors(Y)
+        back = self._return_trip(Y)
+        crossed = np.asarray(Y.multiply(back).sum(axis=1)).ravel()
+        own = np.asarray(Y.multiply(Y).sum(axis=1)).ravel()
+        return np.asarray(np.maximum((back * back).sum(axis=1) - 2 * crossed + own, 0))
+
+    def complete(self, X: Any) -> FloatArray:
+        """Fill the missing entries of rows; see :meth:`SpectralModel.complete`."""
+        if self._holds_sparse():
+            raise ValueError(
+                "Entries that a sparse row does not hold are 0, none is missing; `complete` is for "
+                "dense rows with NaN."
+            )
+        return super().complete(X)
+
+    def _wake(self) -> None:
+        if self._holds_sparse():
+            self._restore()  # there is no index of rows: a training row is placed like any other
+        else:
+            super()._wake()
+
+    def to_file(self) -> ModelFile:
+        """Return what a file of the fitted model holds."""
+        stored = super().to_file()
+        if not self._holds_sparse():
+            return stored
+        attributes = {name: value for name, value in stored.attributes.items() if name != "data_"}
+        parts = {name: getattr(self.data_, part) for part, name in PARTS.items()}
+        return replace(stored, attributes=attributes, arrays={**stored.arrays, **parts})
+
+    @classmethod
+    def from_file(cls, stored: ModelFile, families: Mapping[str, type[TwoWayModel]]) -> Self:
+        """Return the fitted model of a file; ``families`` are those that parts of it may have."""
+        arrays: dict[str, Any] = dict(stored.arrays)
+        if PARTS["data"] in arrays:
+            values, columns, starts = (arrays.pop(name) for name in PARTS.values())
+            shape = (len(starts) - 1, stored.attributes["n_features_in_"])
+            arrays["data_"] = sparse.csr_matrix((values, columns, starts), shape=shape)
+        return super().from_file(replace(stored, arrays=arrays), families)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = tags.input_tags.sparse = self._is_pairwise()
+        return tags
+
+
+def check_square(shape: tuple[int, ...]) -> None:
+    """Raise unless a kernel matrix has as many rows as columns."""
+    if shape[0] != shape[1]:
+        raise ValueError(
+            "A precomputed kernel matrix must be square, rows and columns standing for the same "
+            f"samples; got shape {tuple(shape)}."
+        )
+
+
+def symmetric_sparse(K: Any, tolerance: float) -> Any:
+    """Return sparse K (m, m) in float64 without rounding errors in its symmetry."""
+    K = sparse.csr_matrix(K, dtype=np.float64)
+    gap, largest = (float(abs(M).max()) for M in (K - K.T, K))
+    if gap > tolerance * largest:
+        raise ValueError(
+            "A kernel matrix must be symmetric; entries (i, j) and (j, i) differ by up to "
+            f"{gap:.4g}, with values up to {largest:.4g}. A graph of neighbours becomes symmetric "
+            "by 0.5 * (K + K.T), or by K.maximum(K.T)."
+        )
+    return sparse.csr_matrix(0.5 * (K + K.T))

@@ -1,0 +1,211 @@
+"""What kernel PCA and diffusion maps have in common: everything after the axes are found.
+
+Latent points are coordinates on axes in feature space; the way back looks for the row whose feature
+is nearest to such a point (:mod:`twofold.preimages`). The latent density is
+
+    p(x) = Σ_i w_i exp(-½ Σ_j (x_j - x_ij)² / h_j²) / Σ_i w_i,   h_j = deviation_j m^(-1/(q+4)),
+
+with widths by Scott's rule, and the domain ends where p is half of its lowest value at a training
+point.
+
+A constrained pre-image keeps the q coordinates and makes those on further axes small, which is what
+holds it near the rows (Arias 2007, section 4.3). For it, and only for it, the model keeps further
+axes.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.contract import TwoWayModel
+from twofold.engine.threads import count_threads
+from twofold.features.data_kernels import RBF
+from twofold.features.feature_map import multiply_rows
+from twofold.kernel_pca.feature_space import extend_by_ridge
+from twofold.kernel_pca.incomplete_rows import place_incomplete
+from twofold.preimages import get_method
+from twofold.preimages.checks import check_count
+from twofold.preimages.coordinates import GaussianCoordinates
+
+DOMAIN_SHARE = 0.5
+# Numbers in memory at a time, while rows are compared with training rows: 32 MB.
+VALUES_AT_A_TIME = 4_000_000
+# On a noisy sinusoid with a narrow diffusion kernel, 50 axes hold rows as well as all do; with 25
+# they leave through directions that nothing holds.
+FURTHER_AXES = 100
+
+
+class SpectralModel(TwoWayModel):
+    """A model whose latent points are coordinates on axes in the feature space of a kernel.
+
+    A family sets ``_space`` in ``_restore`` and says in ``_place_complete`` where rows lie.
+    """
+
+    @abstractmethod
+    def _place_complete(self, Y: FloatArray) -> FloatArray:
+        """Return the coordinates (n, q) of rows without missing entries."""
+
+    def _place_incomplete(self, Y: FloatArray) -> FloatArray:
+        """Return the coordinates (n, q) of rows with missing entries (NaN)."""
+        with warnings.catch_warnings():  # about searches on the way
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return place_incomplete(Y, self.data_, self.latent_, self._regress, self._is_inside)
+
+    def _refuse_missing(self, Y: FloatArray, source: IntArray) -> None:
+        gaps = np.isnan(Y).any(axis=1)
+        if gaps.any():
+            raise ValueError(
+                f"{type(self).__name__} learns from complete rows; {gaps.sum()} of "
+                f"{len(self.member_)} have missing entries (NaN), first row "
+                f"{source[gaps].min()}. Use UKR, which takes them as they are, or fill them in."
+            )
+
+    def _rows_to_place(self, X: Any) -> FloatArray:
+        Y = super()._rows_to_place(X)
+        gaps = int(np.isnan(Y).any(axis=1).sum())
+        if gaps:
+            raise ValueError(
+                f"{type(self).__name__} compares complete rows; {gaps} of {len(Y)} have missing "
+                "entries (NaN). Fill them in by `complete`."
+            )
+        return Y
+
+    def complete(self, X: Any) -> FloatArray:
+        """Fill the missing entries of rows from the manifold; observed entries stay as they are.
+
+        An incomplete row has no kernel values. Its latent point is the one whose image is nearest
+        to its observed entries, searched for from those of the nearest training rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data; NaN marks what is to be filled.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        filled = super()._rows_to_place(X).copy()
+        partial = np.isnan(filled).any(axis=1)
+        if partial.any():
+            rows = filled[partial]
+            found = self._regress(self._project(rows, ~np.isnan(rows)))
+            filled[partial] = np.where(np.isnan(rows), found, rows)
+        return filled
+
+    def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
+        if observed is None:
+            return self._place_complete(Y).astype(Y.dtype)
+        return self._place_incomplete(Y).astype(Y.dtype)
+
+    def _return_trip(self, Y: FloatArray) -> FloatArray:
+        # A sparse precomputed matrix has no way back, and so no method.
+        method = getattr(self, "preimage_method_", None)
+        if method is None or not method.needs_rest:
+            return super()._return_trip(Y)
+        # The search starts at the row and keeps the coordinates it has. They come from the map:
+        # what a recipe says of a training row may differ, and a row starts on its own level set.
+        start = np.ascontiguousarray(Y, dtype=np.float64)
+        level = self._space.map.values(start)[:, : self._n_features_out]
+        return self._look_back(level, start).astype(Y.dtype)
+
+    def _regress(self, X: FloatArray) -> FloatArray:
+        return self._look_back(np.ascontiguousarray(X, dtype=np.float64)).astype(X.dtype)
+
+    def _look_back(self, X: FloatArray, start: FloatArray | None = None) -> FloatArray:
+        found = self._space.preimages(X, self.preimage_method_, self.n_jobs, start)
+        lost = int((~found.converged).sum())
+        if lost:
+            warnings.warn(
+                f"The search for pre-images by {self.preimage_method_.name!r} did not converge "
+                f"for {lost} of {len(X)} points; `in_domain` says which lie near the data.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return found.Y
+
+    def _jacobian(self, X: FloatArray) -> FloatArray:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return super()._jacobian(X)
+
+    def _density(self, X: FloatArray) -> FloatArray:
+        unit = self._latent_unit()
+        places, centres = X / unit, self.latent_ / unit
+        shares = (self.weights_ / self.weights_.sum())[:, None]
+        p = np.empty(len(X))
+        size = max(1, VALUES_AT_A_TIME // len(centres))
+        for start in range(0, len(X), size):
+            part = slice(start, start + size)
+            p[part] = multiply_rows(RBF(0.5).gram(places[part], centres), shares)[:, 0]
+        return p.astype(X.dtype)
+
+    def _is_inside(self, X: FloatArray) -> BoolArray:
+        return self._density(X) >= self.domain_threshold_
+
+    def _bound_domain(self) -> None:
+        self.domain_threshold_ = DOMAIN_SHARE * float(self._density(self.latent_).min())
+
+    def _latent_unit(self) -> FloatArray:
+        m, q = self.latent_.shape
+        shares = self.weights_ / self.weights_.sum()
+        gaps = self.latent_.astype(np.float64) - shares @ self.latent_
+        deviation: FloatArray = np.sqrt(shares @ gaps**2)
+        return deviation * m ** (-1 / (q + 4))
+
+    def _wanted_dimensions(self, Y: FloatArray | None = None) -> int:
+        # Features span more directions than rows have columns.
+        return int(self.n_components) if Y is None else min(int(self.n_components), Y.shape[1])
+
+    def _n_further(self, kernel: Any) -> int:
+        """Return how many axes beyond those asked for the way back can use."""
+        if kernel.is_precomputed:
+            return 0
+        method, _ = get_method(self.preimage, kernel, 1, 1)
+        return FURTHER_AXES if method.needs_rest else 0
+
+    def _choose_preimages(self, kernel: Any, latent: FloatArray) -> None:
+        """Set ``preimage_`` and the method itself, its numbers chosen."""
+        m, D = self.data_.shape
+        method, self.preimage_ = get_method(self.preimage, kernel, D, m)
+        self.preimage_method_ = method.fitted(self.data_.astype(np.float64), latent)
+
+    def _extend(self, latent: FloatArray) -> None:
+        """Set a regression of coordinates (m, r) on the rows, the map where there is no recipe."""
+        found = extend_by_ridge(self.data_, latent)
+        self.extension_coef_, self.extension_offset_ = found.coefficients, found.offset
+        self.extension_scale_ = found.scale
+
+    def _extension(self) -> GaussianCoordinates | None:
+        """Return that regression, None where there is none."""
+        if not hasattr(self, "extension_coef_"):
+            return None
+        return GaussianCoordinates(
+            self.data_.astype(np.float64),
+            self.extension_scale_,
+            self.extension_coef_,
+            self.extension_offset_,
+        )
+
+    def _report(self, total: float, eigenvalues: FloatArray, weight: float) -> None:
+        """Set what tells how the fit went: the variance that the axes leave out, per row."""
+        self.objective_ = max(0.0, float(total - eigenvalues.sum()) / weight)
+        self.history_ = np.array([max(0.0, total / weight), self.objective_])
+        self.n_iter_, self.stop_reason_ = 1, "closed form"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = False
+        return tags
+
+
+def check_common(model: Any) -> None:
+    """Raise unless the parameters that both estimators have can be used."""
+    check_count("n_components", model.n_components)
+    count_threads(model.n_jobs)

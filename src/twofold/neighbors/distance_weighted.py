@@ -1,0 +1,221 @@
+"""Nearest neighbours weighted by inverse squared distance, of K rows or of all.
+
+    f(x) = Σ_i w_i y_i / Σ_i w_i,    w_i = 1 / ||x - x_i||²,    i among the K nearest      (2.12)
+
+(Kramer 2013, section 2.6; scikit-learn's ``weights="distance"`` is ``1 / ||x - x_i||``). On a
+training row the mean of the rows that lie there is returned. With K = N no search is needed, and f
+is continuous (2.14; the book prints the distances upside down there). Classes are voted for with
+the same weights.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.utils import gen_batches
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from twofold.array_types import FloatArray
+
+# Neighbours of several rows held at once, as numbers and distances: 64 MB.
+VALUES_AT_A_TIME = 4_000_000
+
+
+def inverse_squared_distances(distances: FloatArray) -> FloatArray:
+    """Return ``1 / d²`` up to a factor for each row, to be passed as ``weights`` to scikit-learn.
+
+    Parameters
+    ----------
+    distances : ndarray of shape (n, K)
+
+    Returns
+    -------
+    ndarray of shape (n, K)
+        The nearest neighbour has weight 1; where it lies on the row itself, all others have 0.
+
+    Examples
+    --------
+    >>> from sklearn.neighbors import KNeighborsRegressor
+    >>> from twofold.neighbors import inverse_squared_distances
+    >>> model = KNeighborsRegressor(2, weights=inverse_squared_distances)
+    >>> float(model.fit([[0.0], [3.0]], [0.0, 5.0]).predict([[1.0]])[0])
+    1.0
+    """
+    nearest = distances.min(axis=1, keepdims=True)
+    # Relative to the nearest, the square of no distance overflows or vanishes.
+    on_a_row = nearest == 0
+    ratio = nearest / np.where(distances > 0, distances, 1)
+    return np.where(on_a_row, distances == 0, ratio**2).astype(distances.dtype)
+
+
+class _DistanceWeighted(BaseEstimator):
+    """What both kinds share: rows in, neighbours of scikit-learn inside."""
+
+    def __init__(
+        self, n_neighbors: int | None = 5, *, p: float = 2.0, n_jobs: int | None = None
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.p = p
+        self.n_jobs = n_jobs
+
+    def _neighbors(self, kind: Any, n: int) -> Any:
+        k = self.n_neighbors
+        if k is not None and (not isinstance(k, Integral) or isinstance(k, bool) or k < 1):
+            raise ValueError(f"`n_neighbors` must be None (all) or at least 1; got {k!r}.")
+        return kind(
+            n if k is None else min(int(k), n),
+            weights=inverse_squared_distances,
+            algorithm="brute" if k is None else "auto",
+            p=self.p,
+            n_jobs=self.n_jobs,
+        )
+
+    def _in_batches(self, method: Any, X: Any) -> Any:
+        """Return what a method of the neighbours says of rows, a bounded number at a time."""
+        rows = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        size = max(1, VALUES_AT_A_TIME // self.neighbors_.n_neighbors)
+        return np.concatenate([method(rows[part]) for part in gen_batches(len(rows), size)])
+
+
+class DistanceWeightedKNNRegressor(RegressorMixin, _DistanceWeighted):
+    """Mean of the nearest rows' targets, weighted by inverse squared distance.
+
+    Parameters
+    ----------
+    n_neighbors : int or None, default=5
+        K, at most the number of rows; None for all rows.
+    p : float, default=2.0
+        Order of the Minkowski distance.
+    n_jobs : int, default=None
+        As in scikit-learn.
+
+    Attributes
+    ----------
+    neighbors_ : KNeighborsRegressor
+    n_features_in_, feature_names_in_ : int, ndarray
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from twofold.neighbors import DistanceWeightedKNNRegressor
+    >>> model = DistanceWeightedKNNRegressor(None).fit([[0.0], [3.0]], [0.0, 5.0])
+    >>> model.predict([[1.0], [3.0]]).tolist()
+    [1.0, 5.0]
+    """
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Keep the rows and their targets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+
+        Returns
+        -------
+        self
+        """
+        rows, y = validate_data(
+            self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True
+        )
+        self.neighbors_ = self._neighbors(KNeighborsRegressor, len(rows)).fit(rows, y)
+        return self
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return the weighted mean of the nearest rows' targets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        """
+        check_is_fitted(self)
+        return self._in_batches(self.neighbors_.predict, X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+class DistanceWeightedKNNClassifier(ClassifierMixin, _DistanceWeighted):
+    """Vote of the nearest rows, weighted by inverse squared distance.
+
+    Parameters
+    ----------
+    n_neighbors : int or None, default=5
+        K, at most the number of rows; None for all rows.
+    p : float, default=2.0
+        Order of the Minkowski distance.
+    n_jobs : int, default=None
+        As in scikit-learn.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    neighbors_ : KNeighborsClassifier
+    n_features_in_, feature_names_in_ : int, ndarray
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from twofold.neighbors import DistanceWeightedKNNClassifier
+    >>> model = DistanceWeightedKNNClassifier(3).fit([[0.0], [3.0], [4.0]], ["a", "b", "b"])
+    >>> model.predict([[1.0], [3.5]]).tolist()
+    ['a', 'b']
+    """
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Keep the rows and their labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        self
+        """
+        rows, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        check_classification_targets(y)
+        self.neighbors_ = self._neighbors(KNeighborsClassifier, len(rows)).fit(rows, y)
+        self.classes_ = self.neighbors_.classes_
+        return self
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the share of the votes that each class has.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        return self._in_batches(self.neighbors_.predict_proba, X)
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the class with most votes, of several the smallest.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        share = self.predict_proba(X)
+        return self.classes_[share.argmax(axis=1)]

@@ -1,0 +1,198 @@
+"""Model-based nearest neighbours: a few balls in place of all rows.
+
+A ball around a row takes in rows of its class and ends before the nearest row of another class. As
+long as rows are left, the ball that takes in most of them is kept (Kramer 2013, section 2.7; the
+details after Guo, Wang, Bell, Bi and Greer, KNN model-based approach in classification, 2003):
+
+    r_i = distance of row i to the nearest row of another class,
+    M_i = {j not yet taken in: y_j = y_i, d(i, j) < r_i} and i itself,
+    keep the i of the largest M_i (then of the smallest radius, then the first),
+    with its class, its radius max_{j in M_i} d(i, j) and its count |M_i|.
+
+A new row that lies in balls has the class of the one with the largest count (then the nearest
+border), one outside all balls the class of the nearest border, ``d(x, x_i) - radius_i``. Or plain K
+nearest neighbours run on the middles of the balls, which forgets how large each ball is. Rows of
+the training set are always recognised by balls, unless rows of two classes lie on the same place.
+
+Sets M_i only shrink while rows are taken in. So the largest is found without counting them all
+again: only that which was the largest when last counted is.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial.distance import cdist
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.utils import gen_batches
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from twofold.array_types import BoolArray, FloatArray, IntArray
+
+MODES = ("balls", "representatives")
+VALUES_AT_A_TIME = 4_000_000
+
+
+class ModelBasedKNN(ClassifierMixin, BaseEstimator):
+    """Classification by balls around few rows.
+
+    Parameters
+    ----------
+    mode : {"balls", "representatives"}, default="balls"
+        Whether a row has the class of the ball it lies in or next to, or that of the nearest
+        middles of balls.
+    n_neighbors : int, default=1
+        K of mode "representatives", at most their number.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    representatives_ : ndarray of shape (n_balls, n_features)
+        Middles of the balls, in the order in which they were found.
+    representative_labels_ : ndarray of shape (n_balls,)
+    radii_, counts_ : ndarrays of shape (n_balls,)
+        Size of each ball, and how many rows it took in.
+    n_features_in_, feature_names_in_ : int, ndarray
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from twofold.neighbors import ModelBasedKNN
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = ModelBasedKNN().fit(X, y)
+    >>> model.score(X, y), len(model.representatives_) < 20
+    (1.0, True)
+    """
+
+    def __init__(self, mode: str = "balls", *, n_neighbors: int = 1) -> None:
+        self.mode = mode
+        self.n_neighbors = n_neighbors
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Find the balls.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        Returns
+        -------
+        self
+        """
+        if self.mode not in MODES:
+            raise ValueError(f"`mode` must be one of {MODES}; got {self.mode!r}.")
+        Y, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        limits = _distance_to_others(Y, codes)
+        balls: list[tuple[int, float, int]] = []
+        for code in range(len(self.classes_)):
+            own = np.flatnonzero(codes == code)
+            balls += [
+                (int(own[i]), radius, count) for i, radius, count in _cover(Y[own], limits[own])
+            ]
+        # Largest first, as if rows of all classes were taken in together.
+        balls.sort(key=lambda ball: (-ball[2], ball[1], ball[0]))
+        middle, radii, counts = zip(*balls, strict=True)
+        self.representatives_ = Y[list(middle)]
+        self.representative_labels_ = y[list(middle)]
+        self.radii_, self.counts_ = np.array(radii), np.array(counts)
+        if self.mode == "representatives":
+            k = min(self.n_neighbors, len(balls))
+            self.neighbors_ = KNeighborsClassifier(k).fit(
+                self.representatives_, self.representative_labels_
+            )
+        return self
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        Y = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        if self.mode == "representatives":
+            return self.neighbors_.predict(Y)
+        size = max(1, VALUES_AT_A_TIME // len(self.radii_))
+        chosen = [self._choose_balls(Y[rows]) for rows in gen_batches(len(Y), size)]
+        return self.representative_labels_[np.concatenate(chosen)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Middles of large and of small balls count alike, so few of them tell little.
+        tags.classifier_tags.poor_score = self.mode == "representatives"
+        return tags
+
+    def _choose_balls(self, Y: FloatArray) -> IntArray:
+        """Return the number of the ball that decides about each row."""
+        border = cdist(Y, self.representatives_) - self.radii_
+        inside = border <= 0
+        # Of the balls a row lies in only the largest count; outside of all, every ball does.
+        largest = np.where(inside, self.counts_, 0).max(axis=1, keepdims=True)
+        competes = (inside & (self.counts_ == largest)) | ~inside.any(axis=1, keepdims=True)
+        return np.where(competes, border, np.inf).argmin(axis=1)
+
+
+def _distance_to_others(Y: FloatArray, codes: IntArray) -> FloatArray:
+    """Return the distance (n,) of each row to the nearest row of another class."""
+    limits = np.full(len(Y), np.inf)
+    for rows in gen_batches(len(Y), max(1, VALUES_AT_A_TIME // len(Y))):
+        distances = cdist(Y[rows], Y)
+        distances[codes[rows, None] == codes] = np.inf
+        limits[rows] = distances.min(axis=1)
+    return limits
+
+
+def _cover(Y: FloatArray, limits: FloatArray) -> list[tuple[int, float, int]]:
+    """Return (row, radius, count) of balls that take in all rows Y (n, D) of one class."""
+    left = np.ones(len(Y), dtype=bool)
+    waiting = [(-count, radius, i) for i, radius, count in _first_counts(Y, limits)]
+    heapq.heapify(waiting)
+    balls = []
+    while waiting:
+        promised, _, i = heapq.heappop(waiting)
+        if not left[i]:
+            continue
+        members, distances = _members(Y, limits[i], i, left)
+        radius = float(distances[members].max())
+        if members.sum() == -promised:
+            balls.append((i, radius, int(members.sum())))
+            left[members] = False
+        else:
+            heapq.heappush(waiting, (-int(members.sum()), radius, i))
+    return balls
+
+
+def _first_counts(Y: FloatArray, limits: FloatArray) -> list[tuple[int, float, int]]:
+    """Return (row, radius, count) of every row while all are left."""
+    found = []
+    for rows in gen_batches(len(Y), max(1, VALUES_AT_A_TIME // len(Y))):
+        distances = cdist(Y[rows], Y)
+        members = distances < limits[rows, None]
+        members[np.arange(len(distances)), np.arange(rows.start, rows.stop)] = True
+        radii = np.where(members, distances, 0).max(axis=1)
+        counts = members.sum(axis=1)
+        found += list(zip(range(rows.start, rows.stop), radii, counts, strict=True))
+    return [(i, float(radius), int(count)) for i, radius, count in found]
+
+
+def _members(Y: FloatArray, limit: float, i: int, left: BoolArray) -> tuple[BoolArray, FloatArray]:
+    """Return which rows that are left a ball around row i takes in, and all distances."""
+    distances = cdist(Y[i : i + 1], Y)[0]
+    members = left & (distances < limit)
+    members[i] = True
+    return members, distances

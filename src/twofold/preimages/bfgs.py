@@ -1,0 +1,147 @@
+"""Limited-memory BFGS directions of many small problems, each with pairs of its own.
+
+A problem keeps its last pairs of a step s and a change c of the gradient, oldest first, with
+``1 / s·c``, which is 0 for a place that holds none. The two loops over the pairs are those of
+Nocedal (1980).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.engine.compiled import compiled
+
+# A step and a change of the gradient at a wider angle than this tell no curvature.
+_SMALLEST_COSINE = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """Pairs of n problems in D unknowns.
+
+    Parameters
+    ----------
+    steps, changes : ndarray of shape (n, k, D)
+        Steps and changes of gradients.
+    inverse : ndarray of shape (n, k)
+        One over step times change; 0 for an empty place.
+    """
+
+    steps: FloatArray
+    changes: FloatArray
+    inverse: FloatArray
+
+    @classmethod
+    def empty(cls, n: int, k: int, D: int) -> Memory:
+        """Return room for k pairs of each problem."""
+        return cls(np.zeros((n, k, D)), np.zeros((n, k, D)), np.zeros((n, k)))
+
+    def remember(self, rows: IntArray, step: FloatArray, change: FloatArray) -> None:
+        """Add a pair (a, D) to the a problems `rows`, in place of their oldest."""
+        _remember(rows, step, change, self.steps, self.changes, self.inverse)
+
+    def forget(self, rows: IntArray) -> None:
+        """Drop all pairs of some problems."""
+        self.inverse[rows] = 0
+
+    def knows(self, rows: IntArray) -> BoolArray:
+        """Return whether problems have any pair."""
+        return np.asarray(self.inverse[rows].any(axis=1))
+
+    def directions(
+        self,
+        rows: IntArray,
+        gradient: FloatArray,
+        rate: FloatArray,
+        moves: FloatArray,
+        longest: FloatArray,
+    ) -> FloatArray:
+        """Return directions (a, D) down from gradients (a, D), none longer than `longest` (a,).
+
+        Where no pair is known, or the pairs lead up, they are the moves (a, D). The rate (a,) is a
+        guess at the curvature for problems that know none.
+        """
+        found = moves.copy()
+        _turn(rows, gradient, rate, longest, self.steps, self.changes, self.inverse, found)
+        return found
+
+
+@compiled
+def _remember(
+    rows: IntArray,
+    step: FloatArray,
+    change: FloatArray,
+    steps: FloatArray,
+    changes: FloatArray,
+    inverse: FloatArray,
+) -> None:
+    k, D = steps.shape[1], steps.shape[2]
+    for r in range(rows.shape[0]):
+        j = rows[r]
+        product = _product(step[r], change[r])
+        sizes = _product(step[r], step[r]) * _product(change[r], change[r])
+        if not product > _SMALLEST_COSINE * math.sqrt(sizes):
+            inverse[j, :] = 0  # what was learned elsewhere does not hold here
+            continue
+        for p in range(k - 1):
+            inverse[j, p] = inverse[j, p + 1]
+            for d in range(D):
+                steps[j, p, d] = steps[j, p + 1, d]
+                changes[j, p, d] = changes[j, p + 1, d]
+        inverse[j, k - 1] = 1 / product
+        for d in range(D):
+            steps[j, k - 1, d] = step[r, d]
+            changes[j, k - 1, d] = change[r, d]
+
+
+@compiled
+def _turn(
+    rows: IntArray,
+    gradient: FloatArray,
+    rate: FloatArray,
+    longest: FloatArray,
+    steps: FloatArray,
+    changes: FloatArray,
+    inverse: FloatArray,
+    found: FloatArray,
+) -> None:
+    """Write directions over the moves in `found` (a, D) where they lead down."""
+    k, D = steps.shape[1], steps.shape[2]
+    g, shares = np.empty(D), np.empty(k)
+    for r in range(rows.shape[0]):
+        j = rows[r]
+        if not inverse[j].any():
+            continue
+        g[:] = gradient[r]
+        for p in range(k - 1, -1, -1):
+            shares[p] = inverse[j, p] * _product(steps[j, p], g)
+            for d in range(D):
+                g[d] -= shares[p] * changes[j, p, d]
+        squares = _product(changes[j, k - 1], changes[j, k - 1])
+        if inverse[j, k - 1] > 0 and squares > 0:
+            size = 1 / (inverse[j, k - 1] * squares)
+        else:
+            size = 1 / rate[r] if rate[r] > 0 else 0.0
+        for d in range(D):
+            g[d] *= size
+        for p in range(k):
+            back = shares[p] - inverse[j, p] * _product(changes[j, p], g)
+            for d in range(D):
+                g[d] += back * steps[j, p, d]
+        if _product(g, gradient[r]) > 0:
+            length = max(math.sqrt(_product(g, g)), 1e-300)
+            share = -min(1.0, longest[r] / length)
+            for d in range(D):
+                found[r, d] = share * g[d]
+
+
+@compiled
+def _product(a: FloatArray, b: FloatArray) -> float:
+    total = 0.0
+    for d in range(a.shape[0]):
+        total += a[d] * b[d]
+    return total

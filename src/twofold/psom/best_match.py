@@ -1,0 +1,327 @@
+"""Best matches: the place whose image comes nearest to given data components.
+
+    x* = argmin_x Σ_i p_i (f_i(x) - y_i)²                         (Klanke 2007, eqs. 3.6 and 3.7)
+
+Components with p_i = 0, or with NaN in y, take no part in the search and are read off f(x*)
+afterwards: one map answers every question about which components follow from which others, such as
+forward and inverse kinematics.
+
+The search starts at the best matching node, or at a given place, and goes on by
+Levenberg-Marquardt steps within the domain. More starts are the next best nodes that are not grid
+neighbours of one chosen before; a later start wins only if it ends visibly better, so that
+questions with many answers get the one near their first start.
+
+A local map (see `twofold.psom.local`) is searched within the window around the start, then in the
+window around what was found, until the two agree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.engine.compiled import compiled
+from twofold.engine.threads import count_threads, run_tasks
+from twofold.optimize.levenberg_marquardt import levenberg_marquardt
+from twofold.psom.grid import Grid
+from twofold.psom.interpolation import checked_values, jets
+from twofold.psom.local import Windows
+
+ROWS_PER_TASK = 256
+# Fewer rows where each is long: the Jacobians of a task have at most so many entries.
+ENTRIES_PER_TASK = 2**20
+# A residual this small beside the spread of the node values counts as none.
+REACHED = 1e-9
+# The windows of a local map may be visited in circles.
+MOST_WINDOWS = 8
+
+
+@dataclass(frozen=True)
+class BestMatch:
+    """Where rows land.
+
+    Attributes
+    ----------
+    places : (m, q) latent places
+    images : (m, D) the map there, all components
+    squared_errors : (m,) weighted squared distance of the searched components
+    converged : (m,) whether the search met its tolerance
+    n_iter : (m,) steps tried, of all starts together
+    """
+
+    places: FloatArray
+    images: FloatArray
+    squared_errors: FloatArray
+    converged: BoolArray
+    n_iter: IntArray
+
+
+def best_match(
+    grid: Grid,
+    W: ArrayLike,
+    Y: ArrayLike,
+    *,
+    component_weights: ArrayLike | None = None,
+    start: ArrayLike | None = None,
+    n_starts: int = 1,
+    bounds: bool = True,
+    local: int | None = None,
+    max_iter: int = 60,
+    n_jobs: int | None = None,
+) -> BestMatch:
+    """Find the places whose images best match rows of data.
+
+    Parameters
+    ----------
+    grid : the grid
+    W : (N, D) values of the nodes, in C order
+    Y : (m, D) data; components that are NaN are not searched
+    component_weights : (D,) or (m, D) weights p >= 0; 1 if None
+    start : (m, q) places to start from; the best matching nodes if None
+    n_starts : number of starts, a given one included
+    bounds : whether to stay in the domain of the grid; far outside it the map means nothing
+    local : number of nodes an axis of a local map; None for the full one
+    max_iter : largest number of steps from each start
+    n_jobs : number of threads, None for every core
+    """
+    values = checked_values(grid, W)
+    data, weights = _checked_data(values, Y, component_weights)
+    first = None if start is None else _checked_start(grid, start, len(data))
+    if n_starts < 1:
+        raise ValueError(f"`n_starts` must be at least 1; got {n_starts!r}.")
+    used = np.flatnonzero(weights.any(axis=0))
+    search = _Search(grid, values[:, used], Windows.of(grid, local), bounds, max_iter)
+
+    def work(rows: slice) -> _Found:
+        given = None if first is None else first[rows]
+        return search.run(data[rows][:, used], weights[rows][:, used], given, n_starts)
+
+    size = max(1, min(ROWS_PER_TASK, ENTRIES_PER_TASK // max(1, len(used) * grid.n_axes)))
+    tasks = [slice(begin, begin + size) for begin in range(0, len(data), size)]
+    n_threads = count_threads(n_jobs)
+    parts = run_tasks(work, tasks, n_threads) if tasks else []
+    found = _Found.joined(parts, grid.n_axes)
+    windows = search.windows
+    images = jets(windows, values, found.places, windows.around(found.places), 0, n_threads)[:, 0]
+    return BestMatch(found.places, images, found.errors, found.converged, found.n_iter)
+
+
+def _checked_data(
+    W: FloatArray, Y: ArrayLike, component_weights: ArrayLike | None
+) -> tuple[FloatArray, FloatArray]:
+    """Return data with zeros for what is not searched, and the weights (m, D)."""
+    data = np.asarray(Y, dtype=np.float64)
+    if data.ndim != 2 or data.shape[1] != W.shape[1]:
+        raise ValueError(
+            f"`Y` must be an array (m, {W.shape[1]}) of data rows; got shape {data.shape}."
+        )
+    weights = np.asarray(1.0 if component_weights is None else component_weights, dtype=np.float64)
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise ValueError("`component_weights` must be finite and not negative.")
+    if weights.shape not in ((), data.shape[1:], data.shape):
+        raise ValueError(
+            f"`component_weights` must have the shape {data.shape[1:]} or {data.shape}; got "
+            f"{weights.shape}."
+        )
+    if np.isinf(data).any():
+        raise ValueError("`Y` must be finite, or NaN for components that are not searched.")
+    weights = np.where(np.isnan(data), 0.0, weights)
+    return np.where(weights > 0, data, 0.0), weights
+
+
+def _checked_start(grid: Grid, start: ArrayLike, m: int) -> FloatArray:
+    places = np.asarray(start, dtype=np.float64)
+    if places.shape != (m, grid.n_axes) or not np.isfinite(places).all():
+        raise ValueError(
+            f"`start` must be a finite array ({m}, {grid.n_axes}), one place for each row of data; "
+            f"got shape {places.shape}."
+        )
+    return places
+
+
+@dataclass(frozen=True)
+class _Found:
+    places: FloatArray
+    errors: FloatArray
+    converged: BoolArray
+    n_iter: IntArray
+
+    @classmethod
+    def joined(cls, parts: list[_Found], q: int) -> _Found:
+        none = cls(np.empty((0, q)), np.empty(0), np.empty(0, bool), np.empty(0, np.int64))
+        parts = parts or [none]
+        return cls(
+            np.concatenate([part.places for part in parts]),
+            np.concatenate([part.errors for part in parts]),
+            np.concatenate([part.converged for part in parts]),
+            np.concatenate([part.n_iter for part in parts]),
+        )
+
+    def of(self, rows: IntArray) -> _Found:
+        return _Found(self.places[rows], self.errors[rows], self.converged[rows], self.n_iter[rows])
+
+    def put(self, rows: IntArray, other: _Found) -> None:
+        """Take over the rows of another, but for the count of steps."""
+        self.places[rows], self.errors[rows] = other.places, other.errors
+        self.converged[rows] = other.converged
+
+
+class _Search:
+    """The search of rows that are worked on together; W holds the searched components only."""
+
+    def __init__(
+        self, grid: Grid, W: FloatArray, windows: Windows, bounds: bool, max_iter: int
+    ) -> None:
+        self.grid, self.windows, self.bounds, self.max_iter = grid, windows, bounds, max_iter
+        self.W = np.ascontiguousarray(W)
+        self.W_by_component = np.ascontiguousarray(W.T)
+        self.squared_spread = (W.max(axis=0) - W.min(axis=0)) ** 2
+        self.node_indices = np.stack(np.unravel_index(np.arange(grid.size), grid.shape), axis=1)
+
+    def run(
+        self, Y: FloatArray, weights: FloatArray, given: FloatArray | None, n_starts: int
+    ) -> _Found:
+        starts = self._starts(Y, weights, given, n_starts)
+        found = self._descend(Y, weights, starts[:, 0])
+        reached = REACHED**2 * (weights * self.squared_spread).sum(axis=1)
+        for number in range(1, starts.shape[1]):
+            open_rows = np.flatnonzero(found.errors > reached)
+            if not len(open_rows):
+                break
+            other = self._descend(Y[open_rows], weights[open_rows], starts[open_rows, number])
+            found.n_iter[open_rows] += other.n_iter
+            gain = found.errors[open_rows] - other.errors
+            better = gain > reached[open_rows] + 1e-9 * other.errors
+            found.put(open_rows[better], other.of(np.flatnonzero(better)))
+        return found
+
+    def _starts(
+        self, Y: FloatArray, weights: FloatArray, given: FloatArray | None, n_starts: int
+    ) -> FloatArray:
+        """Return places (m, n_starts, q)."""
+        n_nodes = n_starts if given is None else n_starts - 1
+        nodes = np.empty((len(Y), n_nodes), dtype=np.int64)
+        _best_nodes_apart(Y, weights, self.W_by_component, self.node_indices, nodes)
+        places = np.stack(
+            [axis[self.node_indices[nodes, mu]] for mu, axis in enumerate(self.grid.nodes)], axis=-1
+        )
+        if given is not None:
+            return np.concatenate([given[:, None], places], axis=1)
+        # A row that asks for nothing gets the middle of the domain rather than its first corner.
+        places[~weights.any(axis=1)] = (self.grid.lo + self.grid.hi) / 2
+        return places
+
+    def _descend(self, Y: FloatArray, weights: FloatArray, start: FloatArray) -> _Found:
+        if self.windows.are_whole:
+            lo, hi = (self.grid.lo, self.grid.hi) if self.bounds else (None, None)
+            return self._descend_within(Y, weights, start, self.windows.around(start), lo, hi)
+        return self._descend_through_windows(Y, weights, start)
+
+    def _descend_within(
+        self,
+        Y: FloatArray,
+        weights: FloatArray,
+        start: FloatArray,
+        windows: IntArray,
+        lo: FloatArray | None,
+        hi: FloatArray | None,
+    ) -> _Found:
+        root = np.sqrt(weights)
+
+        def residual_and_jacobian(x: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+            parts = jets(self.windows, self.W, x, windows[rows], 1, None)
+            parts[:, 0] -= Y[rows]
+            parts *= root[rows][:, None, :]
+            return parts[:, 0], np.moveaxis(parts[:, 1:], 1, 2)
+
+        scale = self.grid.hi - self.grid.lo
+        # Outside the domain the polynomials soon overflow; such steps are refused.
+        with np.errstate(over="ignore", invalid="ignore"):
+            end = levenberg_marquardt(
+                residual_and_jacobian, start, lo=lo, hi=hi, scale=scale, max_iter=self.max_iter
+            )
+        return _Found(end.x, end.squared_error, end.converged, end.n_iter)
+
+    def _descend_through_windows(
+        self, Y: FloatArray, weights: FloatArray, start: FloatArray
+    ) -> _Found:
+        """Search window by window; keep the best place by the error in the window around it."""
+        start = np.clip(start, self.grid.lo, self.grid.hi) if self.bounds else start
+        n_iter = np.zeros(len(Y), dtype=np.int64)
+        best = _Found(start.copy(), self._errors(Y, weights, start), n_iter > 0, n_iter)
+        rows, window = np.arange(len(Y)), self.windows.around(start)
+        for _ in range(MOST_WINDOWS):
+            lo, hi = self._window_box(window)
+            end = self._descend_within(Y[rows], weights[rows], start, window, lo, hi)
+            best.n_iter[rows] += end.n_iter
+            around = self.windows.around(end.places)
+            settled = (around == window).all(axis=1)
+            errors = np.where(settled, end.errors, np.inf)
+            if not settled.all():
+                moved = np.flatnonzero(~settled)
+                errors[moved] = self._errors(
+                    Y[rows[moved]], weights[rows[moved]], end.places[moved]
+                )
+            better = errors <= best.errors[rows]
+            found = _Found(end.places, errors, end.converged & settled, end.n_iter)
+            best.put(rows[better], found.of(np.flatnonzero(better)))
+            rows, window, start = rows[~settled], around[~settled], end.places[~settled]
+            if not len(rows):
+                break
+        return best
+
+    def _errors(self, Y: FloatArray, weights: FloatArray, X: FloatArray) -> FloatArray:
+        f = jets(self.windows, self.W, X, self.windows.around(X), 0, None)[:, 0]
+        return (weights * (f - Y) ** 2).sum(axis=1)
+
+    def _window_box(self, window: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return the borders (m, q) of windows: outer nodes, but the domain's at its ends."""
+        lo, hi = np.empty(window.shape), np.empty(window.shape)
+        for axis, nodes in enumerate(self.grid.nodes):
+            first, last = window[:, axis], window[:, axis] + self.windows.shape[axis] - 1
+            low = self.grid.lo[axis] if self.bounds else -np.inf
+            high = self.grid.hi[axis] if self.bounds else np.inf
+            lo[:, axis] = np.where(first == 0, low, nodes[first])
+            hi[:, axis] = np.where(last == len(nodes) - 1, high, nodes[last])
+        return lo, hi
+
+
+@compiled
+def _best_nodes_apart(
+    Y: FloatArray,
+    weights: FloatArray,
+    W_by_component: FloatArray,
+    node_indices: IntArray,
+    found: IntArray,
+) -> None:
+    """Find for each row the best nodes (m, k) no two of which are grid neighbours.
+
+    Where there are not enough of them the best node stands in.
+    """
+    n, q = node_indices.shape
+    distance = np.empty(n)
+    for j in range(Y.shape[0]):
+        distance[:] = 0
+        for d in range(Y.shape[1]):
+            p, y = weights[j, d], Y[j, d]
+            if p > 0:
+                for i in range(n):
+                    off = W_by_component[d, i] - y
+                    distance[i] += p * off * off
+        for c in range(found.shape[1]):
+            best, least = -1, np.inf
+            for i in range(n):
+                if distance[i] < least:
+                    apart = True
+                    for b in range(c):
+                        near = True
+                        for a in range(q):
+                            gap = node_indices[i, a] - node_indices[found[j, b], a]
+                            near = near and abs(gap) <= 1
+                        apart = apart and not near
+                    if apart:
+                        best, least = i, distance[i]
+            found[j, c] = best if best >= 0 else found[j, 0]

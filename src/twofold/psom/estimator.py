@@ -1,0 +1,357 @@
+"""Parameterized self-organizing maps: the estimator.
+
+A PSOM is a grid of nodes with values in data space and the polynomial map through them (Walter &
+Ritter 1995); PSOM+ finds node values from noisy, incomplete, scattered or unplaced data by a
+roughness penalty (Klanke 2007, chapter 3). The rooms of this folder: `grid`, `basis`,
+`interpolation` and `local` are the map, `best_match` the way from data to places; `roughness` with
+`kronecker`, `legendre` the penalty; `smoothing` and `scattered` with `smoothness_choice`,
+`penalized` the fits at known places; `unsupervised` with `annealing`, `starts`, `adaption` the fit
+without; `parameters`, `known_places`, `row_matching` and `training_places` belong to
+the estimator.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.contract import TwoWayModel
+from twofold.engine.threads import count_threads
+from twofold.optimize import Callback, ProgressBar
+from twofold.optimize.loop import enter_all
+from twofold.psom.annealing import Annealing, get_schedule
+from twofold.psom.best_match import BestMatch
+from twofold.psom.grid import Grid
+from twofold.psom.interpolation import interpolate, interpolate_with_jacobian
+from twofold.psom.known_places import fit_at_nodes, fit_at_places
+from twofold.psom.parameters import (
+    check_common,
+    check_for_fit,
+    count_axes,
+    make_unit_grid,
+    refuse_local,
+)
+from twofold.psom.row_matching import match_rows
+from twofold.psom.smoothness_choice import GCV, Discrepancy
+from twofold.psom.starts import find_start
+from twofold.psom.training_places import DOMAIN_SHARE, TrainingPlaces, best_inside, scott_widths
+from twofold.psom.unsupervised import INTERRUPTED, ManifoldTask, fit_manifold
+from twofold.tables import register_value_type
+
+for value_type in (Grid, GCV, Discrepancy, Annealing):
+    register_value_type(value_type)
+
+# How far beyond the box, in shares of its width, rounding may carry a place.
+SLACK = 1e-6
+
+
+class PSOM(TwoWayModel):
+    """Parameterized self-organizing map (PSOM, PSOM+): a polynomial manifold on a grid of nodes.
+
+    Three ways to fit: ``fit`` learns a map without known places; ``fit_grid`` takes data measured
+    at the nodes; ``fit_scattered`` takes samples at known places.
+
+    Parameters
+    ----------
+    grid : tuple of int, default=(10, 10)
+        Nodes on each latent axis; its length is the number of latent dimensions q. The number of
+        nodes is their product.
+    nodes : {"chebyshev", "regular"} or list of arrays, default="chebyshev"
+        Spacing of the nodes, or their coordinates on each axis, which then replace ``grid``.
+        Regular spacing swings near the borders from about ten nodes on.
+    bounds : array-like of shape (q, 2), default=None
+        Lowest and highest coordinate of each axis. None is [-1, 1] (the outermost nodes, where
+        their coordinates are given) for ``fit_grid`` and the box around the places for
+        ``fit_scattered``; ``fit`` always learns on [-1, 1].
+    local : int, default=None
+        Interpolate only from so many nodes an axis around each place (local PSOM), for
+        ``fit_grid``. The map then jumps where the nodes change.
+    smoothness : object, default=None
+        How much to smooth. None: ``fit`` lets the smoothness fall until held-out rows say stop,
+        ``fit_grid`` keeps data as they are and only fills gaps, ``fit_scattered`` chooses by
+        "gcv". A number λ is the factor before the roughness (``fit`` ends at it). "gcv" or
+        ``Discrepancy(sigma)`` choose it for ``fit_grid`` and ``fit_scattered``, ``Annealing(...)``
+        is a schedule for ``fit``, and an array has one λ for each node of ``fit_grid``, from 0
+        (exact) to inf (unknown).
+    n_starts : int, default=3
+        Starts of a search for a best match; it ends with the first that reaches its target.
+    init : "pca", array or estimator, default="pca"
+        Where ``fit`` starts: the principal plane, latent coordinates (n_samples, q), or any
+        estimator with ``fit_transform``.
+    max_iter : int, default=60
+        Most steps of a search from each start.
+    n_jobs : int, default=None
+        Threads; None means all cores. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Decides which rows ``fit`` holds out to find the end of the annealing.
+    verbose : bool or "auto", default=False
+        Progress of ``fit`` on standard error: for fits of over two seconds, never, always, or if
+        that is a terminal ("auto").
+    callbacks : sequence of callables, default=()
+        Each is called with a :class:`twofold.optimize.Event` after every cycle of ``fit``;
+        returning True stops it.
+
+    Attributes
+    ----------
+    grid_ : Grid
+        The grid, with its nodes and domain.
+    node_values_ : ndarray of shape (n_nodes, n_features)
+        Values of the nodes, in C order of the axes.
+    smoothness_ : float or ndarray of shape (n_nodes,)
+        λ that was used; 0 for plain interpolation. For ``fit`` λ is that for 1,000 rows.
+    roughness_ : float
+        Integral of the squared second derivatives over the domain.
+    objective_ : float
+        Mean squared error of the training rows plus λ times the roughness, per row. Where there is
+        one λ a node, the error alone.
+    annealing_ : dict of ndarrays
+        After ``fit``, of each cycle: "smoothness", "error", "roughness", "held_out_error".
+    history_, n_iter_, stop_reason_ : ndarray, int, str
+        Objective of each cycle, their number, and why it ended.
+    embedding_ : ndarray of shape (n_samples, q)
+        Places of the rows passed to a fit, in their order.
+    latent_, data_, weights_ : ndarrays
+        Places, rows and weights of the distinct rows.
+    domain_threshold_ : float
+        Density that bounds the domain. At known places it is 1 inside the box and 0 outside.
+    n_features_in_, feature_names_in_ : int, ndarray
+        As in scikit-learn.
+
+    References
+    ----------
+    S. Klanke, Learning manifolds with the Parametrized Self-Organizing Map and Unsupervised Kernel
+    Regression, PhD thesis, Bielefeld University, 2007, chapter 3.
+    J. Walter and H. Ritter, Local PSOMs and Chebyshev PSOMs, ICANN 1995.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold import PSOM
+    >>> angle = np.linspace(0, np.pi, 7)
+    >>> Y = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> model = PSOM(7, nodes=[angle]).fit_grid(Y)
+    >>> model.inverse_transform([[np.pi / 4]]).round(3)
+    array([[0.707, 0.707]])
+    >>> model.complete([[0.5, np.nan]]).round(3)
+    array([[0.5  , 0.866]])
+    """
+
+    def __init__(
+        self,
+        grid: int | Sequence[int] = (10, 10),
+        *,
+        nodes: Any = "chebyshev",
+        bounds: Any = None,
+        local: int | None = None,
+        smoothness: Any = None,
+        n_starts: int = 3,
+        init: Any = "pca",
+        max_iter: int = 60,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool | str = False,
+        callbacks: Sequence[Callback] = (),
+    ) -> None:
+        self.grid = grid
+        self.nodes = nodes
+        self.bounds = bounds
+        self.local = local
+        self.smoothness = smoothness
+        self.n_starts = n_starts
+        self.init = init
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    # ---- fitting at known places ----------------------------------------------------------------
+
+    def fit_grid(self, Y: Any) -> Self:
+        """Fit to data measured at the nodes of the grid.
+
+        Parameters
+        ----------
+        Y : array-like of shape (n_nodes, n_features)
+            Rows in C order of the axes (the last axis runs fastest). NaN marks missing nodes and
+            missing entries; they are filled with what makes the map least rough.
+
+        Returns
+        -------
+        self
+        """
+        check_common(self)
+        with self._all_or_nothing():
+            self._forget()
+            fit_at_nodes(self, self._validate(Y, reset=True))
+        return self
+
+    def fit_scattered(self, X: Any, Y: Any, sample_weight: Any = None) -> Self:
+        """Fit to samples at known latent places.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, q)
+            Latent places.
+        Y : array-like of shape (n_samples, n_features)
+            Data there, without gaps. With ``smoothness=0`` the smoothest map through them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each sample counts.
+
+        Returns
+        -------
+        self
+        """
+        check_common(self)
+        refuse_local(self, "fit_scattered")
+        with self._all_or_nothing():
+            self._forget()
+            fit_at_places(self, X, self._validate(Y, reset=True), sample_weight)
+        return self
+
+    # ---- best matches -------------------------------------------------------------------------
+
+    def best_match(
+        self, Y: Any, component_weights: Any = None, start: Any = None, n_starts: int | None = None
+    ) -> BestMatch:
+        """Find the places whose images best match rows of data.
+
+        Parameters
+        ----------
+        Y : array-like of shape (n_samples, n_features)
+            Data; features that are NaN are not searched for.
+        component_weights : array-like of shape (n_features,) or (n_samples, n_features)
+            How much each feature counts in the distance; 1 if None.
+        start : array-like of shape (n_samples, q), default=None
+            Where to start, such as the present joint angles: of several answers the one near it
+            is found. None starts at the best matching nodes.
+        n_starts : int, default=None
+            Number of starts, a given one included; 1 with ``start``, else the parameter.
+
+        Returns
+        -------
+        BestMatch
+            places (n_samples, q), images (n_samples, n_features), squared_errors, converged and
+            n_iter (n_samples,).
+        """
+        check_is_fitted(self)
+        count = n_starts or (self.n_starts if start is None else 1)
+        return match_rows(self, self._validate(Y, reset=False), component_weights, start, count)
+
+    # ---- what the contract asks for -------------------------------------------------------------
+
+    def _fit_distinct(self, Y: FloatArray, weights: FloatArray, source: IntArray) -> FloatArray:
+        # Far from zero, rounding errors would blur where searches end.
+        level = np.nanmean(Y, axis=0, dtype=np.float64)
+        grid = make_unit_grid(self.grid, self.nodes)
+        rng = check_random_state(self.random_state)
+        with ExitStack() as stack:
+            wanted = sys.stderr.isatty() if self.verbose == "auto" else self.verbose
+            callbacks: list[Callback] = [*self.callbacks]
+            if wanted:
+                callbacks.append(ProgressBar())
+            enter_all(stack, callbacks)
+            rows = Y.astype(np.float64)
+            start = find_start(self.init, grid, rows, weights, source, self.n_jobs)
+            task = ManifoldTask(
+                grid,
+                rows - level,
+                weights,
+                replace(start, W=start.W - level),
+                get_schedule(self.smoothness),
+                self.max_iter,
+                self.n_jobs,
+                callbacks,
+            )
+            found = fit_manifold(task, rng)
+        self.grid_ = grid
+        self.node_values_: FloatArray = found.W + level
+        self.smoothness_: float | FloatArray = found.smoothness
+        self.roughness_ = found.roughness
+        self.objective_, self.history_ = found.objective, found.steps[:, 3]
+        columns = {"smoothness": 0, "error": 1, "roughness": 2, "held_out_error": 4}
+        self.annealing_ = {name: found.steps[:, column] for name, column in columns.items()}
+        self.n_iter_, self.stop_reason_ = len(found.steps), found.stop_reason
+        self.places_are_known_ = False
+        if found.stop_reason == INTERRUPTED:
+            warnings.warn(
+                f"Interrupted after {self.n_iter_} cycles; the best model so far is kept.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return found.X
+
+    def _restore(self) -> None:
+        # Compiled loops want writable arrays, which those of a pickled model need not be.
+        self._surface = np.require(self.node_values_, np.float64, ["C", "W"])
+        self._space = None
+        if not self.places_are_known_:
+            X = self.latent_
+            images = interpolate(self.grid_, self._surface, X, n_jobs=self.n_jobs)
+            n_threads = count_threads(self.n_jobs)
+            self._space = TrainingPlaces(X, images, self.weights_, n_threads)
+
+    def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
+        start = None if self._space is None else self._space.nearest(Y)
+        X = match_rows(self, Y, None, start, self.n_starts).places.astype(Y.dtype)
+        if self._space is None or start is None:
+            return X
+        outside = np.flatnonzero(~self._is_inside(X))
+        if len(outside):
+
+            def errors_at(places: FloatArray, rows: IntArray) -> FloatArray:
+                return np.nansum((self._regress(places) - Y[outside[rows]]) ** 2, axis=1)
+
+            X[outside] = best_inside(start[outside], X[outside], self._is_inside, errors_at)
+        return X
+
+    def _regress(self, X: FloatArray) -> FloatArray:
+        # Far outside of the domain polynomials may leave the range of numbers.
+        with np.errstate(over="ignore", invalid="ignore"):
+            Y = interpolate(self.grid_, self._surface, X, local=self.local, n_jobs=self.n_jobs)
+            return Y.astype(X.dtype)
+
+    def _jacobian(self, X: FloatArray) -> FloatArray:
+        _, J = interpolate_with_jacobian(
+            self.grid_, self._surface, X, local=self.local, n_jobs=self.n_jobs
+        )
+        return np.ascontiguousarray(J).astype(X.dtype)
+
+    def _density(self, X: FloatArray) -> FloatArray:
+        slack = SLACK * (self.grid_.hi - self.grid_.lo)
+        lo, hi = self.grid_.lo - slack, self.grid_.hi + slack
+        in_box = ((lo <= X) & (hi >= X)).all(axis=1)
+        p = np.ones(len(X)) if self._space is None else self._space.density(X)
+        return np.where(in_box, p, 0.0).astype(X.dtype)
+
+    def _is_inside(self, X: FloatArray) -> BoolArray:
+        return self._density(X) >= self.domain_threshold_
+
+    def _bound_domain(self) -> None:
+        lowest = 1.0 if self._space is None else float(self._density(self.latent_).min())
+        self.domain_threshold_ = DOMAIN_SHARE * lowest
+
+    def _latent_unit(self) -> FloatArray:
+        return scott_widths(self.latent_, self.weights_)
+
+    def _wanted_dimensions(self, Y: FloatArray | None = None) -> int:
+        q = count_axes(self.grid, self.nodes)
+        if Y is not None and q > Y.shape[1]:
+            raise ValueError(
+                f"The grid has {q} axes, and {q} is more than the {Y.shape[1]} feature(s) of the "
+                f"data; take a grid of at most {Y.shape[1]}."
+            )
+        return q
+
+    def _check_parameters(self) -> None:
+        check_for_fit(self)

@@ -1,0 +1,249 @@
+"""The map of a grid with node values, and its derivatives.
+
+    f(x) = Σ_g w_g Π_μ l^μ_{g_μ}(x_μ)                                     (Klanke 2007, eq. 3.2)
+
+The sum is taken axis by axis: the first axis is summed out of the (n_1, …, n_q, D) array of node
+values, then the next of what is left, and so on. A derivative is the same with the polynomials of
+an axis replaced by their derivatives, and partial sums are shared: the value and the q slopes
+together cost little more than two passes over the node values.
+
+Rows are worked on one by one within tasks of fixed size. So memory stays bounded, and a row gives
+the same result alone or among others, on any number of threads.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from twofold.array_types import FloatArray, IntArray
+from twofold.engine.compiled import compiled
+from twofold.engine.threads import count_threads, run_tasks
+from twofold.psom.grid import Grid
+from twofold.psom.local import Windows
+
+ROWS_PER_TASK = 256
+
+
+def interpolate(
+    grid: Grid,
+    W: ArrayLike,
+    X: ArrayLike,
+    *,
+    local: int | None = None,
+    n_jobs: int | None = None,
+) -> FloatArray:
+    """Return f (m, D) at places X (m, q).
+
+    Parameters
+    ----------
+    grid : the grid
+    W : (N, D) values of the nodes, in C order
+    X : (m, q) latent places
+    local : number of nodes an axis that take part, around each place; None for all
+    n_jobs : number of threads, None for every core
+    """
+    return _checked_jets(grid, W, X, 0, local, n_jobs)[:, 0]
+
+
+def interpolate_with_jacobian(
+    grid: Grid,
+    W: ArrayLike,
+    X: ArrayLike,
+    *,
+    local: int | None = None,
+    n_jobs: int | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Return f (m, D) and its Jacobian (m, D, q); arguments as in `interpolate`."""
+    parts = _checked_jets(grid, W, X, 1, local, n_jobs)
+    return parts[:, 0], np.moveaxis(parts[:, 1:], 1, 2)
+
+
+def hessian(
+    grid: Grid,
+    W: ArrayLike,
+    X: ArrayLike,
+    *,
+    local: int | None = None,
+    n_jobs: int | None = None,
+) -> FloatArray:
+    """Return the second derivatives (m, D, q, q) of f; arguments as in `interpolate`."""
+    parts = _checked_jets(grid, W, X, 2, local, n_jobs)
+    q = grid.n_axes
+    slot = np.empty((q, q), dtype=np.int64)
+    first, second = np.tril_indices(q)
+    slot[first, second] = slot[second, first] = np.arange(len(first)) + 1 + q
+    return np.moveaxis(parts[:, slot], 3, 1)
+
+
+def _checked_jets(
+    grid: Grid, W: ArrayLike, X: ArrayLike, order: int, local: int | None, n_jobs: int | None
+) -> FloatArray:
+    values = checked_values(grid, W)
+    places = np.asarray(X, dtype=np.float64)
+    if places.ndim != 2 or places.shape[1] != grid.n_axes:
+        raise ValueError(
+            f"`X` must be an array (m, {grid.n_axes}) of places; got shape {places.shape}."
+        )
+    windows = Windows.of(grid, local)
+    return jets(windows, values, places, windows.around(places), order, count_threads(n_jobs))
+
+
+def checked_values(grid: Grid, W: ArrayLike) -> FloatArray:
+    """Return node values as a contiguous float64 array (N, D), or say what is wrong with them."""
+    values = np.ascontiguousarray(W, dtype=np.float64)
+    if values.ndim != 2 or values.shape[0] != grid.size:
+        raise ValueError(
+            f"`W` must hold one row for each of the {grid.size} nodes; got shape {values.shape}."
+        )
+    return values
+
+
+def jets(
+    windows: Windows,
+    W: FloatArray,
+    X: FloatArray,
+    starts: IntArray,
+    order: int,
+    n_threads: int | None,
+) -> FloatArray:
+    """Return f and its derivatives up to an order.
+
+    Parameters
+    ----------
+    windows : which nodes take part
+    W : (N, D) values of the nodes, contiguous
+    X : (m, q) places
+    starts : (m, q) first node of the window of each place
+    order : 0, 1 or 2
+    n_threads : number of threads; None within a task that runs on a thread of its own
+
+    Returns
+    -------
+    (m, s, D) array: f, the q slopes, the q (q + 1) / 2 second derivatives (1, 1), (2, 1), (2, 2), …
+    """
+    n_slots = _plan(windows.grid.n_axes, order)[1]
+    out = np.empty((len(X), n_slots, W.shape[1]))
+
+    def work(rows: slice) -> None:
+        _fill(windows, W, X[rows], starts[rows], order, out[rows])
+
+    tasks = [slice(start, start + ROWS_PER_TASK) for start in range(0, len(X), ROWS_PER_TASK)]
+    if n_threads is None:
+        for rows in tasks:
+            work(rows)
+    elif tasks:
+        run_tasks(work, tasks, n_threads)
+    return out
+
+
+def _fill(
+    windows: Windows, W: FloatArray, X: FloatArray, starts: IntArray, order: int, out: FloatArray
+) -> None:
+    shape = np.array(windows.shape)
+    polynomials = windows.polynomials(X, starts, order)
+    # The widest partial sums: those left after the first axis, of all slots.
+    buffers = np.empty((2, out.shape[1] * (windows.size // windows.shape[0]) * W.shape[1]))
+    block = W if windows.are_whole else np.empty((windows.size, W.shape[1]))
+    plan = _plan(len(shape), order)[0]
+    grid_shape = np.array(windows.grid.shape)
+    _contract_rows(W, grid_shape, shape, starts, polynomials, plan, block, buffers, out)
+
+
+@cache
+def _plan(n_axes: int, order: int) -> tuple[IntArray, int]:
+    """Return which partial sums each axis makes of those before it.
+
+    Rows of the plan are (axis, from, derivative, to): take partial sum "from", sum the axis out
+    with the polynomials' derivative, call the result "to".
+    """
+    slots: dict[tuple[int, ...], int] = {(): 0}
+    for axis in range(n_axes if order >= 1 else 0):
+        slots[(axis,)] = len(slots)
+    for axis in range(n_axes if order >= 2 else 0):
+        for other in range(axis + 1):
+            slots[(other, axis)] = len(slots)
+    steps = []
+    for axis in range(n_axes):
+        for slot, to in slots.items():
+            if all(part <= axis for part in slot):
+                before = tuple(part for part in slot if part < axis)
+                steps.append((axis, slots[before], len(slot) - len(before), to))
+    return np.array(steps), len(slots)
+
+
+@compiled
+def _contract_rows(
+    W: FloatArray,
+    grid_shape: IntArray,
+    shape: IntArray,
+    starts: IntArray,
+    polynomials: FloatArray,
+    plan: IntArray,
+    block: FloatArray,
+    buffers: FloatArray,
+    out: FloatArray,
+) -> None:
+    q, D, n_slots = shape.size, W.shape[1], out.shape[1]
+    whole = block.shape[0] == W.shape[0]
+    for k in range(out.shape[0]):
+        if not whole:
+            _copy_window(W, grid_shape, shape, starts[k], block)
+        flat = block.ravel()
+        left = flat.size
+        axis = -1
+        for step in range(plan.shape[0]):
+            if plan[step, 0] != axis:
+                axis = plan[step, 0]
+                left //= shape[axis]
+            source, derivative, to = plan[step, 1], plan[step, 2], plan[step, 3]
+            width = left * shape[axis]
+            if axis == 0:
+                before = flat
+            else:
+                before = buffers[(axis - 1) % 2, source * width : (source + 1) * width]
+            after = buffers[axis % 2, to * left : (to + 1) * left]
+            _sum_out(before, polynomials[axis, derivative, k, : shape[axis]], after)
+        for slot in range(n_slots):
+            for d in range(D):
+                out[k, slot, d] = buffers[(q - 1) % 2, slot * D + d]
+
+
+@compiled
+def _sum_out(T: FloatArray, c: FloatArray, out: FloatArray) -> None:
+    """Set out (r,) to ``Σ_i c_i T_i`` of T (n, r), given flat; four rows at a time."""
+    n, r = c.size, out.size
+    i = n % 4
+    for j in range(r):
+        out[j] = 0.0
+    for row in range(i):
+        for j in range(r):
+            out[j] += c[row] * T[row * r + j]
+    while i < n:
+        c0, c1, c2, c3 = c[i], c[i + 1], c[i + 2], c[i + 3]
+        t0, t1, t2, t3 = i * r, (i + 1) * r, (i + 2) * r, (i + 3) * r
+        for j in range(r):
+            out[j] += (c0 * T[t0 + j] + c1 * T[t1 + j]) + (c2 * T[t2 + j] + c3 * T[t3 + j])
+        i += 4
+
+
+@compiled
+def _copy_window(
+    W: FloatArray, grid_shape: IntArray, shape: IntArray, start: IntArray, block: FloatArray
+) -> None:
+    q = shape.size
+    index = np.zeros(q, dtype=np.int64)
+    for row in range(block.shape[0]):
+        node = 0
+        for axis in range(q):
+            node = node * grid_shape[axis] + start[axis] + index[axis]
+        for d in range(W.shape[1]):
+            block[row, d] = W[node, d]
+        axis = q - 1
+        index[axis] += 1
+        while axis > 0 and index[axis] == shape[axis]:
+            index[axis] = 0
+            axis -= 1
+            index[axis] += 1

@@ -1,0 +1,83 @@
+"""Fits at known places: data at the nodes, or samples anywhere in the domain.
+
+Rows keep the places they came with. Equal rows at several places, as in data where one answer has
+many causes, count once in the model; such a row projects to the first of its places.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils import check_array
+from sklearn.utils.validation import _check_sample_weight
+
+from twofold.array_types import BoolArray, FloatArray
+from twofold.distinct_rows import merge_duplicates
+from twofold.psom.grid import Grid
+from twofold.psom.parameters import count_axes, enclose, make_grid
+from twofold.psom.scattered import ScatteredFit, fit_scattered
+from twofold.psom.smoothing import SmoothGrid, smooth_grid
+from twofold.table_checks import check_missing
+
+if TYPE_CHECKING:
+    from twofold.psom.estimator import PSOM
+
+
+def fit_at_nodes(model: PSOM, Y: FloatArray) -> None:
+    """Fit a model to rows Y (N, D) at the nodes of its grid, NaN where missing."""
+    grid = make_grid(model.grid, model.nodes, model.bounds)
+    is_known: BoolArray = np.logical_not(np.isnan(Y).all(axis=1))
+    check_missing(Y[is_known], getattr(model, "feature_names_in_", None))
+    smoothness = 0.0 if model.smoothness is None else model.smoothness
+    found = smooth_grid(grid, Y, smoothness, n_jobs=model.n_jobs)
+    _keep(model, grid, found, Y, grid.places(), np.where(is_known, 1.0, 0.0))
+
+
+def fit_at_places(model: PSOM, X: Any, Y: FloatArray, sample_weight: Any) -> None:
+    """Fit a model to rows Y (m, D) at places X (m, q)."""
+    places = check_array(X, dtype=np.float64, input_name="X")
+    weights = _check_sample_weight(sample_weight, Y, dtype=np.float64, ensure_non_negative=True)
+    q = count_axes(model.grid, model.nodes)
+    bounds = enclose(places, q) if model.bounds is None else model.bounds
+    grid = make_grid(model.grid, model.nodes, bounds)
+    _check_inside(places, grid)
+    smoothness = "gcv" if model.smoothness is None else model.smoothness
+    found = fit_scattered(grid, places, Y, smoothness, weights, n_jobs=model.n_jobs)
+    _keep(model, grid, found, Y, places, weights)
+
+
+def _check_inside(X: FloatArray, grid: Grid) -> None:
+    outside = np.flatnonzero(((grid.lo > X) | (grid.hi < X)).any(axis=1))
+    if len(outside):
+        raise ValueError(
+            f"{len(outside)} place(s) of `X` lie outside of `bounds` (first: row {outside[0]}); "
+            "widen the bounds, or leave these samples out."
+        )
+
+
+def _keep(
+    model: PSOM,
+    grid: Grid,
+    found: SmoothGrid | ScatteredFit,
+    Y: FloatArray,
+    X: FloatArray,
+    weights: FloatArray,
+) -> None:
+    """Set the fitted attributes."""
+    model.grid_, model.node_values_ = grid, found.W
+    model.smoothness_, model.roughness_ = found.smoothness, found.roughness
+    model.places_are_known_ = True
+    counted = weights > 0
+    distinct = merge_duplicates(Y[counted], weights[counted])
+    model.data_, model.weights_ = distinct.Y, distinct.weights
+    model.member_ = np.full(len(Y), -1)
+    model.member_[counted] = distinct.member
+    model.latent_ = X[counted][distinct.first].astype(Y.dtype)
+    factor = 0.0 if isinstance(found.smoothness, np.ndarray) else found.smoothness
+    model.objective_ = (found.squared_error + factor * found.roughness) / float(weights.sum())
+    model.history_ = np.array([model.objective_])
+    model.n_iter_, model.stop_reason_ = 1, "closed form"
+    model._wake()
+    model._bound_domain()
+    model.embedding_ = X.astype(Y.dtype)

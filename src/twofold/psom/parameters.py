@@ -1,0 +1,105 @@
+"""What the parameters of the estimator mean, and what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from twofold.psom.annealing import get_schedule
+from twofold.psom.grid import SPACINGS, Grid
+from twofold.psom.local import Windows
+from twofold.psom.starts import check_init
+
+
+def count_axes(grid: Any, nodes: Any) -> int:
+    """Return the number of axes q that ``grid`` and ``nodes`` ask for."""
+    if not isinstance(nodes, str):
+        return len(nodes)
+    return 1 if isinstance(grid, Integral) else len(grid)
+
+
+def make_grid(grid: Any, nodes: Any, bounds: ArrayLike | None) -> Grid:
+    """Return the grid that the parameters ask for, on the given domain."""
+    if not isinstance(nodes, str):
+        return Grid.through(nodes, bounds)
+    if nodes not in SPACINGS:
+        raise ValueError(
+            f"`nodes` must be one of {SPACINGS}, or a list of coordinates for each axis; "
+            f"got {nodes!r}."
+        )
+    counts: Sequence[int] = [int(grid)] if isinstance(grid, Integral) else grid
+    try:
+        are_counts = all(int(count) == count for count in counts)
+    except (TypeError, ValueError):
+        are_counts = False
+    if not are_counts:
+        raise ValueError(
+            f"`grid` must be the number of nodes of each axis, such as (10, 10); got {grid!r}."
+        )
+    return Grid.make(counts, nodes, bounds)
+
+
+def make_unit_grid(grid: Any, nodes: Any) -> Grid:
+    """Return the grid on [-1, 1]^q, given nodes shifted and stretched to it."""
+    if isinstance(nodes, str):
+        return make_grid(grid, nodes, None)
+    raw = make_grid(grid, nodes, None)
+    scaled = [
+        # The ends are hit exactly: a rounding error would put them outside of the domain.
+        np.clip(2 * (axis - axis[0]) / (axis[-1] - axis[0]) - 1, -1, 1)
+        for axis in raw.nodes
+    ]
+    return Grid.through(scaled)
+
+
+def enclose(X: Any, q: int) -> Any:
+    """Return the borders (q, 2) of the box around places X (m, q)."""
+    if X.shape[1] != q:
+        raise ValueError(
+            f"`X` must have one column for each of the {q} axes of the grid; got shape {X.shape}."
+        )
+    box = np.column_stack([X.min(axis=0), X.max(axis=0)])
+    flat = np.flatnonzero(box[:, 0] == box[:, 1])
+    if len(flat):
+        raise ValueError(
+            f"all places have the same coordinate on axis {flat[0]}; leave that axis out, or say "
+            "by `bounds` how far it goes."
+        )
+    return box
+
+
+def check_common(model: Any) -> None:
+    """Raise unless the parameters that every way to fit reads can be used."""
+    for name in ("n_starts", "max_iter"):
+        value = getattr(model, name)
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"`{name}` must be an integer of at least 1; got {value!r}.")
+    if model.verbose not in (True, False, "auto"):
+        raise ValueError(f"`verbose` must be True, False or 'auto'; got {model.verbose!r}.")
+    Windows.of(make_unit_grid(model.grid, model.nodes), model.local)
+
+
+def check_for_fit(model: Any) -> None:
+    """Raise unless the parameters that learning without known places reads can be used."""
+    check_common(model)
+    refuse_local(model, "fit")
+    get_schedule(model.smoothness)
+    check_init(model.init)
+    if model.bounds is not None:
+        raise ValueError(
+            "`fit` learns places on [-1, 1] along each axis; `bounds` are for `fit_grid` and "
+            "`fit_scattered`. Leave them out."
+        )
+
+
+def refuse_local(model: Any, method: str) -> None:
+    """Raise if a local map is asked for where node values are found by smoothing."""
+    if model.local is not None:
+        raise ValueError(
+            f"`{method}` finds node values for the full map, which a local one would not follow; "
+            "leave `local` out, or use `fit_grid`."
+        )

@@ -1,0 +1,251 @@
+"""Learning a map without known places: fit the map, project the rows, soften, repeat.
+
+    minimise  (1/m) Σ_i min_x ||y_i - f(x)||² + λ/1000 R(W)             (Klanke 2007, eq. 3.41)
+
+over node values W on the domain [-1, 1]^q. For a given λ, fitting the map to the rows at their
+places (:mod:`twofold.psom.adaption`) and moving the places to the best matches of the rows both
+lower the objective; λ falls as in :mod:`twofold.psom.annealing`. A row looks for its best match
+from its last place and from the best node, and keeps the better.
+
+Where rows are held out, their projection error says when to stop: at the step where it is lowest,
+once it has not become lower for some steps. From there the map is fitted to all rows at that λ.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from twofold.array_types import FloatArray, IntArray
+from twofold.engine.threads import count_threads, single_threaded_blas
+from twofold.optimize import Callback, Event
+from twofold.psom.adaption import Adaption
+from twofold.psom.annealing import ROWS_OF_SCHEDULE, Schedule
+from twofold.psom.best_match import best_match
+from twofold.psom.grid import Grid
+from twofold.psom.roughness import Roughness
+from twofold.psom.starts import Start
+
+# Its last place, and the best node.
+STARTS_OF_A_ROW = 2
+# After so many steps that do not lower the held-out error by this share it ends; single steps may
+# rise by chance.
+PATIENCE, LEAST_GAIN = 4, 0.005
+# Cycles with all rows, once the held-out ones have done their work.
+LAST_CYCLES = 5
+# Of few rows at least so many are held out, as long as that leaves two thirds of them.
+FEWEST_HELD_OUT = 5
+
+DONE, ROSE = "end of the schedule", "held-out error rose"
+CALLBACK, INTERRUPTED = "callback", "interrupted"
+
+
+@dataclass(frozen=True, eq=False)
+class ManifoldFit:
+    """A learned map.
+
+    Attributes
+    ----------
+    W : (N, D) node values
+    X : (n, q) places of the rows
+    smoothness : λ it was fitted with, in units of the schedule
+    error, roughness, objective : mean squared error, R(W) and what was minimised, at the end
+    steps : of each cycle, in columns: λ, error, roughness, objective, held-out error (or NaN)
+    stop_reason : why it ended
+    """
+
+    W: FloatArray
+    X: FloatArray
+    smoothness: float
+    error: float
+    roughness: float
+    objective: float
+    steps: FloatArray
+    stop_reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    """A map with the places of its rows; replaced whole, so that an interrupt finds it whole."""
+
+    C: FloatArray
+    W: FloatArray
+    X: FloatArray
+    smoothness: float = np.inf
+    error: float = np.inf
+    roughness: float = 0.0
+    held_out: float = np.nan
+
+    @property
+    def objective(self) -> float:
+        return self.error + self.smoothness / ROWS_OF_SCHEDULE * self.roughness
+
+
+@dataclass(frozen=True, eq=False)
+class ManifoldTask:
+    """What is to be learned.
+
+    Attributes
+    ----------
+    grid : the grid, on [-1, 1]^q
+    Y : (n, D) rows, NaN where missing
+    weights : (n,) of the rows
+    start : where to begin
+    schedule : how the smoothness falls
+    max_iter : most steps of a search for best matches
+    n_jobs : number of threads, None for every core
+    callbacks : called after each cycle; X of their events are the places of all rows
+    """
+
+    grid: Grid
+    Y: FloatArray
+    weights: FloatArray
+    start: Start
+    schedule: Schedule
+    max_iter: int = 60
+    n_jobs: int | None = None
+    callbacks: Sequence[Callback] = field(default=())
+
+
+def fit_manifold(task: ManifoldTask, rng: np.random.RandomState) -> ManifoldFit:
+    """Learn a map and the places of its rows; ``rng`` decides which rows are held out."""
+    with single_threaded_blas():
+        run = _Run(task)
+        held_out = choose_held_out(len(task.Y), task.schedule.holdout, rng)
+        run.anneal(held_out)
+        return run.result()
+
+
+def choose_held_out(n: int, share: float, rng: np.random.RandomState) -> IntArray:
+    """Return the numbers of the rows to hold out, none where there are too few of them."""
+    if share == 0:
+        return np.empty(0, dtype=np.int64)
+    count = min(max(round(share * n), FEWEST_HELD_OUT), n // 3)
+    return np.sort(rng.permutation(n)[:count])
+
+
+class _Run:
+    """One run: the state, the best one by held-out rows, and the books."""
+
+    def __init__(self, task: ManifoldTask) -> None:
+        self.task = task
+        self.roughness = Roughness(task.grid)
+        self.steps: list[tuple[float, ...]] = []
+        self.reason = DONE
+        self.began = time.perf_counter()
+        self.every_row = np.arange(len(task.Y))
+        self.n_threads = count_threads(task.n_jobs)
+        adaption = self._adaption(self.every_row)
+        self.whole = adaption
+        self.state = _State(adaption.coefficients(task.start.W), task.start.W, task.start.X)
+        self.best = self.state
+
+    def _adaption(self, rows: IntArray) -> Adaption:
+        task = self.task
+        return Adaption(task.grid, task.Y[rows], task.weights[rows], self.n_threads)
+
+    def anneal(self, held_out: IntArray) -> None:
+        """Go through the schedule; an interrupt keeps what is there."""
+        values = self.task.schedule.values(self.task.start.most)
+        values = [value for value in values for _ in range(self.task.schedule.cycles)]
+        try:
+            self._anneal(values, held_out)
+        except KeyboardInterrupt:
+            if not self.steps:
+                raise
+            self.reason = INTERRUPTED
+            if len(held_out):
+                self._place_all()
+
+    def _anneal(self, values: list[float], held_out: IntArray) -> None:
+        rows = np.setdiff1d(self.every_row, held_out)
+        adaption = self._adaption(rows) if len(held_out) else self.whole
+        most = len(values) + (LAST_CYCLES if len(held_out) else 0)
+        patience = PATIENCE * self.task.schedule.cycles
+        since_best, lowest = 0, np.inf
+        for value in values:
+            self._cycle(adaption, rows, held_out, value)
+            since_best += 1
+            if not len(held_out) or self.state.held_out < (1 - LEAST_GAIN) * lowest:
+                self.best, lowest, since_best = self.state, self.state.held_out, 0
+            if self._announce(most):
+                self.reason = CALLBACK
+                break
+            if since_best >= patience:
+                self.reason = ROSE
+                break
+        if not len(held_out):
+            return
+        self.state = self.best
+        for _ in range(LAST_CYCLES if self.reason != CALLBACK else 1):
+            self._cycle(self.whole, self.every_row, held_out[:0], self.best.smoothness)
+            if self._announce(most):
+                self.reason = CALLBACK
+                break
+
+    def _cycle(self, adaption: Adaption, rows: IntArray, out: IntArray, value: float) -> None:
+        """Fit the map to some rows at their places, project these and those held out."""
+        task, before = self.task, self.state
+        factor = value * float(task.weights[rows].sum()) / ROWS_OF_SCHEDULE
+        C = adaption.solve(before.X[rows], factor, before.C)
+        W = adaption.node_values(C)
+        X, errors = self._project(W, before.X)
+        weights = task.weights
+        held_out = float(weights[out] @ errors[out] / weights[out].sum()) if len(out) else np.nan
+        error = float(weights[rows] @ errors[rows] / weights[rows].sum())
+        state = _State(C, W, X, value, error, self.roughness.of(W), held_out)
+        self.steps.append((value, error, state.roughness, state.objective, held_out))
+        self.state = state
+
+    def _project(self, W: FloatArray, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        found = best_match(
+            self.task.grid,
+            W,
+            self.task.Y,
+            start=X,
+            n_starts=STARTS_OF_A_ROW,
+            max_iter=self.task.max_iter,
+            n_jobs=self.task.n_jobs,
+        )
+        return found.places, found.squared_errors
+
+    def _place_all(self) -> None:
+        """After an interrupt: the best map there is, and its error for all rows."""
+        # Without an error of held-out rows it is already fitted to all rows.
+        best = self.state if np.isnan(self.state.held_out) else self.best
+        X, errors = self._project(best.W, best.X)
+        error = float(self.task.weights @ errors / self.task.weights.sum())
+        self.state = _State(best.C, best.W, X, best.smoothness, error, best.roughness)
+
+    def _announce(self, most: int) -> bool:
+        X = self.state.X.view()
+        X.flags.writeable = False
+        elapsed = time.perf_counter() - self.began
+        event = Event(
+            len(self.steps),
+            most,
+            self.state.objective,
+            X,
+            elapsed,
+            f"λ {self.state.smoothness:.3g}",
+        )
+        # Every callback hears of every cycle, also after another asked to stop.
+        wishes = [callback(event) for callback in self.task.callbacks]
+        return any(wishes)
+
+    def result(self) -> ManifoldFit:
+        """Close the books."""
+        state = self.state
+        return ManifoldFit(
+            W=state.W,
+            X=state.X,
+            smoothness=state.smoothness,
+            error=state.error,
+            roughness=state.roughness,
+            objective=state.objective,
+            steps=np.array(self.steps).reshape(-1, 5),
+            stop_reason=self.reason,
+        )

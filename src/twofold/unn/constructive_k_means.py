@@ -1,0 +1,306 @@
+"""Constructive K-means: the number of clusters follows from how far a row may lie from its centre.
+
+Algorithm 11 of Kramer 2013, one pass over the rows in the order in which they come:
+
+    c* = the nearest centre of y;   if ||y - c*|| > zeta, a new centre opens at y,
+    else y joins it and c* moves to the mean of its rows, c* += (y - c*) / n*.
+
+The number of clusters depends on the order: the digits 0 to 5 of scikit-learn (1,083 rows) make 6
+clusters in their own order with zeta = 43, and from 4 to 9 in twenty others. ``order="farthest"``
+takes the order out. It starts from one centre, the mean of all rows; as long as a row lies farther
+than zeta from its centre, a new one opens at the row that is farthest, and K-means settles all of
+them. Between shuffled digits the adjusted Rand index is then 1.0, that of the one pass 0.5.
+
+``threshold="auto"`` follows that path of 1, 2, 3, … clusters and takes the zeta at which it would
+stop at the clearest clusters, those with the largest mean silhouette of distances to centres,
+
+    s = (b - a) / b,    a the distance to the nearest centre, b to the second nearest.
+
+It finds at least two clusters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.cluster import KMeans
+from sklearn.metrics import pairwise_distances_argmin_min
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils import gen_batches
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
+
+from twofold.array_types import FloatArray, IntArray
+from twofold.engine.compiled import compiled
+
+ORDERS = ("farthest", "given")
+# "auto" looks at no more clusters than this.
+MOST_AUTO_CLUSTERS = 30
+# Of many clusters one in so many may open at a time, so that thousands open in a hundred rounds.
+CLUSTERS_PER_OPENING = 8
+SETTLING_STEPS = 20
+VALUES_AT_A_TIME = 4_000_000
+
+
+class ConstructiveKMeans(ClusterMixin, BaseEstimator):
+    """Clusters whose number follows from a distance.
+
+    Parameters
+    ----------
+    threshold : "auto" or float, default="auto"
+        Distance zeta from its centre beyond which a row opens a cluster of its own; "auto" takes
+        the one that makes the clearest clusters, see the top of this file.
+    order : {"farthest", "given"}, default="farthest"
+        In which order rows open clusters: always the farthest, which does not depend on how the
+        rows are sorted, or in one pass as they are given, which is the method of the book.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Means of the rows of each cluster, in the order in which the clusters opened.
+    labels_ : ndarray of shape (n_samples,)
+        The cluster that each row joined; after ``partial_fit`` of the rows of that call. A row
+        that joined in the one pass may lie nearer to another centre at its end.
+    counts_ : ndarray of shape (n_clusters,)
+        Sum of the weights of the rows of each cluster.
+    threshold_ : float
+        Zeta.
+    n_features_in_, feature_names_in_ : int, ndarray
+        As in scikit-learn.
+
+    References
+    ----------
+    O. Kramer, Dimensionality Reduction with Unsupervised Nearest Neighbors, Springer, 2013,
+    section 7.5. The order by farthest rows is akin to B. Kulis and M. I. Jordan, Revisiting
+    k-means: new algorithms via Bayesian nonparametrics, ICML 2012.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from twofold.unn.constructive_k_means import ConstructiveKMeans
+    >>> Y = load_digits(n_class=6).data
+    >>> len(ConstructiveKMeans(43, order="given").fit(Y).cluster_centers_)
+    6
+    """
+
+    def __init__(self, threshold: str | float = "auto", *, order: str = "farthest") -> None:
+        self.threshold = threshold
+        self.order = order
+
+    def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
+        """Find the clusters.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row counts in the means; a row of weight 0 takes no part.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        Y = validate_data(self, X, dtype=[np.float64, np.float32])
+        weights = _check_weights(sample_weight, Y)
+        rows, counted = Y[weights > 0].astype(np.float64), weights[weights > 0]
+        with threadpool_limits(limits=1):  # sums in an order that no number of threads changes
+            if self.threshold == "auto":
+                self.threshold_ = _clearest_threshold(rows, counted)
+            else:
+                self.threshold_ = float(self.threshold)
+            if self.order == "given":
+                grown = _empty(Y.shape[1]).take_in(rows, counted, self.threshold_)
+            else:
+                grown = _settled(rows, counted, self.threshold_)
+        self._keep(grown, Y, weights)
+        return self
+
+    def partial_fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
+        """Take in new rows in the order in which they are given, by one pass.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self
+        """
+        if not hasattr(self, "cluster_centers_"):
+            return self.fit(X, sample_weight=sample_weight)
+        Y = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        weights = _check_weights(sample_weight, Y)
+        before = _Clusters(self.cluster_centers_.astype(np.float64), self.counts_, np.empty(0, int))
+        rows = Y[weights > 0].astype(np.float64)
+        self._keep(before.take_in(rows, weights[weights > 0], self.threshold_), Y, weights)
+        return self
+
+    def predict(self, X: Any) -> IntArray:
+        """Return the number of the nearest centre of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        Y = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        return _nearest(Y, self.cluster_centers_)[0]
+
+    def _keep(self, clusters: _Clusters, Y: FloatArray, weights: FloatArray) -> None:
+        self.cluster_centers_ = clusters.centers.astype(Y.dtype)
+        self.counts_ = clusters.counts
+        self.labels_ = np.empty(len(Y), dtype=np.int64)
+        self.labels_[weights > 0] = clusters.labels
+        left_out = weights == 0
+        if left_out.any():
+            self.labels_[left_out] = _nearest(Y[left_out], self.cluster_centers_)[0]
+
+    def _check_parameters(self) -> None:
+        zeta = self.threshold
+        is_distance = isinstance(zeta, Real) and not isinstance(zeta, bool) and 0 < zeta < np.inf
+        if not is_distance and not (isinstance(zeta, str) and zeta == "auto"):
+            raise ValueError(f"`threshold` must be 'auto' or a distance above 0; got {zeta!r}.")
+        if self.order not in ORDERS:
+            raise ValueError(f"`order` must be one of {ORDERS}; got {self.order!r}.")
+
+
+@dataclass(frozen=True)
+class _Clusters:
+    """Centres (k, D), the summed weights (k,) of their rows, and the clusters of rows (n,)."""
+
+    centers: FloatArray
+    counts: FloatArray
+    labels: IntArray
+
+    def take_in(self, Y: FloatArray, weights: FloatArray, zeta: float) -> _Clusters:
+        """Return the clusters after one pass over rows Y (n, D)."""
+        Y = np.ascontiguousarray(Y)
+        return _Clusters(*_one_pass(Y, weights, self.centers, self.counts, zeta))
+
+
+def _empty(D: int) -> _Clusters:
+    return _Clusters(np.empty((0, D)), np.empty(0), np.empty(0, dtype=np.int64))
+
+
+def _check_weights(sample_weight: Any, Y: FloatArray) -> FloatArray:
+    weights: FloatArray = _check_sample_weight(
+        sample_weight, Y, dtype=np.float64, ensure_non_negative=True
+    )
+    return weights
+
+
+@compiled
+def _one_pass(
+    Y: FloatArray, weights: FloatArray, centers: FloatArray, counts: FloatArray, zeta: float
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Return centres, counts and labels after rows Y came one by one."""
+    n, D = Y.shape
+    k = len(centers)
+    C, total = np.empty((max(16, 2 * k), D)), np.empty(max(16, 2 * k))
+    C[:k], total[:k] = centers, counts
+    labels = np.empty(n, dtype=np.int64)
+    for i in range(n):
+        nearest, best = -1, np.inf
+        for j in range(k):
+            sq_dist = 0.0
+            for d in range(D):
+                sq_dist += (Y[i, d] - C[j, d]) ** 2
+            if sq_dist < best:
+                nearest, best = j, sq_dist
+        if nearest < 0 or np.sqrt(best) > zeta:
+            if k == len(C):
+                wide, longer = np.empty((2 * k, D)), np.empty(2 * k)
+                wide[:k], longer[:k] = C, total
+                C, total = wide, longer
+            C[k], total[k], labels[i] = Y[i], weights[i], k
+            k += 1
+        else:
+            total[nearest] += weights[i]
+            share = weights[i] / total[nearest]
+            for d in range(D):
+                C[nearest, d] += share * (Y[i, d] - C[nearest, d])
+            labels[i] = nearest
+    return C[:k].copy(), total[:k].copy(), labels
+
+
+def _settled(Y: FloatArray, weights: FloatArray, zeta: float) -> _Clusters:
+    """Return the first clusters on the path of farthest rows that leave none beyond zeta."""
+    for clusters, gaps in _farthest_path(Y, weights, zeta):
+        if gaps.max() <= zeta:
+            return clusters
+    return clusters  # as many as there are distinct rows
+
+
+def _clearest_threshold(Y: FloatArray, weights: FloatArray) -> float:
+    """Return the zeta at which the path of farthest rows has the largest mean silhouette."""
+    best, threshold = -np.inf, 0.0
+    for clusters, gaps in _farthest_path(Y, weights, 0.0):
+        k = len(clusters.centers)
+        if k > 1:
+            b = _second_nearest(Y, clusters.centers)
+            silhouette = np.average(1 - gaps / np.where(b > 0, b, 1), weights=weights)
+            # Every row alone has nothing to tell, and no distance could open a cluster.
+            if silhouette > best and gaps.max() > 0:
+                best, threshold = silhouette, float(gaps.max())
+        elif gaps.max() > 0:
+            threshold = float(gaps.max())
+        if k >= MOST_AUTO_CLUSTERS:
+            break
+    return threshold if threshold > 0 else 1.0  # all rows are equal: any distance will do
+
+
+def _farthest_path(
+    Y: FloatArray, weights: FloatArray, zeta: float
+) -> Iterator[tuple[_Clusters, FloatArray]]:
+    """Yield ever more clusters, and the distance of each row to its centre."""
+    distinct = len(np.unique(Y, axis=0))
+    C = np.average(Y, axis=0, weights=weights)[None]
+    while True:
+        settled = KMeans(len(C), init=C, n_init=1, max_iter=SETTLING_STEPS).fit(
+            Y, sample_weight=weights
+        )
+        C = settled.cluster_centers_
+        labels, gaps = _nearest(Y, C)
+        counts: FloatArray = np.bincount(labels, weights, minlength=len(C)).astype(np.float64)
+        yield _Clusters(C, counts, labels), gaps
+        room = min(max(1, len(C) // CLUSTERS_PER_OPENING), distinct - len(C))
+        for _ in range(room):
+            farthest = int(gaps.argmax())
+            if gaps[farthest] <= zeta:
+                break
+            C = np.concatenate([C, Y[farthest : farthest + 1]])
+            gaps = np.minimum(gaps, np.linalg.norm(Y - Y[farthest], axis=1))
+        if len(C) == len(settled.cluster_centers_):
+            return
+
+
+def _nearest(Y: FloatArray, C: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return the number of the nearest centre of each row, and its distance."""
+    labels, _ = pairwise_distances_argmin_min(Y, C.astype(Y.dtype))
+    # Once more by differences: products lose the digits of rows that lie near their centre.
+    return labels.astype(np.int64), np.linalg.norm(Y - C[labels], axis=1)
+
+
+def _second_nearest(Y: FloatArray, C: FloatArray) -> FloatArray:
+    """Return the distance of each row to its second nearest centre."""
+    size = max(1, VALUES_AT_A_TIME // len(C))
+    parts = [
+        np.partition(euclidean_distances(Y[rows], C), 1, axis=1)[:, 1]
+        for rows in gen_batches(len(Y), size)
+    ]
+    return np.concatenate(parts)

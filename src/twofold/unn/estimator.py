@@ -1,0 +1,294 @@
+"""Unsupervised nearest neighbours: the estimator.
+
+UNN finds latent points such that the mean of each one's latent neighbours reconstructs its row
+(O. Kramer, Dimensionality Reduction with Unsupervised Nearest Neighbors, Springer 2013). Rows are
+embedded one after the other. The rooms of this folder: `searches` names the ways to do that,
+`embedding` goes them by `line`, `lattice` or `continuous` with `gaussian`, `swarm` and `placing`;
+`point_errors` is what they minimise, `growing` finds latent neighbours, `filling` fills gaps,
+`evolution` (by `swaps`) and `cma_es` change whole embeddings, judged by `whole_error`; for the
+fitted model `regression` and `projection`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import ExitStack
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+
+from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.contract import TwoWayModel
+from twofold.engine.threads import count_threads
+from twofold.features import RBF, Linear, Polynomial, Sigmoid
+from twofold.losses import EpsilonInsensitive, Huber, Squared
+from twofold.optimize import Event, ProgressBar
+from twofold.tables import register_value_type
+from twofold.unn.embedding import MISSING, check_dimensions, embed, is_discrete
+from twofold.unn.partial import grow, is_growing
+from twofold.unn.point_errors import get_point_error
+from twofold.unn.projection import LatentDensity, project
+from twofold.unn.regression import Surface
+from twofold.unn.searches import get_search
+from twofold.unn.task import Task, Tell
+
+for value_type in (Linear, Polynomial, RBF, Sigmoid, Squared, Huber, EpsilonInsensitive):
+    register_value_type(value_type)
+
+DOMAIN_SHARE = 0.5
+_TWO_ROWS = np.array([[0.0, 0.0], [1.0, 1.0]])
+
+
+class UNN(TwoWayModel):
+    """Unsupervised nearest neighbours: rows are embedded one by one, and means lead back.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        Latent dimensions q. With one, rows are sorted: latent points are their ranks.
+    n_neighbors : int, default=5
+        Latent neighbours K whose mean is the way back.
+    search : str or object, default="auto"
+        How places are found: "exhaustive", "greedy", "gaussian", "swarm", "evolution", "strategy",
+        "cma", or an object with numbers of your own, see :mod:`twofold.unn.searches`. "auto" is
+        "exhaustive" for one dimension ("greedy" above 5,000 rows), and "gaussian" for more.
+        "exhaustive", "greedy" and "evolution" put rows on a line or, in two and three dimensions,
+        on a lattice.
+    loss : str or object, default="squared"
+        Of the distance between a row and its mean: "squared", "absolute", "huber", ``Huber(delta)``
+        or ``EpsilonInsensitive(eps, per="vector")`` of :mod:`twofold.losses`; see
+        :mod:`twofold.unn.point_errors` for how these differ here.
+    power : float, default=2.0
+        Order of the Minkowski distance, from 1 to infinity.
+    data_kernel : str or object, default=None
+        Measure distances in the feature space of a kernel: "linear", "poly", "rbf", "tanh" or an
+        object of :mod:`twofold.features`. Scores stay in data space.
+    missing : {"repair_and_embed", "embed_and_repair", "distances"}, default="repair_and_embed"
+        What ``fit`` does about NaN: fill rows from their nearest complete ones before embedding;
+        embed them by what they have and fill them from their latent neighbours; or fill nothing
+        and let distances and means go over observed entries.
+    shuffle : bool, default=True
+        Whether rows come in a random order, which does not depend on the order of the table. With
+        False they come in that order, as in the book, and another order is another embedding.
+    refine : int, default=1
+        Sweeps after the last row, in which each row is taken out and put back where the error of
+        the whole embedding is lowest; 0 for the methods of the book. Not for searches that change
+        the whole embedding anyway.
+    n_jobs : int, default=None
+        Threads; None means all cores. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Decides about the order of rows and about random places.
+    verbose : bool or "auto", default=False
+        Progress on standard error: for fits of over two seconds, never, always, or if that is a
+        terminal ("auto").
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n_samples, n_components)
+        Latent points of the rows passed to ``fit``, in their order.
+    latent_, data_, weights_ : ndarrays
+        Latent points, rows and weights of the distinct rows.
+    filled_ : ndarray
+        ``data_`` with its gaps filled, where ``fit`` met gaps and filled them.
+    search_ : object
+        The search with all its numbers.
+    objective_ : float
+        Mean squared distance between rows and the means of their K nearest latent neighbours, each
+        row left out of its own.
+    history_ : ndarray
+        The same before refinement, if there was any, and at the end.
+    n_iter_, stop_reason_ : int, str
+        Rows embedded and sweeps or steps made, and why it ended.
+    domain_threshold_ : float
+        Density that bounds the domain.
+    n_features_in_, feature_names_in_ : int, ndarray
+        As in scikit-learn.
+
+    References
+    ----------
+    O. Kramer, Dimensionality Reduction with Unsupervised Nearest Neighbors, Springer, 2013.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from twofold import UNN
+    >>> Y, _ = load_digits(return_X_y=True)
+    >>> model = UNN(2, random_state=0).fit(Y[:300])
+    >>> model.transform(Y[300:302]).shape
+    (2, 2)
+    >>> model.inverse_transform(model.embedding_[:1]).shape
+    (1, 64)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        n_neighbors: int = 5,
+        search: Any = "auto",
+        loss: Any = "squared",
+        power: float = 2.0,
+        data_kernel: Any = None,
+        missing: str = "repair_and_embed",
+        shuffle: bool = True,
+        refine: int = 1,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool | str = False,
+    ) -> None:
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.search = search
+        self.loss = loss
+        self.power = power
+        self.data_kernel = data_kernel
+        self.missing = missing
+        self.shuffle = shuffle
+        self.refine = refine
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @available_if(is_growing)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
+        """Embed new rows among those that are there.
+
+        Rows of the model stay where they are, but for the line and the lattice, where they make
+        room. ``embedding_`` grows by the new rows. On an unfitted model it is ``fit``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self
+        """
+        if not hasattr(self, "latent_"):
+            return self.fit(X, sample_weight=sample_weight)
+        self._check_parameters()
+        with self._all_or_nothing():
+            grow(self, self._validate(X, reset=False), sample_weight)
+        return self
+
+    # ---- what the contract asks for -------------------------------------------------------------
+
+    def _fit_distinct(self, Y: FloatArray, weights: FloatArray, source: IntArray) -> FloatArray:
+        self.search_ = get_search(self.search, int(self.n_components), len(Y))
+        check_dimensions(self.search_, int(self.n_components))
+        rng = self._generator()
+        order = rng.permutation(len(Y)) if self.shuffle else np.argsort(source, kind="stable")
+        with ExitStack() as stack:
+            task = self._task(Y, weights, rng, self._tell(stack))
+            found = embed(
+                task,
+                self.search_,
+                self.missing,
+                self.data_kernel is not None,
+                int(self.refine),
+                order,
+            )
+        if found.filled is not None:
+            self.filled_ = found.filled.astype(Y.dtype)
+        self.n_iter_, self.stop_reason_ = found.n_iter, found.stop_reason
+        X = found.X.astype(Y.dtype)
+        stages = [X] if found.rough is None else [found.rough.astype(Y.dtype), X]
+        self.history_ = np.array([self._surface_of(stage).mean_squared_error() for stage in stages])
+        self.objective_ = float(self.history_[-1])
+        return X
+
+    def _task(
+        self, Y: FloatArray, weights: FloatArray, rng: np.random.Generator, tell: Tell
+    ) -> Task:
+        complete = Y[~np.isnan(Y).any(axis=1)].astype(np.float64)
+        known = complete if len(complete) > 1 else np.nan_to_num(Y.astype(np.float64))
+        return Task(
+            np.ascontiguousarray(Y, dtype=np.float64),
+            weights,
+            int(self.n_components),
+            int(self.n_neighbors),
+            get_point_error(self.loss, self.power, self.data_kernel, known),
+            rng,
+            count_threads(self.n_jobs),
+            tell,
+        )
+
+    def _generator(self) -> np.random.Generator:
+        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _tell(self, stack: ExitStack) -> Tell:
+        """Return what shows the progress, on a bar that closes with the stack."""
+        wanted = sys.stderr.isatty() if self.verbose == "auto" else self.verbose
+        bars = [stack.enter_context(ProgressBar())] if wanted else []
+        began = time.perf_counter()
+
+        def tell(words: str, done: int, most: int, value: float) -> None:
+            elapsed = time.perf_counter() - began
+            for bar in bars:
+                bar(Event(done, most, value, np.empty((0, 0)), elapsed, words))
+
+        return tell
+
+    def _surface_of(self, X: FloatArray) -> Surface:
+        return Surface(
+            X,
+            getattr(self, "filled_", self.data_),
+            self.weights_,
+            int(self.n_neighbors),
+            count_threads(self.n_jobs),
+        )
+
+    def _restore(self) -> None:
+        self._surface = self._surface_of(self.latent_)
+        self._space = LatentDensity(self.latent_, self.weights_, self._latent_unit(), self.n_jobs)
+
+    def _bound_domain(self) -> None:
+        self.domain_threshold_ = DOMAIN_SHARE * float(self._density(self.latent_).min())
+
+    def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
+        def is_inside(X: FloatArray) -> BoolArray:
+            # As the user gets to see them: a place on the border must not fall out by rounding.
+            return self._density(X.astype(Y.dtype)) >= self.domain_threshold_
+
+        return project(self._surface, Y, observed, is_inside).astype(Y.dtype)
+
+    def _regress(self, X: FloatArray) -> FloatArray:
+        return self._surface.regress(X).astype(X.dtype)
+
+    def _density(self, X: FloatArray) -> FloatArray:
+        return self._space.at(X).astype(X.dtype)
+
+    def _jacobian(self, X: FloatArray) -> FloatArray:
+        return self._surface.slopes(X).astype(X.dtype)
+
+    def _latent_unit(self) -> FloatArray:
+        m, q = self.latent_.shape
+        if is_discrete(self.search_):
+            return np.ones(q)  # a step of the line or the lattice
+        shares = self.weights_ / self.weights_.sum()
+        gaps = self.latent_.astype(np.float64) - shares @ self.latent_
+        deviation: FloatArray = np.sqrt(shares @ gaps**2)
+        return np.where(deviation > 0, deviation, 1.0) * float(m ** (-1 / (q + 4)))
+
+    def _check_parameters(self) -> None:
+        for name, least in (("n_components", 1), ("n_neighbors", 1), ("refine", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+                raise ValueError(f"`{name}` must be an integer of at least {least}; got {value!r}.")
+        for name, allowed in (
+            ("missing", MISSING),
+            ("shuffle", (True, False)),
+            ("verbose", (True, False, "auto")),
+        ):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"`{name}` must be one of {allowed}; got {getattr(self, name)!r}.")
+        count_threads(self.n_jobs)
+        get_search(self.search, self.n_components, 1)
+        get_point_error(self.loss, self.power, self.data_kernel, _TWO_ROWS)

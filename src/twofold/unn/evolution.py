@@ -1,0 +1,160 @@
+"""Evolution of whole embeddings (Kramer 2013, Algorithms 6 and 7).
+
+`evolve` is the (1+1)-EA on the line or the lattice: the rows of two random places are swapped, and
+stay so if the error of the whole embedding does not rise. The book's text wants it to fall, its
+pseudo-code does not; without the walks on plateaus it gets stuck earlier.
+
+`evolve_points` moves latent points anywhere, all of them at once: of μ embeddings ρ are recombined,
+coordinate by coordinate by lot (6.1) or by their mean (6.2), and moved by ``σ N(0, I)`` (6.3); of λ
+such children, or of these and their parents, the best μ go on. σ follows the 1/5 rule: more than a
+fifth of the children no worse than the best of their parents, and it grows by 1/0.85; fewer, and it
+shrinks by 0.85. "No worse" and not "better", because the error has plateaus: neighbourhoods change
+in steps, and with "better" σ would shrink on a plateau and never leave it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from twofold.array_types import FloatArray, IntArray
+from twofold.unn.regression import rows_of
+from twofold.unn.searches import Evolution, EvolutionStrategy
+from twofold.unn.swaps import places_of, try_swaps
+from twofold.unn.task import Outcome, Task
+from twofold.unn.whole_error import WholeError
+
+# Swaps between two looks at the progress; random numbers are drawn for so many at a time.
+BLOCK = 1_000
+ALL_MADE = "all steps made"
+INTERRUPTED = "interrupted"
+
+_SUCCESS_SHARE = 0.2
+_STEP_FACTOR = 0.85
+
+
+def evolve(task: Task, search: Evolution, start: FloatArray) -> Outcome:
+    """Swap rows of an embedding as long as its error does not rise.
+
+    Parameters
+    ----------
+    task : Task
+    search : Evolution
+    start : (n, q)
+        Ranks, or sites of a lattice, one for each row.
+
+    Returns
+    -------
+    Outcome
+        With the error at the start and after every thousand swaps. An interrupt ends it early.
+    """
+    n = len(task.Y)
+    if n < 2:
+        return Outcome(start, np.zeros(1), 0, "nothing to swap")
+    order = np.lexsort(start.T[::-1])
+    sites = np.ascontiguousarray(start[order], dtype=np.float64)
+    Y = task.Y - task.Y.mean(axis=0) if task.error.is_shift_invariant else task.Y
+    rows, include_self = rows_of(Y, task.weights), search.include_self
+    k = task.others(include_self)
+    places = places_of(sites, order, k, rows, include_self, task.error)
+
+    def value() -> float:
+        return float(task.weights[places.row_at] @ places.errors)
+
+    patience = search.n_steps if search.patience is None else search.patience
+    history, done, idle, reason = [value()], 0, 0, ALL_MADE
+    try:
+        while done < search.n_steps:
+            pairs = draw_pairs(task.rng, n, min(BLOCK, search.n_steps - done))
+            tried, idle = try_swaps(pairs, idle, patience, places, rows, include_self, task.error)
+            done += tried
+            history.append(value())
+            if idle >= patience and done < search.n_steps:
+                reason = f"no change for {patience} steps"
+                break
+            task.tell("swapping rows", done, search.n_steps, history[-1])
+    except KeyboardInterrupt:
+        reason = INTERRUPTED
+    X = np.empty_like(sites)
+    X[places.row_at] = sites
+    return Outcome(X, np.array(history), done, reason)
+
+
+def draw_pairs(rng: np.random.Generator, n: int, m: int) -> IntArray:
+    """Return m pairs of different numbers below n, (m, 2)."""
+    pairs: IntArray = rng.integers(0, [n, n - 1], size=(m, 2))
+    pairs[:, 1] += pairs[:, 1] >= pairs[:, 0]
+    return pairs
+
+
+def evolve_points(task: Task, search: EvolutionStrategy, start: FloatArray) -> Outcome:
+    """Move all latent points at once by an evolution strategy.
+
+    Parameters
+    ----------
+    task : Task
+    search : EvolutionStrategy
+    start : (n, q)
+        One parent; the others are the same, moved by random steps.
+
+    Returns
+    -------
+    Outcome
+        The best embedding of all, with the lowest error so far after each generation. An
+        interrupt ends it early.
+    """
+    whole_error, rng = WholeError(task, search.include_self), task.rng
+    parents: FloatArray = np.repeat(start[None], search.n_parents, axis=0).astype(np.float64)
+    parents[1:] += search.sigma * rng.standard_normal(parents[1:].shape)
+    values = whole_error(parents)
+    X: FloatArray = parents[0]
+    best = float(values[0])
+    history, done, reason, sigma = [best], 0, ALL_MADE, search.sigma
+    try:
+        while done < search.n_generations:
+            if values.min() < best:
+                best, X = float(values.min()), parents[values.argmin()]
+            children, at_best = recombine(parents, values, search, rng)
+            children += sigma * rng.standard_normal(children.shape)
+            grown = whole_error(children)
+            share = np.mean(grown <= at_best)
+            sigma *= 1 / _STEP_FACTOR if share > _SUCCESS_SHARE else _STEP_FACTOR
+            parents, values = select(parents, values, children, grown, search.selection)
+            done += 1
+            history.append(min(best, float(values[0])))
+            task.tell("evolving", done, search.n_generations, history[-1])
+    except KeyboardInterrupt:
+        reason = INTERRUPTED
+    if values.min() < best:
+        X = parents[values.argmin()]
+    return Outcome(X.copy(), np.array(history), done, reason)
+
+
+def recombine(
+    parents: FloatArray, values: FloatArray, search: EvolutionStrategy, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Return λ children (λ, n, q) not yet moved, and the error of the best parent of each."""
+    lots = rng.random((search.n_children, search.n_parents))
+    mates = np.argsort(lots, axis=1, kind="stable")[:, : search.n_mates]
+    at_best = values[mates].min(axis=1)
+    if search.recombination == "intermediate":
+        return parents[mates].mean(axis=1), at_best
+    n, q = parents.shape[1:]
+    chosen = rng.integers(0, search.n_mates, size=(search.n_children, n, q))
+    giver = np.take_along_axis(mates[:, :, None, None], chosen[:, None], axis=1)[:, 0]
+    return parents[giver, np.arange(n)[:, None], np.arange(q)], at_best
+
+
+def select(
+    parents: FloatArray,
+    values: FloatArray,
+    children: FloatArray,
+    grown: FloatArray,
+    selection: str,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the next parents, as many as before, and their errors, the best first."""
+    n_parents = len(parents)
+    if selection == "plus":
+        # Children first: of equals they win, or nothing would move on a plateau.
+        children, grown = np.concatenate([children, parents]), np.concatenate([grown, values])
+    chosen = np.argsort(grown, kind="stable")[:n_parents]
+    return children[chosen], grown[chosen]

@@ -1,0 +1,211 @@
+"""Latent sorting in two or three dimensions: rows put on the sites of a lattice.
+
+Kramer's latent sorting (2013, Algorithm 3) carried over from the line: the latent points are
+integer points within a box, a quarter larger than the rows need. The first row takes the middle.
+Each further row is tried on the 2 q sites beside rows that are there, of all of them or only of its
+nearest row, and put where its own error or the sum of all errors is smallest, as on the line. If
+the site is taken, the rows from there on move one step outwards, up to the first free site; where
+the border comes first, this direction is not tried. If no direction is left, the row takes the
+free site nearest to its nearest row.
+
+Neighbours are the rows on the nearest sites; of sites as near the one with the smaller first
+coordinate comes first, then the second. With q = 1 and a box that is large enough this is latent
+sorting itself.
+
+A try costs O(K D) for the point criterion; for the full one O(n + the rows around the sites that
+change hands × K D). With all rows as candidates that is O(n²) tries in all.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from twofold.array_types import FloatArray, IntArray
+from twofold.unn import lattice_moves
+from twofold.unn.earlier_neighbors import nearest_earlier, several_nearest_others
+from twofold.unn.lattice_moves import Cells
+from twofold.unn.line import N_CANDIDATES, Criterion, Watch, get_rule
+from twofold.unn.line_vectors import NOBODY, Rows
+from twofold.unn.point_errors import PointError
+from twofold.unn.row_store import RowStore
+
+_ROOM = 1.25  # sites for each row
+_BLOCK_ROWS = 64
+
+
+class Lattice:
+    """Rows on a lattice that grows.
+
+    Parameters
+    ----------
+    n_components : int
+        1, 2 or 3.
+    n_neighbors : int
+        K, at least 1.
+    n_rows : int
+        How many rows are expected; the box grows if more come.
+    criterion, error, include_self, exhaustive, n_threads
+        As for :class:`twofold.unn.line.Line`.
+    """
+
+    def __init__(
+        self,
+        n_components: int,
+        *,
+        n_neighbors: int,
+        n_rows: int = 1,
+        criterion: Criterion = "point",
+        error: PointError | None = None,
+        include_self: bool = True,
+        exhaustive: bool = True,
+        n_threads: int = 1,
+    ) -> None:
+        if n_components not in (1, 2, 3):
+            raise ValueError(
+                f"A lattice has 1, 2 or 3 dimensions; got `n_components` {n_components!r}."
+            )
+        self._q = n_components
+        self._error = PointError() if error is None else error
+        self._rule = get_rule(n_neighbors, criterion, self._error, include_self)
+        self._exhaustive = exhaustive
+        self._n_threads = n_threads
+        self._keeps_errors = criterion == "full"
+        self._store = RowStore(self._error)
+        self._n_expected = n_rows
+        self._make_box(self._side_for(n_rows))
+
+    def __len__(self) -> int:
+        return len(self._store)
+
+    @property
+    def side(self) -> int:
+        """Sites along an edge of the box."""
+        return self._side
+
+    @property
+    def latent(self) -> FloatArray:
+        """The sites of the rows, (n, q); the first row came to 0."""
+        sites = self._store["sites"] if len(self) else np.empty((0, self._q))
+        return sites[: len(self)] - float(self._middle)
+
+    def insert(
+        self, Y: FloatArray, weights: FloatArray | None = None, watch: Watch | None = None
+    ) -> None:
+        """Put rows on the lattice, one after the other; as for :meth:`Line.insert`."""
+        start = len(self)
+        self._append(Y, weights)
+        n, cells, keep = len(self), self._cells(), self._keeps_errors
+        if start == 0 and n > 0:
+            self._place(np.full((1, self._q), self._middle))
+            start = 1
+        nearest: IntArray = np.empty(0, dtype=np.intp)
+        if not self._exhaustive:
+            nearest = nearest_earlier(
+                self._store.rows(),
+                self._error,
+                first=start,
+                n_threads=self._n_threads,
+                observed=self._store.observed(),
+            )
+        for low in range(start, n, _BLOCK_ROWS):
+            high = min(n, low + _BLOCK_ROWS)
+            near = nearest[low - start : high - start]
+            lattice_moves.insert_rows(low, high, near, cells, self._rule, keep)
+            if watch is not None:
+                watch(high)
+
+    def load(self, Y: FloatArray, latent: FloatArray, weights: FloatArray | None = None) -> None:
+        """Take over rows (n, D) that have their sites (n, q) already."""
+        sites = np.rint(np.asarray(latent, dtype=float)).astype(np.intp)
+        self._store = RowStore(self._error)
+        farthest = int(np.abs(sites).max(initial=0))
+        n = max(len(sites), self._n_expected)
+        self._make_box(max(self._side_for(n), 2 * farthest + 1))
+        self._append(Y, weights)
+        self._place(sites + self._middle)
+        if self._keeps_errors:
+            self.full_error()
+
+    def fill(self, number: int) -> FloatArray:
+        """Fill the missing entries of a row with the means of its neighbours; return it (D,)."""
+        if self._store.has_missing:
+            cells = self._cells()
+            lattice_moves.fill_row(number, len(self), cells, self._rule, self._keeps_errors)
+        return self._store.row(number)
+
+    def refine(self, n_sweeps: int = 1, watch: Watch | None = None) -> list[float]:
+        """Take each row out and put it back where the sum of errors is smallest.
+
+        Places beside its ten nearest rows are tried, after an exhaustive search too: those beside
+        all rows would cost O(n³). The site of a row that goes elsewhere stays free.
+
+        Returns
+        -------
+        list of float
+            The sum of errors before and after each sweep.
+        """
+        rule = self._rule._replace(is_full=True)
+        history = [self.full_error()]  # which also computes the error of each row
+        if len(self) < 3:
+            return history
+        nearest = several_nearest_others(
+            self._store.rows(),
+            min(N_CANDIDATES, len(self) - 1),
+            self._error,
+            n_threads=self._n_threads,
+            observed=self._store.observed(),
+        )
+        for sweep in range(n_sweeps):
+            moves = lattice_moves.refine_rows(nearest, len(self), self._cells(), rule)
+            history.append(self.full_error())
+            if watch is not None:
+                watch(sweep + 1)
+            if moves == 0:
+                break
+        return history
+
+    def full_error(self) -> float:
+        """Return the weighted sum of the errors of all rows."""
+        n = len(self)
+        if n == 0:
+            return 0.0
+        lattice_moves.refresh(np.ones(n, dtype=np.bool_), n, self._cells(), self._rule)
+        return float(self._store["weights"][:n] @ self._store["errors"][:n])
+
+    def _side_for(self, n: int) -> int:
+        side = math.ceil((_ROOM * max(n, 1)) ** (1 / self._q) - 1e-9)
+        return max(side, 3)
+
+    def _append(self, Y: FloatArray, weights: FloatArray | None) -> None:
+        n_before = len(self)
+        self._store.append(Y, weights)
+        self._store.reserve("sites", self._q, dtype=np.intp)
+        self._store.reserve("errors")
+        self._store.reserve("reach", dtype=np.intp)
+        if self._side_for(len(self)) > self._side:
+            shift = -self._middle
+            self._make_box(self._side_for(len(self)))
+            self._place(self._store["sites"][:n_before] + (shift + self._middle))
+
+    def _make_box(self, side: int) -> None:
+        """Make an empty box. Its middle is 0 of the latent points, so that none moves by this."""
+        self._side, self._middle = side, side // 2
+        self._grid = np.full(side**self._q, NOBODY, dtype=np.intp)
+        steps = np.arange(-side + 1, side)
+        mesh = np.meshgrid(*[steps] * self._q, indexing="ij")
+        offsets = np.stack([axis.ravel() for axis in mesh], axis=1)
+        nearest_first = np.argsort((offsets**2).sum(axis=1), kind="stable")
+        self._offsets = offsets[nearest_first[1:]].astype(np.int32)
+
+    def _place(self, sites: IntArray) -> None:
+        """Put the first rows on free sites (rows, q)."""
+        self._store["sites"][: len(sites)] = sites
+        places = np.ravel_multi_index(tuple(sites.T), (self._side,) * self._q)
+        self._grid[places] = np.arange(len(sites))
+
+    def _cells(self) -> Cells:
+        store, none = self._store, np.empty(0, dtype=np.intp)
+        rows = Rows(store["values"], store["mass"], store["weights"], none, none, store["errors"])
+        return Cells(rows, store["sites"], self._grid, self._offsets, store["reach"], self._side)

@@ -1,0 +1,351 @@
+"""Compiled loops of the lattice: who is near a site, what an insertion costs, doing it.
+
+A row that is put next to another one may find the site taken. Then the rows from there on, up to
+the first free site in that direction, move one step outwards. Nothing is moved to try this out: a
+`Push` says how the sites would be taken, and looking up a site goes through it. A push of length 0
+puts a row on a free site, one of length ``NO_PUSH`` changes nothing.
+
+A row is touched by a push if it moves, or if a site that changes hands is not farther than the
+farthest of its neighbours.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from twofold.array_types import BoolArray, IntArray
+from twofold.engine.compiled import compiled
+from twofold.unn.line_vectors import NOBODY, Rows, Rule, add_row, error_of_sums, is_cheaper
+
+NO_PUSH = -1
+
+
+class Cells(NamedTuple):
+    """Rows on the sites of a box.
+
+    Attributes
+    ----------
+    rows : Rows
+        What the rows are; the two arrays of a line are empty.
+    sites : (n, q)
+        The site of each row, from 0 to side - 1.
+    grid : (side ** q,)
+        Number of the row on each site, NOBODY on free ones.
+    offsets : (sites, q)
+        Steps to all other sites, the nearest first.
+    reach : (n,)
+        Squared distance from each row to its farthest neighbour; only kept with the errors.
+    side : int
+        Sites along an edge of the box.
+    """
+
+    rows: Rows
+    sites: IntArray
+    grid: IntArray
+    offsets: IntArray
+    reach: IntArray
+    side: int
+
+
+class Push(NamedTuple):
+    """A row put on a site, and those from there on, `length` of them, moved one step."""
+
+    number: int
+    at: int
+    axis: int
+    sign: int
+    length: int
+
+
+@compiled
+def flat(site: IntArray, side: int) -> int:
+    """Return the place of a site in the grid."""
+    place = 0
+    for a in range(len(site)):
+        place = place * side + site[a]
+    return place
+
+
+@compiled
+def _steps(place: int, push: Push, stride: int) -> int:
+    """Return how many steps of a push lead to a place, -1 if none do or it is not that long."""
+    gap = (place - push.at) * push.sign
+    if push.length < 0 or gap < 0 or gap % stride != 0:
+        return -1
+    steps = gap // stride
+    return steps if steps <= push.length else -1
+
+
+@compiled
+def _occupant(place: int, push: Push, stride: int, cells: Cells) -> int:
+    """Return the row on a site as it would be after a push."""
+    steps = _steps(place, push, stride)
+    if steps < 0:
+        return cells.grid[place]
+    if steps == 0:
+        return push.number
+    return cells.grid[place - push.sign * stride]
+
+
+@compiled
+def _stride(axis: int, cells: Cells) -> int:
+    """Return how far apart in the grid two neighbouring sites along an axis are."""
+    stride = 1
+    for _ in range(axis + 1, cells.sites.shape[1]):
+        stride *= cells.side
+    return stride
+
+
+@compiled
+def _error_on(
+    site: IntArray, number: int, n_others: int, push: Push, cells: Cells, rule: Rule
+) -> tuple[float, int]:
+    """Return the error of a row on a site after a push, and the squared reach of its neighbours."""
+    if n_others == 0:
+        return 0.0, 0
+    rows, side, q = cells.rows, cells.side, len(site)
+    stride = _stride(push.axis, cells)
+    sums = np.zeros(rows.values.shape[1])
+    masses = np.zeros(rows.mass.shape[1])
+    if rule.include_self:
+        add_row(sums, masses, rows, number)
+    found, reach = 0, 0
+    for k in range(len(cells.offsets)):
+        place, is_inside = 0, True
+        for a in range(q):
+            c = site[a] + cells.offsets[k, a]
+            is_inside = is_inside and 0 <= c < side
+            place = place * side + c
+        if not is_inside:
+            continue
+        other = _occupant(place, push, stride, cells)
+        if other == NOBODY:
+            continue
+        add_row(sums, masses, rows, other)
+        found += 1
+        if found == n_others:
+            for a in range(q):
+                reach += cells.offsets[k, a] ** 2
+            break
+    return error_of_sums(sums, masses, rows, number, rule.error), reach
+
+
+@compiled
+def _is_touched(
+    number: int, at: IntArray, push: Push, n: int, cells: Cells, rule: Rule
+) -> tuple[bool, bool]:
+    """Return whether the neighbours of a row change by a push, and whether it moves itself.
+
+    `at` is the site at which the push begins. A push of length 0 also serves a row taken out.
+    """
+    site = cells.sites[number]
+    squared, moves = 0, True
+    for a in range(len(site)):
+        gap = site[a] - at[a]
+        if a == push.axis:
+            along = gap * push.sign
+            moves = moves and 0 <= along < push.length
+            gap = 0 if 0 <= along <= push.length else (along if along < 0 else along - push.length)
+        else:
+            moves = moves and gap == 0
+        squared += gap * gap
+    return moves or n <= rule.n_others or squared <= cells.reach[number], moves
+
+
+@compiled
+def cost_of(push: Push, at: IntArray, n: int, cells: Cells, rule: Rule) -> float:
+    """Return what a push costs on a lattice of n rows, 0 to n - 1 or with `push.number` left out.
+
+    That is the error of the new row or, for the full criterion, the change of the sum of all.
+    """
+    n_others = min(rule.n_others, n)
+    own, _ = _error_on(at, push.number, n_others, push, cells, rule)
+    if not rule.is_full:
+        return own
+    weights, errors = cells.rows.weights, cells.rows.errors
+    total = weights[push.number] * own
+    site = np.empty_like(at)
+    for j in range(n + 1):
+        if j == push.number:
+            continue
+        touched, moves = _is_touched(j, at, push, n, cells, rule)
+        if touched:
+            site[:] = cells.sites[j]
+            site[push.axis] += push.sign * moves
+            fresh, _ = _error_on(site, j, n_others, push, cells, rule)
+            total += weights[j] * (fresh - errors[j])
+    return total
+
+
+@compiled
+def commit(push: Push, at: IntArray, n: int, cells: Cells, rule: Rule, keep: bool) -> None:
+    """Do a push on a lattice of n rows, 0 to n - 1 or with `push.number` left out."""
+    stride = _stride(push.axis, cells) * push.sign
+    touched = np.zeros(n + 1, dtype=np.bool_)
+    if keep:
+        for j in range(n + 1):
+            touched[j] = j == push.number or _is_touched(j, at, push, n, cells, rule)[0]
+    for step in range(push.length, 0, -1):
+        j = cells.grid[push.at + (step - 1) * stride]
+        cells.grid[push.at + step * stride] = j
+        cells.sites[j, push.axis] += push.sign
+    cells.grid[push.at] = push.number
+    cells.sites[push.number] = at
+    if keep:
+        refresh(touched, n + 1, cells, rule)
+
+
+@compiled
+def refresh(touched: BoolArray, n: int, cells: Cells, rule: Rule) -> None:
+    """Recompute the error and the reach of some of n rows."""
+    nothing = Push(NOBODY, 0, 0, 1, NO_PUSH)
+    n_others = min(rule.n_others, n - 1)
+    for j in range(len(touched)):
+        if touched[j]:
+            found, reach = _error_on(cells.sites[j], j, n_others, nothing, cells, rule)
+            cells.rows.errors[j], cells.reach[j] = found, reach
+
+
+@compiled
+def take_out(number: int, n: int, cells: Cells, rule: Rule) -> None:
+    """Leave the site of one of n rows free; its number must be passed over until it is back."""
+    at = cells.sites[number].copy()
+    gone = Push(number, flat(at, cells.side), 0, 1, 0)
+    touched = np.zeros(n, dtype=np.bool_)
+    for j in range(n):
+        touched[j] = j != number and _is_touched(j, at, gone, n - 1, cells, rule)[0]
+    cells.grid[gone.at] = NOBODY
+    refresh(touched, n - 1, cells, rule)
+
+
+@compiled
+def _push_beside(number: int, beside: int, axis: int, sign: int, cells: Cells) -> Push:
+    """Return the push that puts a row beside another one; of length NO_PUSH without room."""
+    side, site = cells.side, cells.sites[beside]
+    stride = _stride(axis, cells) * sign
+    at = flat(site, side) + stride
+    length, along = 0, site[axis] + sign
+    while 0 <= along < side and cells.grid[at + length * stride] != NOBODY:
+        along += sign
+        length += 1
+    if not 0 <= along < side:
+        length = NO_PUSH
+    return Push(number, at, axis, sign, length)
+
+
+@compiled
+def _nearest_free(number: int, beside: int, site: IntArray, cells: Cells) -> Push:
+    """Return the push that puts a row on the free site nearest to another; write it to `site`."""
+    for k in range(len(cells.offsets)):
+        is_inside = True
+        for a in range(len(site)):
+            site[a] = cells.sites[beside, a] + cells.offsets[k, a]
+            is_inside = is_inside and 0 <= site[a] < cells.side
+        if is_inside and cells.grid[flat(site, cells.side)] == NOBODY:
+            break
+    return Push(number, flat(site, cells.side), 0, 1, 0)
+
+
+@compiled
+def best_push(
+    number: int, low: int, high: int, n: int, cells: Cells, rule: Rule, site: IntArray
+) -> tuple[Push, float]:
+    """Return the first of the cheapest pushes next to the rows `low` to `high`, and its cost.
+
+    The site of the row is written to `site`. Only if none of these pushes has room, the free site
+    nearest to the row `low` is taken.
+    """
+    q = len(site)
+    best, best_cost = Push(number, 0, 0, 1, NO_PUSH), 0.0
+    trial = np.empty_like(site)
+    for beside in range(low, high):
+        if beside == number:
+            continue
+        for direction in range(2 * q):
+            axis, sign = direction // 2, 2 * (direction % 2) - 1
+            push = _push_beside(number, beside, axis, sign, cells)
+            if push.length == NO_PUSH:
+                continue
+            trial[:] = cells.sites[beside]
+            trial[axis] += sign
+            cost = cost_of(push, trial, n, cells, rule)
+            if best.length == NO_PUSH or is_cheaper(cost, best_cost):
+                best, best_cost = push, cost
+                site[:] = trial
+    if best.length == NO_PUSH:
+        best = _nearest_free(number, low if low != number else low + 1, site, cells)
+        best_cost = cost_of(best, site, n, cells, rule)
+    return best, best_cost
+
+
+@compiled
+def insert_rows(
+    start: int, stop: int, nearest: IntArray, cells: Cells, rule: Rule, keep_errors: bool
+) -> None:
+    """Put rows on the lattice, next to their nearest row or, if `nearest` is empty, any row."""
+    site = np.empty(cells.sites.shape[1], dtype=np.intp)
+    for number in range(start, stop):
+        low, high = 0, number
+        if len(nearest) > 0:
+            low = nearest[number - start]
+            high = low + 1
+        push, _ = best_push(number, low, high, number, cells, rule, site)
+        commit(push, site, number, cells, rule, keep_errors)
+
+
+@compiled
+def refine_rows(nearest: IntArray, n: int, cells: Cells, rule: Rule) -> int:
+    """Take each row out and put it back where the full error is smallest; return the moves.
+
+    Places beside the rows `nearest` (n, k) are tried. `rule` is that of the full criterion. A row
+    stays unless the sum falls by more than rounding.
+    """
+    site = np.empty(cells.sites.shape[1], dtype=np.intp)
+    trial = np.empty_like(site)
+    moves = 0
+    for number in range(n):
+        old = cells.sites[number].copy()
+        take_out(number, n, cells, rule)
+        stay = Push(number, flat(old, cells.side), 0, 1, 0)
+        cost_to_stay = cost_of(stay, old, n - 1, cells, rule)
+        low = nearest[number, 0]
+        push, cost = best_push(number, low, low + 1, n - 1, cells, rule, site)
+        for k in range(1, nearest.shape[1]):
+            low = nearest[number, k]
+            other, value = best_push(number, low, low + 1, n - 1, cells, rule, trial)
+            if is_cheaper(value, cost):
+                push, cost = other, value
+                site[:] = trial
+        if is_cheaper(cost, cost_to_stay):
+            moves += 1
+            commit(push, site, n - 1, cells, rule, True)
+        else:
+            commit(stay, old, n - 1, cells, rule, True)
+    return moves
+
+
+@compiled
+def fill_row(number: int, n: int, cells: Cells, rule: Rule, keep_errors: bool) -> None:
+    """Put the means of the neighbours where entries of one of n rows are missing."""
+    rows = cells.rows
+    sums, masses = np.zeros(rows.values.shape[1]), np.zeros(rows.mass.shape[1])
+    found, site = 0, np.empty(cells.sites.shape[1], dtype=np.intp)
+    for k in range(len(cells.offsets)):
+        is_inside = True
+        for a in range(len(site)):
+            site[a] = cells.sites[number, a] + cells.offsets[k, a]
+            is_inside = is_inside and 0 <= site[a] < cells.side
+        if not is_inside or found == min(rule.n_others, n - 1):
+            continue
+        other = cells.grid[flat(site, cells.side)]
+        if other != NOBODY:
+            add_row(sums, masses, rows, other)
+            found += 1
+    for d in range(rows.mass.shape[1]):
+        if rows.mass[number, d] == 0.0:
+            rows.mass[number, d] = rows.weights[number]
+            rows.values[number, d] = sums[d] / masses[d] if masses[d] > 0.0 else 0.0
+    if keep_errors:
+        refresh(np.ones(n, dtype=np.bool_), n, cells, rule)

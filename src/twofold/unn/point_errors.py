@@ -1,0 +1,298 @@
+"""The error of one row: how far the mean of its latent neighbours is from it (Kramer 2013).
+
+With ``f`` the mean of the neighbours, ``r`` is the Minkowski distance of order ``power`` from the
+row ``y`` (5.2, 5.8). With a data kernel it is the distance in feature space (7.16-7.18), where
+``f`` is still a mean of rows:
+
+    r = (Σ_d |f_d - y_d|^p)^(1/p)        r² = k(f, f) - 2 k(f, y) + k(y, y)
+
+=================== ============================= =======================
+loss                e                             parameter
+=================== ============================= =======================
+"squared"           r²
+"absolute"          r
+Huber(delta)        r²/(2δ) up to δ, r - δ/2      δ
+EpsilonInsensitive  max(0, r - ε) (5.8)           ε, with ``per="vector"``
+=================== ============================= =======================
+
+Every loss is one of the whole row. So Huber's is not the one that :class:`twofold.losses.Huber`
+takes component by component in other families, and the ε-insensitive one is not squared: for one
+row at a time that would not matter, for a sum over rows it does, and (5.8) does not square.
+
+A `PointError` is plain numbers, so that compiled loops can take it.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import NamedTuple
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from twofold.array_types import FloatArray
+from twofold.engine.compiled import compiled
+from twofold.features import RBF, DataKernel, Linear, Polynomial, Sigmoid, get_data_kernel
+from twofold.losses import EpsilonInsensitive, Huber, Squared
+
+SQUARED, ABSOLUTE, HUBER, EPSILON = range(4)
+NO_KERNEL, POLYNOMIAL_KERNEL, RBF_KERNEL, TANH_KERNEL = range(4)
+
+# The reach of Huber's loss, in medians of the distances between nearest rows: 1.345 standard
+# deviations if those were normal.
+_HUBER_REACH = 1.345 * 1.4826
+_ROWS_FOR_SCALE = 500
+
+
+class PointError(NamedTuple):
+    """The error of one row, by code numbers.
+
+    Attributes
+    ----------
+    loss : int
+        SQUARED, ABSOLUTE, HUBER or EPSILON.
+    number : float
+        δ or ε of the loss; 0 where it has none.
+    power : float
+        Order of the Minkowski distance, from 1 to infinity.
+    kernel : int
+        NO_KERNEL, POLYNOMIAL_KERNEL, RBF_KERNEL or TANH_KERNEL.
+    scale, shift : float
+        The kernel is a function of ``scale × <a, b> + shift``, or of ``scale × ||a - b||²``.
+    degree : int
+        Of the polynomial kernel.
+    """
+
+    loss: int = SQUARED
+    number: float = 0.0
+    power: float = 2.0
+    kernel: int = NO_KERNEL
+    scale: float = 1.0
+    shift: float = 0.0
+    degree: int = 1
+
+    @property
+    def is_euclidean(self) -> bool:
+        """Whether inner products of rows are all that the error depends on."""
+        return self.power == 2.0
+
+    @property
+    def is_shift_invariant(self) -> bool:
+        """Whether adding the same vector to all rows changes nothing."""
+        return self.kernel in (NO_KERNEL, RBF_KERNEL)
+
+
+def get_point_error(
+    loss: object = "squared",
+    power: float = 2.0,
+    data_kernel: object = None,
+    Y: FloatArray | None = None,
+) -> PointError:
+    """Return the error of that loss, order and kernel.
+
+    Parameters
+    ----------
+    loss : str or loss
+        "squared", "absolute", "huber", or an object Squared, Huber or EpsilonInsensitive of
+        :mod:`twofold.losses`.
+    power : float
+        Order of the Minkowski distance, from 1 to infinity; 2 with a data kernel.
+    data_kernel : None, str or DataKernel
+        None, "linear", "poly", "rbf", "tanh" or an object of :mod:`twofold.features`.
+    Y : (n, D), optional
+        Rows from which numbers are chosen that `loss` and `data_kernel` leave open.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For anything that is not in these lists.
+    """
+    if isinstance(power, bool) or not isinstance(power, Real) or not power >= 1:
+        raise ValueError(
+            f"`power` must be a number from 1 to infinity (2: Euclidean); got {power!r}."
+        )
+    kernel, scale, shift, degree = _numbers_of_kernel(data_kernel, Y)
+    if data_kernel is not None and power != 2:
+        raise ValueError(
+            f"`power` must be 2 with a data kernel, which has a distance of its own; got {power!r}."
+        )
+    code, number = _numbers_of_loss(loss, Y)
+    return PointError(code, number, float(power), kernel, scale, shift, degree)
+
+
+def _numbers_of_loss(loss: object, Y: FloatArray | None) -> tuple[int, float]:
+    if isinstance(loss, Squared) or (isinstance(loss, str) and loss == "squared"):
+        return SQUARED, 0.0
+    if isinstance(loss, str) and loss == "absolute":
+        return ABSOLUTE, 0.0
+    if isinstance(loss, str) and loss == "huber":
+        loss = Huber()
+    if isinstance(loss, Huber):
+        if loss.trim is not None:
+            raise ValueError("`trim` of the Huber loss is not for nearest neighbours; leave it.")
+        return HUBER, _choose_delta(Y) if loss.delta is None else loss.delta
+    if isinstance(loss, EpsilonInsensitive):
+        if loss.per != "vector" or not isinstance(loss.eps, float):
+            raise ValueError(
+                "Here the ε-insensitive loss is one of the length of a residual, with one number "
+                "for all rows: EpsilonInsensitive(eps=0.5, per='vector'); got "
+                f"per={loss.per!r} and eps of shape {np.shape(loss.eps)}."
+            )
+        return EPSILON, loss.eps
+    expected = (
+        "`loss` must be 'squared', 'absolute', 'huber', or an object of twofold.losses: Squared(), "
+        "Huber(delta) or EpsilonInsensitive(eps, per='vector')"
+    )
+    if isinstance(loss, str):
+        raise ValueError(f"{expected}; got {loss!r}.")
+    raise TypeError(f"{expected}; got {loss!r}.")
+
+
+def _choose_delta(Y: FloatArray | None) -> float:
+    """Return a δ from the distances of some rows to the nearest other ones."""
+    if Y is None:
+        raise ValueError("Huber's loss needs a `delta`, or rows from which to choose one.")
+    rows = np.asarray(Y, dtype=float)
+    rows = rows[np.isfinite(rows).all(axis=1)]
+    if len(rows) > _ROWS_FOR_SCALE:
+        chosen = np.random.default_rng(0).choice(len(rows), _ROWS_FOR_SCALE, replace=False)
+    else:
+        chosen = np.arange(len(rows))
+    gaps = cdist(rows[chosen], rows)
+    gaps[gaps <= 0] = math.inf
+    nearest = gaps.min(axis=1, initial=math.inf)
+    nearest = nearest[np.isfinite(nearest)]
+    # Without two different complete rows no residual tells anything, so any number will do.
+    return _HUBER_REACH * float(np.median(nearest)) if len(nearest) else 1.0
+
+
+def _numbers_of_kernel(spec: object, Y: FloatArray | None) -> tuple[int, float, float, int]:
+    if spec is None:
+        return NO_KERNEL, 1.0, 0.0, 1
+    kernel = get_data_kernel(spec)  # type: ignore[arg-type]
+    if isinstance(kernel, RBF) and kernel.gamma is None:
+        if Y is None:
+            raise ValueError("The RBF kernel needs a `gamma`, or rows from which to choose one.")
+        kernel = kernel.fitted(Y)
+    return _compiled_kernel(kernel)
+
+
+def _compiled_kernel(kernel: DataKernel) -> tuple[int, float, float, int]:
+    if isinstance(kernel, Linear):
+        return NO_KERNEL, 1.0, 0.0, 1  # feature space is data space
+    if isinstance(kernel, Polynomial):
+        return POLYNOMIAL_KERNEL, float(kernel.gamma), float(kernel.coef0), int(kernel.degree)
+    if isinstance(kernel, RBF):
+        return RBF_KERNEL, kernel.number(), 0.0, 1
+    if isinstance(kernel, Sigmoid):
+        return TANH_KERNEL, float(kernel.alpha), float(kernel.beta), 1
+    raise ValueError(
+        "`data_kernel` must be a function of inner products that has a value between any two "
+        "rows, means of rows too: 'linear', 'poly', 'rbf', 'tanh', or Linear, Polynomial, RBF, "
+        f"Sigmoid of twofold.features; got {kernel!r}."
+    )
+
+
+@compiled
+def loss_of(squared: float, error: PointError) -> float:
+    """Return the loss of a squared residual ``r²``, which rounding may have put below zero."""
+    if error.loss == SQUARED:
+        return squared
+    r = math.sqrt(max(squared, 0.0))
+    if error.loss == HUBER:
+        if r <= error.number:
+            return 0.5 * r * r / error.number
+        return r - 0.5 * error.number
+    if error.loss == EPSILON:
+        return max(0.0, r - error.number)
+    return r
+
+
+@compiled
+def _kernel_of(product: float, error: PointError) -> float:
+    """Return a polynomial or tanh kernel from the inner product of two vectors."""
+    base = error.scale * product + error.shift
+    if error.kernel == TANH_KERNEL:
+        return math.tanh(base)
+    value = base
+    for _ in range(error.degree - 1):
+        value *= base
+    return value
+
+
+@compiled
+def squared_residual(ff: float, fy: float, yy: float, error: PointError) -> float:
+    """Return ``r²`` from inner products of f and y (power 2, any kernel)."""
+    if error.kernel == NO_KERNEL:
+        return ff - 2.0 * fy + yy
+    if error.kernel == RBF_KERNEL:
+        # 2 - 2k would lose everything for a small gamma.
+        return -2.0 * math.expm1(-error.scale * (ff - 2.0 * fy + yy))
+    return _kernel_of(ff, error) - 2.0 * _kernel_of(fy, error) + _kernel_of(yy, error)
+
+
+@compiled
+def error_of_products(ff: float, fy: float, yy: float, error: PointError) -> float:
+    """Return the error from inner products of f and y (power 2, any kernel)."""
+    return loss_of(squared_residual(ff, fy, yy, error), error)
+
+
+@compiled
+def row_error(f: FloatArray, y: FloatArray, error: PointError) -> float:
+    """Return the error of one row y (D,) for the mean f (D,) of its neighbours."""
+    D = len(y)
+    total = 0.0
+    if error.kernel == POLYNOMIAL_KERNEL or error.kernel == TANH_KERNEL:
+        ff, fy, yy = 0.0, 0.0, 0.0
+        for d in range(D):
+            ff += f[d] * f[d]
+            fy += f[d] * y[d]
+            yy += y[d] * y[d]
+        return error_of_products(ff, fy, yy, error)
+    if error.power == 2.0:
+        for d in range(D):
+            gap = f[d] - y[d]
+            total += gap * gap
+        return error_of_products(total, 0.0, 0.0, error)
+    if error.power == 1.0:
+        for d in range(D):
+            total += abs(f[d] - y[d])
+        return loss_of(total * total, error)
+    largest = 0.0
+    for d in range(D):
+        largest = max(largest, abs(f[d] - y[d]))
+    if largest == 0.0 or error.power == math.inf:
+        return loss_of(largest * largest, error)
+    for d in range(D):  # a share of the largest entry: a high power neither over- nor underflows
+        total += (abs(f[d] - y[d]) / largest) ** error.power
+    r = largest * total ** (1.0 / error.power)
+    return loss_of(r * r, error)
+
+
+@compiled
+def row_errors(F: FloatArray, Y: FloatArray, error: PointError) -> FloatArray:
+    """Return the error of each row of Y (n, D) for the means F (n, D)."""
+    errors = np.empty(len(Y))
+    for i in range(len(Y)):
+        errors[i] = row_error(F[i], Y[i], error)
+    return errors
+
+
+@compiled
+def nearness(product: float, own: float, error: PointError) -> float:
+    """Return what is smallest for the nearest row: a (feature) distance, up to what all share.
+
+    Parameters
+    ----------
+    product : float
+        ``<a, y>`` of a candidate a with the row y that looks for its nearest one.
+    own : float
+        ``<a, a>``.
+
+    The order of the Minkowski distance plays no part: (5.7) asks for the Euclidean nearest row.
+    """
+    if error.kernel == POLYNOMIAL_KERNEL or error.kernel == TANH_KERNEL:
+        return _kernel_of(own, error) - 2.0 * _kernel_of(product, error)
+    # RBF kernels are falling functions of the distance, which does not underflow.
+    return own - 2.0 * product

@@ -1,0 +1,257 @@
+"""The way back of UNN: the mean of the K nearest latent neighbours (Kramer 2013, eq. 5.5).
+
+    f(x) = Σ_{j ∈ N_K(x)} w_j y_j / Σ_{j ∈ N_K(x)} w_j
+
+A latent place that is itself a training point has that point among its K. Ties go to the point
+that comes first in the order of its coordinates: on a line, the left one. Where entries are
+missing, a column's mean goes over the neighbours that have it, and is that of all rows if none
+does.
+
+f has steps. Its derivative is that of a linear fit to the 2K + 1 nearest points, and at least to
+q + 2, in which points count less the farther away they are (tricube weights).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.engine.compiled import compiled
+from twofold.engine.threads import run_tasks
+from twofold.unn.growing import PointTree, find_nearest, tree_of
+from twofold.unn.point_errors import PointError, row_error
+
+# Rows handled by one task; fixed, so that tasks do not depend on the number of threads.
+BLOCK = 512
+# Directions that the points of a linear fit hardly fill get no slope.
+FLAT = 1e-8
+
+
+class Rows(NamedTuple):
+    """Rows that means are made of.
+
+    Attributes
+    ----------
+    Y : (n, D) values, anything finite where they are missing
+    observed : (n, D) which are not; of shape (0, 0) if none is missing
+    weights : (n,)
+    usual : (D,) mean of each column
+    """
+
+    Y: FloatArray
+    observed: BoolArray
+    weights: FloatArray
+    usual: FloatArray
+
+
+def rows_of(Y: FloatArray, weights: FloatArray) -> Rows:
+    """Return rows Y (n, D), NaN where entries are missing, ready for compiled loops."""
+    Y = np.ascontiguousarray(Y, dtype=np.float64)
+    observed = ~np.isnan(Y)
+    if observed.all():
+        observed = np.empty((0, 0), dtype=np.bool_)
+        usual = np.zeros(Y.shape[1])  # never needed
+    else:
+        mass = (weights[:, None] * observed).sum(axis=0)
+        Y = np.where(observed, Y, 0.0)
+        usual = (weights[:, None] * Y).sum(axis=0) / np.maximum(mass, np.finfo(float).tiny)
+    return Rows(Y, observed, np.ascontiguousarray(weights, dtype=np.float64), usual)
+
+
+@compiled
+def write_mean(rows: Rows, found: IntArray, count: int, own: int, f: FloatArray) -> None:
+    """Write the mean of ``found[:count]``, and of row ``own`` unless that is -1, into f (D,)."""
+    D = f.size
+    last = count + 1 if own >= 0 else count
+    f[:] = 0.0
+    if rows.observed.size == 0:
+        mass = 0.0
+        for place in range(last):
+            j = found[place] if place < count else own
+            w = rows.weights[j]
+            mass += w
+            for d in range(D):
+                f[d] += w * rows.Y[j, d]
+        for d in range(D):
+            f[d] /= mass
+        return
+    for d in range(D):
+        mass = 0.0
+        for place in range(last):
+            j = found[place] if place < count else own
+            if rows.observed[j, d]:
+                mass += rows.weights[j]
+                f[d] += rows.weights[j] * rows.Y[j, d]
+        f[d] = f[d] / mass if mass > 0.0 else rows.usual[d]
+
+
+@compiled
+def _scale_up(rows: Rows, i: int, power: float, f: FloatArray) -> None:
+    """Let the residual of row i go over its observed entries, scaled up to all of them."""
+    seen = 0
+    for d in range(f.size):
+        seen += rows.observed[i, d]
+    scale = (f.size / seen) ** (1.0 / power)
+    for d in range(f.size):
+        gap = f[d] - rows.Y[i, d] if rows.observed[i, d] else 0.0
+        f[d] = rows.Y[i, d] + scale * gap
+
+
+@compiled
+def _sort(numbers: IntArray, count: int) -> None:
+    for place in range(1, count):
+        number, at = numbers[place], place
+        while at > 0 and numbers[at - 1] > number:
+            numbers[at] = numbers[at - 1]
+            at -= 1
+        numbers[at] = number
+
+
+@compiled
+def place_error(
+    tree: PointTree,
+    rows: Rows,
+    x: FloatArray,
+    i: int,
+    k: int,
+    include_self: bool,
+    error: PointError,
+    found: IntArray,
+    sq_dists: FloatArray,
+    f: FloatArray,
+) -> float:
+    """Return the error of row i at the latent place x, with k other rows as its neighbours."""
+    count = find_nearest(tree, x, i, k, found, sq_dists)
+    # Places with the same neighbours must tie to the last bit, whatever the order of these.
+    _sort(found, count)
+    write_mean(rows, found, count, i if include_self else -1, f)
+    if rows.observed.size:
+        _scale_up(rows, i, error.power, f)
+    return row_error(f, rows.Y[i], error)
+
+
+@compiled
+def find_neighbors(
+    tree: PointTree, X: FloatArray, hidden: IntArray, found: IntArray, sq_dists: FloatArray
+) -> None:
+    """Write the nearest points of each place X (m, q) into ``found`` (m, k), -1 where too few."""
+    for j in range(X.shape[0]):
+        count = find_nearest(tree, X[j], hidden[j], found.shape[1], found[j], sq_dists[j])
+        found[j, count:] = -1
+
+
+@compiled
+def write_means(rows: Rows, found: IntArray, F: FloatArray) -> None:
+    """Write the mean of each list of neighbours (m, k) into F (m, D)."""
+    for j in range(F.shape[0]):
+        count = 0
+        while count < found.shape[1] and found[j, count] >= 0:
+            count += 1
+        write_mean(rows, found[j], count, -1, F[j])
+
+
+class Surface:
+    """Latent points with the rows they carry, in the order of their coordinates.
+
+    Parameters
+    ----------
+    X : (n, q) latent points
+    Y : (n, D) rows, NaN where entries are missing
+    weights : (n,)
+    n_neighbors : K
+    n_threads : int
+    """
+
+    def __init__(
+        self, X: FloatArray, Y: FloatArray, weights: FloatArray, n_neighbors: int, n_threads: int
+    ) -> None:
+        wide = np.asarray(X, dtype=np.float64)
+        self.order = np.lexsort((*reversed(wide.T),))
+        self.X = np.ascontiguousarray(wide[self.order])
+        self.rows = rows_of(np.asarray(Y, dtype=np.float64)[self.order], weights[self.order])
+        self.n_neighbors = min(n_neighbors, len(X))
+        self.n_threads = n_threads
+        self.tree = tree_of(self.X)
+
+    def neighbors(self, X: FloatArray, k: int, hidden: IntArray | None = None) -> IntArray:
+        """Return the k nearest points of each place (m, k), by their numbers in this surface."""
+        places = np.ascontiguousarray(X, dtype=np.float64)
+        unseen = np.full(len(X), -1) if hidden is None else hidden
+        found = np.empty((len(X), k), dtype=np.int64)
+        sq_dists = np.empty((len(X), k))
+
+        def work(part: slice) -> None:
+            find_neighbors(self.tree, places[part], unseen[part], found[part], sq_dists[part])
+
+        run_tasks(work, blocks_of(len(X)), self.n_threads)
+        return found
+
+    def regress(self, X: FloatArray) -> FloatArray:
+        """Return f(x) (m, D), float64."""
+        return self._means(self.neighbors(X, self.n_neighbors))
+
+    def _means(self, found: IntArray) -> FloatArray:
+        F = np.empty((len(found), self.rows.Y.shape[1]))
+
+        def work(part: slice) -> None:
+            write_means(self.rows, found[part], F[part])
+
+        run_tasks(work, blocks_of(len(F)), self.n_threads)
+        return F
+
+    @cached_property
+    def images(self) -> FloatArray:
+        """The means f at the latent points themselves, (n, D)."""
+        return self.regress(self.X)
+
+    @cached_property
+    def links(self) -> IntArray:
+        """The 2q nearest other points of each point, (n, 2q)."""
+        n, q = self.X.shape
+        return self.neighbors(self.X, min(2 * q, n - 1), np.arange(n))
+
+    def squared_errors(self) -> FloatArray:
+        """Return ``||f_{-i}(x_i) - y_i||²`` (n,), each row left out of its own neighbourhood."""
+        k = min(self.n_neighbors, len(self.X) - 1)
+        gaps = self._means(self.neighbors(self.X, k, np.arange(len(self.X)))) - self.rows.Y
+        if self.rows.observed.size:
+            gaps[~self.rows.observed] = 0
+        errors = np.empty(len(gaps))
+        errors[self.order] = (gaps**2).sum(axis=1)
+        return errors
+
+    def mean_squared_error(self) -> float:
+        """Return the mean of `squared_errors`, rows counted by their weights."""
+        w = self.rows.weights
+        return float(w @ self.squared_errors()[self.order] / w.sum())
+
+    def slopes(self, X: FloatArray) -> FloatArray:
+        """Return the slopes (m, D, q) of a linear fit around each place."""
+        n, q = self.X.shape
+        found = self.neighbors(X, min(n, max(2 * self.n_neighbors + 1, q + 2)))
+        J = np.empty((len(X), self.rows.Y.shape[1], q))
+        for j in range(len(X)):
+            J[j] = self._slope(np.asarray(X[j], dtype=np.float64), found[j])
+        return J
+
+    def _slope(self, x: FloatArray, found: IntArray) -> FloatArray:
+        near = self.X[found] - x
+        sq_dists = (near**2).sum(axis=1)
+        # The farthest one counts a little: with q + 2 points none can be spared.
+        reach = 1.1 * np.sqrt(max(float(sq_dists.max()), np.finfo(float).tiny))
+        w = self.rows.weights[found] * (1 - (np.sqrt(sq_dists) / reach) ** 3) ** 3
+        Y = self.rows.Y[found]
+        if self.rows.observed.size:
+            Y = np.where(self.rows.observed[found], Y, self.rows.usual)
+        near = near - w @ near / w.sum()
+        root = np.sqrt(w)[:, None]
+        fit: FloatArray = np.linalg.pinv(root * near, rcond=FLAT) @ (root * (Y - w @ Y / w.sum()))
+        return fit.T
+
+
+def blocks_of(m: int, size: int = BLOCK) -> list[slice]:
+    """Cut m rows into blocks of one size."""
+    return [slice(start, min(start + size, m)) for start in range(0, m, size)]

@@ -1,0 +1,309 @@
+"""How latent points are sought: names and numbers only.
+
+============ =============================================================== ====================
+name         what it does                                                    Kramer 2013
+============ =============================================================== ====================
+exhaustive   every gap of the line, or every neighbouring site of a lattice  Algorithm 3
+greedy       the places beside the nearest row that is embedded already      section 5.2 (UNN_g)
+gaussian     random places around that row's                                 Algorithm 10
+swarm        a particle that starts from that row's                          Algorithm 9 (PSEA)
+evolution    swaps of two places, kept if the error does not rise            Algorithm 7
+strategy     all latent points at once by an evolution strategy              Algorithm 6
+cma          all latent points at once by CMA-ES                             section 6.4
+============ =============================================================== ====================
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, TypeAlias, cast
+
+from twofold.tables import register_value_type
+
+# Up to so many rows "auto" looks at every gap of the line.
+MOST_EXHAUSTIVE = 5_000
+
+
+@register_value_type
+@dataclass(frozen=True)
+class Exhaustive:
+    """Try every place.
+
+    Parameters
+    ----------
+    criterion : {"point", "full"}
+        Whether the error of the new row decides, or that of the whole embedding.
+    include_self : bool
+        Whether a row counts among its own K neighbours during the search.
+    """
+
+    criterion: str = "point"
+    include_self: bool = True
+
+    def __post_init__(self) -> None:
+        _check_choice("criterion", self.criterion, ("point", "full"))
+        _check_flag("include_self", self.include_self)
+
+
+@register_value_type
+@dataclass(frozen=True)
+class Greedy:
+    """Try the places beside the nearest row that is embedded already.
+
+    Parameters
+    ----------
+    criterion, include_self
+        As for :class:`Exhaustive`.
+    """
+
+    criterion: str = "point"
+    include_self: bool = True
+
+    def __post_init__(self) -> None:
+        _check_choice("criterion", self.criterion, ("point", "full"))
+        _check_flag("include_self", self.include_self)
+
+
+@register_value_type
+@dataclass(frozen=True)
+class Gaussian:
+    """Try random places around the nearest row that is embedded already.
+
+    Parameters
+    ----------
+    n_candidates : int
+        Places for each row.
+    nearest : {"distance", "argmax"}
+        With a data kernel: the nearest row by the distance of features, or the one of the largest
+        kernel value, as the book has it.
+    spread : {"squared", "distance"}
+        Standard deviation of the places: the squared distance of the two rows as in the book, or
+        the distance itself.
+    include_self : bool
+        Whether a row counts among its own K neighbours during the search.
+    """
+
+    n_candidates: int = 30
+    nearest: str = "distance"
+    spread: str = "squared"
+    include_self: bool = True
+
+    def __post_init__(self) -> None:
+        _check_count("n_candidates", self.n_candidates)
+        _check_choice("nearest", self.nearest, ("distance", "argmax"))
+        _check_choice("spread", self.spread, ("squared", "distance"))
+        _check_flag("include_self", self.include_self)
+
+
+@register_value_type
+@dataclass(frozen=True)
+class Swarm:
+    """Let a particle fly from the nearest row that is embedded already; keep its best place.
+
+    Parameters
+    ----------
+    n_steps : int
+        Steps of the particle for each row.
+    pull : (float, float)
+        How strongly it is drawn to its best place so far, and to where it started.
+    nearest, include_self
+        As for :class:`Gaussian`.
+    """
+
+    n_steps: int = 50
+    pull: tuple[float, float] = (0.5, 0.5)
+    nearest: str = "distance"
+    include_self: bool = True
+
+    def __post_init__(self) -> None:
+        _check_count("n_steps", self.n_steps)
+        try:
+            pull = tuple(float(c) for c in self.pull)
+        except (TypeError, ValueError):
+            pull = ()
+        if len(pull) != 2 or not all(0 <= c < math.inf for c in pull):
+            raise ValueError(f"`pull` must be two numbers of at least 0; got {self.pull!r}.")
+        object.__setattr__(self, "pull", pull)
+        _check_choice("nearest", self.nearest, ("distance", "argmax"))
+        _check_flag("include_self", self.include_self)
+
+
+@register_value_type
+@dataclass(frozen=True)
+class Evolution:
+    """Swap two rows of the line or the lattice, and keep that if the error does not rise.
+
+    Parameters
+    ----------
+    n_steps : int
+        Swaps that are tried.
+    patience : int or None
+        Stop after so many swaps in a row that change nothing; None: never.
+    start : {"sorted", "order"}
+        The embedding of :class:`Greedy`, or the rows in the order they come in as in the book.
+    include_self : bool
+        Whether a row counts among its own K neighbours.
+    """
+
+    n_steps: int = 30_000
+    patience: int | None = None
+    start: str = "sorted"
+    include_self: bool = True
+
+    def __post_init__(self) -> None:
+        _check_count("n_steps", self.n_steps)
+        if self.patience is not None:
+            _check_count("patience", self.patience)
+        _check_choice("start", self.start, ("sorted", "order"))
+        _check_flag("include_self", self.include_self)
+
+
+@register_value_type
+@dataclass(frozen=True)
+class EvolutionStrategy:
+    """Move all latent points at once by a (mu, lambda) or (mu + lambda) evolution strategy.
+
+    Parameters
+    ----------
+    n_generations : int
+    n_parents, n_children : int
+        mu and lambda.
+    selection : {"comma", "plus"}
+        Whether parents die, or compete with their children.
+    recombination : {"dominant", "intermediate"}
+        Each coordinate from one of the parents by lot, or their mean.
+    n_mates : int
+        Parents of each child, rho.
+    sigma : float
+        First step, in the unit of the start; then by the 1/5 rule.
+    include_self : bool
+        Whether a row counts among its own K neighbours.
+    """
+
+    n_generations: int = 1_000
+    n_parents: int = 5
+    n_children: int = 35
+    selection: str = "plus"
+    recombination: str = "intermediate"
+    n_mates: int = 2
+    sigma: float = 0.3
+    include_self: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("n_generations", "n_parents", "n_children", "n_mates"):
+            _check_count(name, getattr(self, name))
+        _check_choice("selection", self.selection, ("comma", "plus"))
+        _check_choice("recombination", self.recombination, ("dominant", "intermediate"))
+        _check_positive("sigma", self.sigma)
+        _check_flag("include_self", self.include_self)
+        if self.selection == "comma" and self.n_children < self.n_parents:
+            raise ValueError(
+                f"With selection='comma' there must be at least as many children as parents; got "
+                f"n_children={self.n_children} and n_parents={self.n_parents}."
+            )
+        if self.n_mates > self.n_parents:
+            raise ValueError(
+                f"`n_mates` = {self.n_mates} is more than the {self.n_parents} parents there are."
+            )
+
+
+@register_value_type
+@dataclass(frozen=True)
+class CMAES:
+    """Move all latent points at once by CMA-ES; for up to about 50 rows.
+
+    Parameters
+    ----------
+    space : {"penalty", "box"}
+        ``E(X) + penalty ||X||²`` anywhere, or ``E(X)`` within the unit box.
+    penalty : float
+        Weight of ``||X||²``; in the box it is not used.
+    n_generations : int
+    population : int or None
+        Candidates a generation; None for four a row.
+    sigma : float
+        First step.
+    include_self : bool
+        Whether a row counts among its own K neighbours.
+    """
+
+    space: str = "penalty"
+    penalty: float = 1e-2
+    n_generations: int = 1_000
+    population: int | None = None
+    sigma: float = 0.3
+    include_self: bool = True
+
+    def __post_init__(self) -> None:
+        _check_choice("space", self.space, ("penalty", "box"))
+        if not isinstance(self.penalty, Real) or not 0 <= self.penalty < math.inf:
+            raise ValueError(f"`penalty` must be a number of at least 0; got {self.penalty!r}.")
+        _check_count("n_generations", self.n_generations)
+        if self.population is not None:
+            _check_count("population", self.population, least=4)
+        _check_positive("sigma", self.sigma)
+        _check_flag("include_self", self.include_self)
+
+
+Sorting: TypeAlias = Exhaustive | Greedy
+Continuous: TypeAlias = Gaussian | Swarm
+Constructive: TypeAlias = Sorting | Continuous
+Search: TypeAlias = Constructive | Evolution | EvolutionStrategy | CMAES
+
+NAMES: dict[str, Any] = {
+    "exhaustive": Exhaustive,
+    "greedy": Greedy,
+    "gaussian": Gaussian,
+    "swarm": Swarm,
+    "evolution": Evolution,
+    "strategy": EvolutionStrategy,
+    "cma": CMAES,
+}
+
+
+def get_search(spec: Any, q: int, n: int) -> Search:
+    """Return the search of that name, or the object itself; "auto" goes by dimensions and rows.
+
+    Raises ValueError for an unknown name and TypeError for anything else.
+
+    >>> from twofold.unn.searches import get_search
+    >>> get_search("auto", 2, 100)
+    Gaussian(n_candidates=30, nearest='distance', spread='squared', include_self=True)
+    """
+    expected = (
+        f"`search` must be 'auto', one of {sorted(NAMES)}, or an object of twofold.unn such as "
+        "Gaussian(n_candidates=50)"
+    )
+    if isinstance(spec, str):
+        if spec == "auto":
+            if q > 1:
+                return Gaussian()
+            return Exhaustive() if n <= MOST_EXHAUSTIVE else Greedy()
+        if spec not in NAMES:
+            raise ValueError(f"{expected}; got {spec!r}.")
+        return cast(Search, NAMES[spec]())
+    if not isinstance(spec, tuple(NAMES.values())):
+        raise TypeError(f"{expected}; got {spec!r}.")
+    return cast(Search, spec)
+
+
+def _check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"`{name}` must be one of {allowed}; got {value!r}.")
+
+
+def _check_flag(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise ValueError(f"`{name}` must be True or False; got {value!r}.")
+
+
+def _check_count(name: str, value: object, least: int = 1) -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"`{name}` must be an integer of at least {least}; got {value!r}.")
+
+
+def _check_positive(name: str, value: object) -> None:
+    if not isinstance(value, Real) or not 0 < float(value) < math.inf:
+        raise ValueError(f"`{name}` must be a finite number above 0; got {value!r}.")
