@@ -8,8 +8,12 @@ from benchmarks import (
     engine_cells,
     engine_dense,
     evidence,
+    preimages,
+    psom,
+    psom_scattered,
     startup,
     swiss_roll,
+    unn,
 )
 from benchmarks.report import show
 
@@ -20,6 +24,10 @@ for title, module in (
     ("Swiss roll", swiss_roll),
     ("Evidence", evidence),
     ("Co-ranking", coranking),
+    ("Pre-images", preimages),
+    ("Latent sorting", unn),
+    ("Inverse kinematics", psom),
+    ("PSOM+ from scattered samples", psom_scattered),
     ("Start-up", startup),
 ):
     show(title, module.run())

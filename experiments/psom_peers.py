@@ -8,9 +8,9 @@ postures:
     scattered  as many random postures, exact
 
 Peers: SciPy's RegularGridInterpolator (linear, cubic splines) and RBFInterpolator (thin plates, of
-all rows or of the nearest ones; the smoothing is the best of five for the test postures, an
-advantage PSOM does not get), scikit-learn's GaussianProcessRegressor (Gaussian kernel with one
-width a joint, learned on 400 rows, then given all). And without known places:
+all rows or of the nearest ones; of noisy rows with the best of five smoothings for the test
+postures, an advantage PSOM does not get), scikit-learn's GaussianProcessRegressor (Gaussian kernel
+with one width a joint, learned on 400 rows, then given all). And without known places:
 
     bowl       1,000 points of the fish bowl with noise 0.1: PSOM+ and UKR, as in psom_manifolds
 
@@ -243,4 +243,6 @@ if __name__ == "__main__":
     parser.add_argument("parts", nargs="*", help=f"of {', '.join(CASES)}, bowl; all by default")
     parser.add_argument("--draws", type=int, default=2)
     given = parser.parse_args()
+    if not {*CASES, "bowl"}.issuperset(given.parts):
+        parser.error(f"parts are {', '.join(CASES)} and bowl; got {' '.join(given.parts)}")
     main(given.parts or [*CASES, "bowl"], given.draws)

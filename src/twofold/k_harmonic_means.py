@@ -12,22 +12,29 @@ to zero gives the update
 
     c_l = Σ_i w_il y_i / Σ_i w_il,      w_il = ω_i d_il^-(p+2) / (Σ_m d_im^-p)².
 
-With ``m_i`` the smallest ``d_il`` and ``t_il = m_i / d_il`` neither overflows:
+With ``m_i`` the smallest ``d_il``, ``t_il = m_i / d_il`` and s the largest ``m_i`` (or 1, where
+that will do) nothing overflows:
 
-    E = Σ_i ω_i k m_i^p / Σ_l t_il^p,   w_il = ω_i t_il^(p+2) m_i^(p-2) / (Σ_m t_im^p)².
+    E = s^p Σ_i ω_i k (m_i / s)^p / Σ_l t_il^p,
+    w_il ∝ ω_i t_il^(p+2) (m_i / s)^(p-2) / (Σ_m t_im^p)².
 
 The update is a step down the gradient, and for p = 2 never too long a one: E is concave in the
 squared distances there. For larger p it can overshoot (one centre in one dimension diverges from
 p = 3 on), so a step that would raise E is halved until it does not.
+
+In δ dimensions p must not be too small. With e a direction and u_i that of row i from its centres,
+centres in one place stay together if ``(p + 2) Σ_i ω_i d_i^(p-2) (u_i·e)² < Σ_i ω_i d_i^(p-2)`` for
+all e (the second derivative of E): for rows spread alike in all directions, if p < δ - 2.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import (
@@ -37,6 +44,7 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.cluster import kmeans_plusplus
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -49,6 +57,12 @@ BLOCK_BYTES = 2**21
 N_TASKS = 16
 # Below this share of ||y||² + ||c||², ||y||² + ||c||² - 2 y·c has lost too many digits.
 CANCELLED = 1e-6
+# Centres so near to another, as a share of the distance of rows to theirs, are one centre.
+COINCIDE = 0.05
+# Sums of powers within SAFE and its inverse keep their digits; sums of weights do above the other.
+SAFE, LEAST_WEIGHT = 1e-200, 1e-290
+# Up to this power, products are quicker than a logarithm.
+MOST_PRODUCTS = 32
 
 
 class KHarmonicMeans(
@@ -63,17 +77,18 @@ class KHarmonicMeans(
     ----------
     n_clusters : int
         Number of centres. Where there are fewer distinct rows, several centres share a row.
-    p : float
-        Power of the distances, at least 2; larger looks more like k-means. Unless it is larger than
-        the number of dimensions in which the rows spread, far centres outweigh near ones and many
-        centres gather in the middle.
+    p : "auto" or float
+        Power of the distances, at least 2. The more dimensions the rows spread in, the larger it
+        must be, or centres gather in one place; the larger, the more do the start and far rows
+        count. "auto" is the first of 3.5 (the usual power), 5, 7, 10, ... with which all centres
+        are apart and have rows.
     max_iter : int
         Most updates to try.
     tol : float
         Stop when the squared moves of all centres add up to less than ``tol`` times the mean
         variance of the features.
     init : "k-means++" or array-like of shape (n_clusters, n_features)
-        Where the centres start.
+        Where the centres start; no two in one place.
     random_state : int, RandomState instance or None
         Seed of the start.
 
@@ -82,10 +97,12 @@ class KHarmonicMeans(
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
     labels_ : ndarray of shape (n_samples,)
         The nearest centre of each row.
+    p_ : float
+        The power used.
     objective_ : float
-        ``E`` at the centres.
+        ``E`` at the centres; 0 or infinite where that is no floating-point number.
     n_iter_ : int
-        Updates tried.
+        Updates tried, with this power.
 
     Examples
     --------
@@ -101,8 +118,8 @@ class KHarmonicMeans(
         self,
         n_clusters: int = 8,
         *,
-        p: float = 3.5,
-        max_iter: int = 100,
+        p: float | Literal["auto"] = "auto",
+        max_iter: int = 300,
         tol: float = 1e-4,
         init: Any = "k-means++",
         random_state: Any = None,
@@ -140,13 +157,21 @@ class KHarmonicMeans(
             )
         with single_threaded_blas():
             units = Units.of(rows, summed)
-            problem = _Problem(units.apply(rows), summed, float(self.p))
-            start = units.apply(self._choose_start(rows, summed))
-            C, value, self.n_iter_ = _descend(problem, start, self.max_iter, self.tol)
+            Z = units.apply(rows)
+            start = self._choose_start(Z, summed, units)
+            for p in _powers_to_try(Z, summed) if self.p == "auto" else [float(self.p)]:
+                problem = _Problem(Z, summed, p)
+                found = _descend(problem, start, self.max_iter, self.tol)
+                C, log_value, self.n_iter_, is_still = found
+                lost = _count_lost(problem, C)
+                if not any(lost) or len(rows) < self.n_clusters:
+                    break
         self.cluster_centers_ = (C / units.factor + units.shift).astype(Y.dtype)
         with np.errstate(over="ignore", under="ignore"):
-            self.objective_ = float(value * np.float64(1 / units.factor) ** self.p)
+            self.objective_ = float(np.exp(log_value - p * np.log(units.factor)))
+        self.p_ = p
         self.labels_ = self._label(Y)
+        self._warn(is_still, *lost, len(rows))
         return self
 
     def predict(self, X: Any) -> IntArray:
@@ -192,29 +217,73 @@ class KHarmonicMeans(
             value = getattr(self, name)
             if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"`{name}` must be an integer of at least 1; got {value!r}.")
-        for name, least in (("p", 2), ("tol", 0)):
+        for name, least, other in (("p", 2, "'auto' or "), ("tol", 0, "")):
             value = getattr(self, name)
+            if other and isinstance(value, str) and value == "auto":
+                continue
             if not isinstance(value, Real) or not least <= float(value) < np.inf:
-                raise ValueError(f"`{name}` must be a number of at least {least}; got {value!r}.")
+                raise ValueError(
+                    f"`{name}` must be {other}a number of at least {least}; got {value!r}."
+                )
         if isinstance(self.init, str) and self.init != "k-means++":
             raise ValueError(
                 f"`init` must be 'k-means++' or an array of n_clusters centres; got {self.init!r}."
             )
 
-    def _choose_start(self, Y: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return the centres (k, D) to start from."""
+    def _choose_start(self, Z: FloatArray, weights: FloatArray, units: Units) -> FloatArray:
+        """Return the centres (k, D) to start from, in the units of the rows Z."""
         if not isinstance(self.init, str):
             start = check_array(self.init, dtype=np.float64, input_name="init")
-            if start.shape != (self.n_clusters, Y.shape[1]):
+            if start.shape != (self.n_clusters, Z.shape[1]):
                 raise ValueError(
                     "`init` must hold n_clusters centres of n_features values, shape "
-                    f"({self.n_clusters}, {Y.shape[1]}); got {start.shape}."
+                    f"({self.n_clusters}, {Z.shape[1]}); got {start.shape}."
                 )
-            return start
-        if len(Y) <= self.n_clusters:
-            return Y[np.arange(self.n_clusters) % len(Y)]
+            if len(np.unique(start, axis=0)) < len(start):
+                raise ValueError(
+                    "`init` must hold distinct centres: equal ones get the same updates and stay "
+                    "together. Move them apart or lower `n_clusters`."
+                )
+            return units.apply(start)
+        if len(Z) <= self.n_clusters:
+            return Z[np.arange(self.n_clusters) % len(Z)]
         rng = check_random_state(self.random_state)
-        return kmeans_plusplus(Y, self.n_clusters, sample_weight=weights, random_state=rng)[0]
+        return kmeans_plusplus(Z, self.n_clusters, sample_weight=weights, random_state=rng)[0]
+
+    def _warn(self, is_still: bool, n_doubled: int, n_empty: int, n_distinct: int) -> None:
+        """Warn of an early end, and of centres that are none."""
+        k, found = self.n_clusters, []
+        if not is_still:
+            found.append(
+                f"K-harmonic means stopped at max_iter = {self.max_iter} with centres on the move. "
+                "Raise `max_iter` or `tol`."
+            )
+        if n_doubled or n_empty:
+            why, raise_p = f"p = {self.p_:g}", " or raise `p`"
+            if n_distinct < k:
+                why, raise_p = f"there are only {n_distinct} distinct rows", ""
+            found.append(
+                f"Of {k} centres {n_doubled} lie on another and {n_empty} are nearest to no row; "
+                f"{why}. Lower `n_clusters`{raise_p}."
+            )
+        for message in found:
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+
+
+def _powers_to_try(Z: FloatArray, weights: FloatArray) -> list[float]:
+    """Return 3.5 and more, in steps of √2, up to the first from which on near centres rule.
+
+    A sum of ``d^-p`` over centres spread in δ dimensions is ruled by the near ones if p > δ; for δ
+    stands the participation ratio of the variances, (Σ λ)² / Σ λ².
+    """
+    scaled = Z * np.sqrt(weights / weights.max())[:, None]
+    moments = scaled.T @ scaled if Z.shape[1] <= len(Z) else scaled @ scaled.T
+    dimensions = np.trace(moments) ** 2 / (np.square(moments).sum() or 1.0)
+    powers = [3.5]
+    while powers[-1] < dimensions + 1.5:
+        # Multiples of 1/2 are quick.
+        powers.append(round(7 * 2 ** (len(powers) / 2)) / 2)
+    return powers
 
 
 def merge_equal_rows(Y: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -257,39 +326,53 @@ class _Problem:
 
     def __init__(self, Z: FloatArray, weights: FloatArray, p: float) -> None:
         self.Z = Z
-        self.weights = weights
+        self.unit = _power_of_two(weights)
+        self.weights = weights * self.unit
         self.exponent = p / 2
         # Powers in steps of a quarter are a few roots and products: half the time of a pass.
-        self.quarters = int(2 * p) if 2 * p == int(2 * p) else 0
+        self.quarters = int(2 * p) if 2 * p == int(2 * p) and p <= MOST_PRODUCTS else 0
 
     def evaluate(self, C: FloatArray) -> tuple[float, FloatArray]:
-        """Return E and the updated centres (k, D)."""
+        """Return log E and the updated centres (k, D)."""
+        size = 1.0
+        value, total, pulled, largest = self._sum(C, size)
+        if largest > 0 and not SAFE < value < 1 / SAFE:
+            size = largest
+            value, total, pulled, _ = self._sum(C, size)
+        # A centre on which nothing pulls, say one on each row, stays where it is.
+        still = ~(total > LEAST_WEIGHT)
+        log_value = np.log(value / self.unit) + self.exponent * np.log(size) if value else -np.inf
+        return float(log_value), np.where(still, C, pulled / np.where(still, 1, total))
+
+    def _sum(self, C: FloatArray, size: float) -> tuple[float, FloatArray, FloatArray, float]:
+        """Return E / s^p, Σ_i w_il (k, 1), Σ_i w_il y_i (k, D) with s² = ``size``, and max m_i²."""
         blocks = block_slices(len(self.Z), max(C.shape))
         bounds = np.linspace(0, len(blocks), N_TASKS + 1).astype(int)
         tasks = [blocks[a:b] for a, b in pairwise(bounds) if a < b]
-        parts = run_tasks(lambda task: self._sum_blocks(C, task), tasks, count_threads(None))
-        value, total, pulled = (sum(column) for column in zip(*parts, strict=True))
-        # A centre on which nothing pulls, say one on each row, stays where it is.
-        still = ~(total > 0)
-        return value, np.where(still, C, pulled / np.where(still, 1, total))
+        parts = run_tasks(lambda task: self._sum_blocks(C, task, size), tasks, count_threads(None))
+        values, totals, pulled, largest = zip(*parts, strict=True)
+        return sum(values), sum(totals), sum(pulled), max(largest)
 
     def _sum_blocks(
-        self, C: FloatArray, blocks: list[slice]
-    ) -> tuple[float, FloatArray, FloatArray]:
-        """Return E, Σ_i w_il (k, 1) and Σ_i w_il y_i (k, D) of some rows."""
-        value, total, pulled = 0.0, np.zeros((len(C), 1)), np.zeros(C.shape)
+        self, C: FloatArray, blocks: list[slice], size: float
+    ) -> tuple[float, FloatArray, FloatArray, float]:
+        """Return the same of some rows."""
+        value, largest, total, pulled = 0.0, 0.0, np.zeros((len(C), 1)), np.zeros(C.shape)
         for rows in blocks:
             W = squared_distances(self.Z[rows], C)
-            value += _weigh(W, self.weights[rows], self.exponent, self.quarters)
-            total += W.sum(axis=0)[:, None]
-            pulled += W.T @ self.Z[rows]
-        return value, total, pulled
+            part, far = _weigh(W, self.weights[rows], self.exponent, self.quarters, size)
+            value, largest = value + part, max(largest, far)
+            # Where powers were too large for floating-point numbers, the sums are taken again.
+            with np.errstate(invalid="ignore", over="ignore"):
+                total += W.sum(axis=0)[:, None]
+                pulled += W.T @ self.Z[rows]
+        return value, total, pulled, largest
 
 
 def _descend(
     problem: _Problem, C: FloatArray, max_iter: int, tol: float
-) -> tuple[FloatArray, float, int]:
-    """Return centres, E and the number of updates tried; none that raised E was taken."""
+) -> tuple[FloatArray, float, int, bool]:
+    """Return centres, log E, how many updates were tried, and whether the last was small enough."""
     enough = tol * np.average((problem.Z**2).mean(axis=1), weights=problem.weights)
     value, target = problem.evaluate(C)
     step, n_iter, shift = 1.0, 0, np.inf
@@ -298,55 +381,69 @@ def _descend(
         moved = C + step * (target - C)
         shift = ((moved - C) ** 2).sum()
         new_value, new_target = problem.evaluate(moved)
+        # None that raises E is taken.
         if new_value <= value:
             C, value, target = moved, new_value, new_target
         else:
             step /= 2
-    return C, value, n_iter
+    return C, value, n_iter, bool(shift <= enough)
+
+
+def _count_lost(problem: _Problem, C: FloatArray) -> tuple[int, int]:
+    """Return how many centres lie on an earlier one, and how many are nearest to no row.
+
+    How near is too near is measured by the distances of rows to their centres.
+    """
+    nearest, has_rows = np.empty(len(problem.Z)), np.zeros(len(C), dtype=bool)
+    for rows in block_slices(len(problem.Z), max(C.shape)):
+        sq_dists = squared_distances(problem.Z[rows], C)
+        nearest[rows] = sq_dists.min(axis=1)
+        has_rows[sq_dists.argmin(axis=1)] = True
+    limit = COINCIDE**2 * np.average(nearest, weights=problem.weights)
+    n_doubled = 0
+    for some in block_slices(len(C), max(C.shape)):
+        is_near = squared_distances(C[some], C) <= limit
+        n_doubled += int(np.tril(is_near, some.start - 1).any(axis=1).sum())
+    return n_doubled, int((~has_rows).sum())
 
 
 @compiled
-def _weigh(W: FloatArray, weights: FloatArray, exponent: float, quarters: int) -> float:
-    """Turn squared distances W (rows, k) into the w_il of the update, and return the rows' E."""
-    value = 0.0
+def _weigh(
+    W: FloatArray, weights: FloatArray, exponent: float, quarters: int, size: float
+) -> tuple[float, float]:
+    """Turn squared distances W (rows, k) into the w_il; return E / s^p and the largest m_i²."""
+    value, largest = 0.0, 0.0
     k = W.shape[1]
     power = np.empty(k)
     for i in range(W.shape[0]):
         ratio = W[i]
-        nearest = ratio[0]
-        for j in range(1, k):
-            nearest = min(nearest, ratio[j])
+        nearest = ratio.min()
+        largest = max(largest, nearest)
         for j in range(k):
             # Where a centre lies on the row, t is 1 for that centre and 0 for the others.
             ratio[j] = nearest / ratio[j] if ratio[j] > 0 else 1.0
         _raise(ratio, exponent, quarters, power)
-        total = 0.0
-        for j in range(k):
-            total += power[j]
-        value += weights[i] * k * nearest**exponent / total
-        share = weights[i] * nearest ** (exponent - 1) / (total * total)
+        total = power.sum()
+        value += weights[i] * k * (nearest / size) ** exponent / total
+        share = weights[i] * (nearest / size) ** (exponent - 1) / (total * total)
         for j in range(k):
             ratio[j] *= power[j] * share
-    return value
+    return value, largest
 
 
 @compiled
 def _raise(ratio: FloatArray, exponent: float, quarters: int, power: FloatArray) -> None:
     """Set ``power`` to ``ratio`` to the exponent; ``quarters`` is four times it, or 0."""
     if quarters == 0:
-        for j in range(ratio.size):
-            power[j] = ratio[j] ** exponent
+        power[:] = ratio**exponent
         return
     power[:] = 1.0
     if quarters % 2:
-        for j in range(ratio.size):
-            power[j] = np.sqrt(np.sqrt(ratio[j]))
+        power *= np.sqrt(np.sqrt(ratio))
     if quarters // 2 % 2:
-        for j in range(ratio.size):
-            power[j] *= np.sqrt(ratio[j])
+        power *= np.sqrt(ratio)
     for _ in range(quarters // 4):
-        for j in range(ratio.size):
-            power[j] *= ratio[j]
+        power *= ratio
 
 
 def block_slices(n: int, width: int) -> list[slice]:

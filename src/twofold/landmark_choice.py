@@ -29,6 +29,8 @@ COARSE_ROWS, FINE_ROWS = 10, 128
 COARSE_PASSES, FINE_PASSES = 10, 20
 # A pass of K-harmonic means costs three of k-means, and each row pulls on many centres.
 HARMONIC_ROWS, HARMONIC_PASSES = 20, 30
+# Rows farther off, in sizes of the landmarks, count as being there: squares have no room for more.
+FARTHEST = 1e100
 
 
 def choose_landmarks(
@@ -164,7 +166,8 @@ def nearest_landmarks(Y: FloatArray, landmarks: FloatArray, k: int) -> IntArray:
     found = np.empty((len(Y), k), dtype=np.int64)
 
     def fill(rows: slice) -> None:
-        Z = units.apply(Y[rows])
+        with np.errstate(over="ignore"):
+            Z = np.clip(units.apply(Y[rows]), -FARTHEST, FARTHEST)
         sq_dists = sq_centres - 2 * (Z @ C.T)  # short of ||z||², the same for every landmark
         hidden = rounding * ((Z * Z).sum(axis=1) + sq_centres.max())
         _select(sq_dists, hidden, Y[rows], landmarks, units.factor, found[rows])

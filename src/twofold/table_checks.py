@@ -107,7 +107,7 @@ def check_size(Y: FloatArray, q: int, n_rows: int) -> None:
         copies = f" ({n} distinct row(s) among {n_rows} samples)" if n < n_rows else ""
         raise ValueError(
             f"A {q}-dimensional manifold needs at least {least} distinct rows; "
-            f"got n_samples = {n}{copies}. Pass more rows or lower `n_components`."
+            f"got n_samples = {n}{copies}. Pass more rows or take fewer latent dimensions."
         )
     if np.all(np.nanmax(Y, axis=0) == np.nanmin(Y, axis=0)):
         raise ValueError(

@@ -99,7 +99,8 @@ def test_a_kernel_of_compact_support_gives_what_its_dense_matrix_does():
 def test_saved_and_pickled_models_are_the_same(kernel, tmp_path):
     given = graph(TRAIN) if kernel == "precomputed" else TRAIN
     new = graph(TRAIN)[:7] if kernel == "precomputed" else NEW
-    model = KernelPCA(kernel=kernel, preimage=QUICK).fit(given)
+    preimage = "auto" if kernel == "precomputed" else QUICK
+    model = KernelPCA(kernel=kernel, preimage=preimage).fit(given)
     model.save(tmp_path / "model")
     for again in (load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
         X = again.transform(new)

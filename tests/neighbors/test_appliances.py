@@ -93,3 +93,10 @@ def test_first_member_does_not_win_against_more_votes(rows):
 def test_wrong_names_are_refused(wrong):
     with pytest.raises(ValueError, match="must be one of"):
         appliance_ensemble(**wrong)
+
+
+def test_no_power_has_no_resistance():
+    traces = np.ones((3, 5, 4))
+    traces[1, 4, 3] = 0
+    with pytest.raises(ValueError, match="Event 1 has a reading of no active power"):
+        appliance_features(traces, [True, True, False])

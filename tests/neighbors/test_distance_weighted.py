@@ -65,3 +65,15 @@ def test_more_neighbours_than_rows_means_all():
 def test_wrong_numbers_of_neighbours_are_refused(k):
     with pytest.raises(ValueError, match="`n_neighbors` must"):
         DistanceWeightedKNNRegressor(k).fit(X, y)
+
+
+def test_words_have_no_mean():
+    with pytest.raises(ValueError, match="targets that are numbers; got strings, such as 'a'"):
+        DistanceWeightedKNNRegressor().fit([[0.0], [1.0]], ["a", "b"])
+
+
+@pytest.mark.parametrize("kind", [DistanceWeightedKNNClassifier, DistanceWeightedKNNRegressor])
+@pytest.mark.parametrize("p", [0, 0.5, "2", True])
+def test_order_of_the_distance_is_checked(kind, p):
+    with pytest.raises(ValueError, match="`p` must be a number of at least 1"):
+        kind(p=p).fit([[0.0], [1.0]], [0, 1])

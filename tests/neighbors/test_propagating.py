@@ -67,3 +67,9 @@ def test_with_all_labels_it_is_the_nearest_neighbour():
 def test_wrong_labels_are_refused(y, message):
     with pytest.raises(ValueError, match=message):
         PropagatingNearestNeighbor().fit([[0.0], [1.0]], y)
+
+
+def test_labels_minus_one_and_one_are_warned_of():
+    with pytest.warns(UserWarning, match="only class 1 is left"):
+        model = PropagatingNearestNeighbor().fit([[0.0], [1.0], [2.0]], [-1, 1, 1])
+    assert model.classes_.tolist() == [1]

@@ -243,3 +243,18 @@ def test_cholesky_solves_and_refuses():
     assert _solve_in_place(H.copy(), x)
     np.testing.assert_allclose(H @ x, b, atol=1e-8)
     assert not _solve_in_place(np.diag([1.0, -1.0]), np.ones(2))
+
+
+def test_a_start_whose_error_overflows_has_not_converged():
+    problem = Linear(np.array([[[1.0]], [[1.0]], [[1.0]]]), [[1e200], [2.0], [np.inf]])
+    found = levenberg_marquardt(problem, np.zeros((3, 1)))
+    np.testing.assert_array_equal(found.converged, [False, True, False])
+    np.testing.assert_array_equal(found.x[[0, 2]], 0)
+    assert found.x[1] == pytest.approx(2)
+    assert np.isinf(found.squared_error[[0, 2]]).all()
+
+
+def test_errors_near_the_largest_numbers_are_no_arrival():
+    problem = Linear(np.array([[[1e10]]]), [[1e150]])
+    found = levenberg_marquardt(problem, np.zeros((1, 1)), max_iter=3)
+    assert found.n_iter[0] > 0

@@ -166,7 +166,7 @@ def pushed(number, beside, axis, sign, sites, side):
 def best_on_lattice(number, besides, sites, setting, criterion, side):
     """Return the sites after the cheapest push beside some rows, and their cost."""
     q = len(next(iter(sites.values())))
-    best, best_cost = None, np.inf
+    best, best_cost, best_spread = None, np.inf, np.inf
     trials = [
         pushed(number, beside, axis, sign, sites, side)
         for beside in besides
@@ -185,9 +185,21 @@ def best_on_lattice(number, besides, sites, setting, criterion, side):
             cost = error_on_lattice(number, trial, setting)
         else:
             cost = full_error_on_lattice(trial, setting)
-        if best is None or cost < best_cost - 1e-11 * abs(best_cost):
-            best, best_cost = trial, cost
+        spread = spread_on_lattice(trial, sites, side)
+        is_tie = best is not None and not best_cost < cost - 1e-11 * abs(cost)
+        if (
+            best is None
+            or cost < best_cost - 1e-11 * abs(best_cost)
+            or (is_tie and spread < best_spread)
+        ):
+            best, best_cost, best_spread = trial, cost, spread
     return best, best_cost
+
+
+def spread_on_lattice(after, before, side):
+    """Return how far from the middle the site is that an insertion fills; 0 on a line."""
+    (site,) = set(after.values()) - set(before.values())
+    return 0 if len(site) == 1 else ((np.array(site) - side // 2) ** 2).sum()
 
 
 def sort_on_lattice(setting, q, side, criterion, exhaustive):

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import pdist, squareform
+from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.preprocessing import StandardScaler
 from tests.oracles import kernel_pca as oracle
 from tests.preimages import cases
 
 from twofold.features import L1, RBF, Custom, Linear, Polynomial
+from twofold.kernel_pca import DiffusionMap, KernelPCA
 from twofold.preimages import (
     Direct,
     Exact,
@@ -19,6 +24,7 @@ from twofold.preimages import (
     PolynomialClosedForm,
 )
 from twofold.preimages.coordinates import GaussianCoordinates
+from twofold.preimages.press import CoordinatePress, choose
 
 
 def at_rows(kernel, Y, number=5):
@@ -132,6 +138,24 @@ def test_linear_combination_of_equal_rows():
     assert np.isfinite(LinearCombination().find(target).Y).all()
 
 
+@pytest.mark.parametrize("kernel", ["isomap", "lle", "diffusion"])
+def test_linear_combination_stays_near_the_data(kernel):
+    # Geodesic kernels have negative eigenvalues, which led up to 1e14 away.
+    for Y in (load_digits().data[:250] / 16, load_iris().data):
+        model = KernelPCA(kernel=kernel, preimage="linear_combination")
+        with warnings.catch_warnings():  # about parts of the data that were joined
+            warnings.simplefilter("ignore", UserWarning)
+            model.fit(Y)
+        X = model.latent_
+        between = 0.5 * (X[:-1] + X[1:])
+        between = between[model.in_domain(between)]
+        for points in (X, between):
+            found = model.inverse_transform(points)
+            beyond = np.maximum(found - Y.max(axis=0), Y.min(axis=0) - found)
+            assert beyond.max() < 2 * np.ptp(Y)
+        assert np.sqrt(((model.inverse_transform(X) - model.data_) ** 2).mean()) < Y.std()
+
+
 def test_exact_minima():
     Y = cases.rows()
     target = cases.points(Linear(), Y)
@@ -165,6 +189,29 @@ def test_learned_map_denoises():
 
     assert error(found.Y) < 0.85 * error(Y)  # .44 against .55
     assert method.fitted(Y, target.row_coordinates) is method
+
+
+@pytest.mark.parametrize("model", [DiffusionMap(), KernelPCA()], ids=["diffusion", "rbf"])
+def test_learned_map_stays_near_the_data_inside_its_domain(model):
+    # By the leave-one-out error alone 94 % and 39 % of the samples leave by half a range.
+    Y = load_iris().data
+    samples = model.fit(Y).sample(500, random_state=0)
+    beyond = np.maximum(samples - Y.max(axis=0), Y.min(axis=0) - samples) / np.ptp(Y, axis=0)
+    assert (beyond > 0.5).any(axis=1).mean() <= 0.01
+    assert beyond.max() < 1
+    # And the way back is hardly worse: .225 and .212 by the leave-one-out error alone.
+    assert np.sqrt(((model.inverse_transform(model.embedding_) - Y) ** 2).mean()) < 0.25
+
+
+def test_learned_map_takes_the_largest_ridge_of_nearly_the_best_error():
+    Y = StandardScaler().fit_transform(load_wine().data)
+    X = KernelPCA(5, preimage=Learned(1.0, 1.0)).fit(Y).latent_
+    found = Learned().fitted(Y, X)
+    error = CoordinatePress(squareform(pdist(X, "sqeuclidean")), Y)
+    best = choose(error, unit=0.3)
+    assert found.ridge > 2 * best.ridge
+    assert error.value_and_gradient(found.scale, found.ridge)[0] < 1.02 * best.value
+    assert Learned(ridge=best.ridge).fitted(Y, X).ridge == best.ridge
 
 
 def test_learned_map_is_solved_once_for_the_same_rows(monkeypatch):

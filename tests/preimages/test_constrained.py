@@ -134,6 +134,52 @@ def test_coordinates_that_nothing_has_are_told(noisy):
     assert np.isin(found.status, [Status.OFF_LEVEL, Status.OUT_OF_REACH]).all()
 
 
+@pytest.fixture(scope="module")
+def many_columns():
+    """More columns than coordinates: the rest can be made as small as one likes."""
+    rng = np.random.default_rng(0)
+    Y = np.sin(rng.uniform(0, 4, (150, 2)) @ rng.normal(size=(2, 80)))
+    target = cases.gaussian_pca(Y, 4.0, q=2, rank=20)
+    start = Y + 0.3 * rng.normal(size=Y.shape)
+    return dataclasses.replace(target, start=start)
+
+
+def test_a_rest_that_is_small_ends_the_search(many_columns):
+    target = many_columns
+    found = Constrained().find(target)
+    assert found.converged.mean() > 0.95
+    assert found.n_iter.mean() < 60
+    usual = rest(target, target.rows).mean()
+    assert rest(target, found.Y)[found.converged].mean() < 0.2 * usual
+    assert gaps(target, found.Y)[found.converged].max() < 1e-6
+
+
+def test_rows_end_alike_alone_and_among_others(many_columns):
+    target = many_columns
+    together = Constrained().find(target)
+    for i in (0, 70, 149):
+        one = dataclasses.replace(
+            target,
+            alpha=target.alpha[i : i + 1],
+            coordinates=target.coordinates[i : i + 1],
+            start=target.start[i : i + 1],
+            products=None,
+        )
+        np.testing.assert_array_equal(Constrained().find(one).Y[0], together.Y[i])
+
+
+def test_a_start_with_little_rest_sets_out_again_on_its_own_level(many_columns):
+    target = many_columns
+    found = Constrained().find(target)
+    usual = rest(target, target.rows).mean()
+    lowest = found.Y[rest(target, found.Y).argmin()]
+    assert rest(target, lowest[None]) < 0.015 * usual
+    start = np.tile(lowest, (len(target.rows), 1))
+    again = Constrained().find(dataclasses.replace(target, start=start))
+    # If rows only went straight to their levels, half would be left with 0.2.
+    assert np.median(rest(target, again.Y)) < 0.1 * usual
+
+
 def test_a_map_is_needed():
     with pytest.raises(ValueError, match="A constrained pre-image needs"):
         Constrained().find(cases.points(RBF(0.4)))

@@ -7,7 +7,7 @@ from tests.oracles import kernel_pca as oracle
 from tests.preimages import cases
 
 from twofold.features import L1, RBF, Custom, Linear, Polynomial
-from twofold.preimages import FeaturePoints, points
+from twofold.preimages import FeaturePoints, PreImages, Status, points
 
 KERNELS = [RBF(0.3), Linear(), Polynomial(3, 0.5, 1.0), L1()]
 
@@ -77,3 +77,11 @@ def test_shapes_are_checked():
         cases.points(RBF(0.3), start=np.zeros((5, 3)))
     with pytest.raises(ValueError, match="`coordinates` must have 6 rows"):
         cases.points(RBF(0.3), coordinates=np.zeros((5, 2)))
+
+
+def test_rows_that_overflowed_are_told_by_their_status():
+    target = cases.points(RBF(0.4), n=2)
+    found = PreImages.in_closed_form(target, np.array([[0.0, 1.0, 2.0], [np.nan, 0.0, np.inf]]))
+    assert found.status.tolist() == [Status.CONVERGED, Status.STALLED]
+    assert np.isfinite(found.distance[0])
+    assert np.isnan(found.distance[1])

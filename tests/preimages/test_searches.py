@@ -219,7 +219,7 @@ def test_ends_far_from_all_rows_are_no_ends():
     target = cases.gaussian_pca(Y, 1.9, 1)
     found = Gradient("projection").find(target)
     far = cdist(found.Y, Y).min(axis=1) > 6
-    assert far.mean() > 0.1
+    assert 0.05 < far.mean() < 0.1  # long steps lead more than a tenth astray
     assert (found.status[far] == Status.OUT_OF_REACH).all()
     near = cdist(found.Y, Y).min(axis=1) < 2
     assert near.any()

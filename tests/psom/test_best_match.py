@@ -74,7 +74,7 @@ def test_errors_and_images_belong_to_the_places():
     p = np.random.default_rng(2).uniform(0, 2, size=Y.shape)
     found = best_match(SHEET, W, Y, component_weights=p, n_starts=2)
     images = interpolate(SHEET, W, found.places)
-    np.testing.assert_array_equal(found.images, images)
+    np.testing.assert_allclose(found.images, images, atol=1e-14)
     np.testing.assert_allclose(found.squared_errors, (p * (images - Y) ** 2).sum(axis=1))
 
 
@@ -240,9 +240,11 @@ def test_the_limit_of_steps_is_told():
         ({"Y": np.full((2, 4), np.inf)}, "finite, or NaN"),
         ({"component_weights": [1, 1, -1, 0]}, "not negative"),
         ({"component_weights": [1, 1]}, "must have the shape"),
-        ({"start": np.zeros((3, 2))}, r"finite array \(2, 2\)"),
-        ({"start": np.full((2, 2), np.nan)}, "finite array"),
-        ({"n_starts": 0}, "`n_starts` must be at least 1"),
+        ({"start": np.zeros((3, 2))}, r"array \(2, 2\).* shape \(3, 2\)"),
+        ({"start": np.full((2, 2), np.nan)}, "must be finite; it holds"),
+        ({"n_starts": 0}, "`n_starts` must be an integer of at least 1"),
+        ({"n_starts": "a"}, "`n_starts` must be an integer"),
+        ({"local": 9}, "more nodes than any axis"),
         ({"local": 1}, "`local` must be"),
     ],
 )

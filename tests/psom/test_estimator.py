@@ -206,7 +206,7 @@ def test_bad_places_are_explained():
         PSOM((3, 3)).fit_scattered(X * [1, 0], Y)
     with pytest.raises(ValueError, match="finite"):
         PSOM((3, 3)).fit_scattered(X, np.where(Y > 0.9, np.nan, Y))
-    with pytest.raises(ValueError, match="each of the 9 nodes"):
+    with pytest.raises(ValueError, match="each of its 9 nodes"):
         PSOM((3, 3)).fit_grid(Y)
 
 

@@ -49,7 +49,7 @@ def test_the_grid_keeps_its_own_copy_of_the_nodes():
         (lambda: Grid.make(()), "at least one axis"),
         (lambda: Grid.make((3,), "even"), "`spacing` must be one of"),
         (lambda: Grid.make((3, 3), bounds=(0, 1)), "pair for each of the 2 axes"),
-        (lambda: Grid.make((3,), bounds=[(1, 0)]), "increasing"),
+        (lambda: Grid.make((3,), bounds=[(1, 0)]), "the lowest below the highest"),
         (lambda: Grid.make((3,), bounds=[(0, np.inf)]), "finite"),
         (lambda: Grid.through([[0, 0, 1]]), "axis 0 must be finite and strictly increasing"),
         (lambda: Grid.through([[0, 1], [3]]), "at least 2 nodes"),

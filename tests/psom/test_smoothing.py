@@ -202,7 +202,7 @@ def test_threads_change_nothing(monkeypatch, gaps):
 
 def test_wrong_arguments():
     Y = noisy(GRID)
-    with pytest.raises(ValueError, match="one row for each of the 30 nodes"):
+    with pytest.raises(ValueError, match="one row for each of its 30 nodes"):
         smooth_grid(GRID, Y[:5])
     with pytest.raises(ValueError, match="from 0 to inf"):
         smooth_grid(GRID, Y, np.array([1.0, 2.0]))

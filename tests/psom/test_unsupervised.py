@@ -16,7 +16,7 @@ from twofold.psom.grid import Grid
 from twofold.psom.interpolation import interpolate
 from twofold.psom.roughness import Roughness
 from twofold.psom.starts import fill_by_plane, find_start
-from twofold.psom.unsupervised import ManifoldTask, choose_held_out, fit_manifold
+from twofold.psom.unsupervised import ManifoldTask, fit_manifold
 
 GRID = Grid.make((5, 4))
 THESIS = Annealing(n_steps=30, holdout=0)
@@ -172,14 +172,6 @@ def test_cycles_are_repeated_steps():
 # ---- the stop -----------------------------------------------------------------------------------
 
 
-def test_held_out_rows():
-    rng = np.random.RandomState(0)
-    assert len(choose_held_out(1000, 0.1, rng)) == 100
-    assert len(choose_held_out(30, 0.1, rng)) == 5
-    assert len(choose_held_out(6, 0.1, rng)) == 2
-    assert len(choose_held_out(500, 0, rng)) == 0
-
-
 def test_held_out_rows_stop_before_noise_is_learned():
     sample = make_random_manifold(150, 1, 3, noise=0.15, random_state=3)
     grid = Grid.make((14,))
@@ -196,9 +188,11 @@ def test_held_out_rows_stop_before_noise_is_learned():
     held_out = stopped.steps[:, 4]
     counted = ~np.isnan(held_out)
     assert counted.sum() < 80
-    # The last cycles have all rows, at the smoothness that did best.
-    best = np.nanargmin(np.where(counted, held_out, np.nan))
-    assert_allclose(stopped.smoothness, stopped.steps[best, 0], rtol=0.5)
+    # The last cycles have all rows, at a smoothness that did about as well as the best.
+    chosen = np.flatnonzero(counted & (stopped.steps[:, 0] == stopped.smoothness))[0]
+    best = np.nanargmin(held_out)
+    assert chosen <= best
+    assert held_out[chosen] < 1.1 * held_out[best]
     assert_allclose(stopped.steps[~counted, 0], stopped.smoothness)
 
 

@@ -148,3 +148,11 @@ def test_without_the_package(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(ImportError, match=r"pip install \"twofold\[evolution\]\""):
         cma_es.search(make_task(make_rows()), CMAES(n_generations=2))
+
+
+@pytest.mark.parametrize(("n", "warnings"), [(50, 0), (51, 1)])
+def test_many_unknowns_are_warned_of(n, warnings, recwarn):
+    cma_es.search(make_task(make_rows(n), q=2), CMAES(n_generations=1, population=4))
+    found = [str(warning.message) for warning in recwarn if warning.category is UserWarning]
+    assert len(found) == warnings
+    assert all("unknowns" in words for words in found)

@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 from oracles import neighbors as oracle
-from sklearn.datasets import load_digits, make_blobs
+from sklearn.datasets import load_digits, load_iris, make_blobs
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from twofold.datasets import make_s_structure
 from twofold.unn import constructive_k_means
 from twofold.unn.constructive_k_means import ConstructiveKMeans
 
@@ -163,3 +164,37 @@ def expected_failures(estimator):
 )
 def test_scikit_learn_check(estimator, check):
     check(estimator)
+
+
+ONE_PIECE = {
+    **{f"normal {n}": np.random.default_rng(n).normal(size=(n, 5)) for n in (20, 50, 100, 500)},
+    "sheet": make_s_structure(300, random_state=0).Y,
+    "twenty flowers": load_iris().data[:20],
+    "line": np.random.default_rng(0).random((100, 1)),
+}
+
+
+@pytest.mark.parametrize("name", ONE_PIECE)
+def test_auto_leaves_one_piece_whole(name):
+    assert len(ConstructiveKMeans().fit(ONE_PIECE[name]).cluster_centers_) == 1
+
+
+def test_auto_makes_no_cluster_of_a_single_row():
+    Y, _ = make_blobs(200, n_features=4, centers=3, random_state=3)
+    Y = np.vstack([Y, [[60.0, 0, 0, 0]]])
+    for rows in (Y, load_digits().data[:500]):
+        assert ConstructiveKMeans().fit(rows).counts_.min() > 1
+
+
+def test_rows_far_from_zero():
+    Y = load_iris().data
+    near, far = ConstructiveKMeans().fit(Y), ConstructiveKMeans().fit(Y + 1e9)
+    np.testing.assert_array_equal(near.labels_, far.labels_)
+    np.testing.assert_array_equal(far.predict(Y + 1e9), near.labels_)
+    assert len(far.cluster_centers_) == 2
+
+
+@pytest.mark.parametrize(("scale", "words"), [(1e200, "go up to"), (1e-200, "vanish")])
+def test_rows_beyond_the_range_of_squares_are_refused(scale, words):
+    with pytest.raises(ValueError, match=words):
+        ConstructiveKMeans().fit(load_iris().data * scale)

@@ -140,3 +140,26 @@ def test_fill_takes_the_mean_of_the_neighbors():
 def test_wrong_dimension():
     with pytest.raises(ValueError, match="1, 2 or 3 dimensions; got `n_components` 4"):
         Lattice(4, n_neighbors=3)
+
+
+@pytest.mark.parametrize("q", [2, 3])
+def test_no_axis_is_favored(q):
+    Y = np.random.default_rng(0).normal(size=(300, 10))
+    lengths = np.zeros(q)
+    for seed in range(6):
+        rows = np.random.default_rng(seed).permutation(Y)
+        lattice = Lattice(q, n_neighbors=5, n_rows=300, exhaustive=False)
+        lattice.insert(rows)
+        at = {tuple(site): row for site, row in zip(sites_of(lattice), rows, strict=True)}
+        for axis in range(q):
+            step = np.eye(q, dtype=int)[axis]
+            beside = [(y, at.get(tuple(np.array(site) + step))) for site, y in at.items()]
+            lengths[axis] += np.mean([np.linalg.norm(y - z) for y, z in beside if z is not None])
+    assert lengths.max() < 1.05 * lengths.min()
+
+
+def test_first_rows_stay_together():
+    Y, _ = make_rows(n=5)
+    lattice = Lattice(2, n_neighbors=6, n_rows=100, exhaustive=False)
+    lattice.insert(Y)
+    assert np.abs(lattice.latent).max() == 1

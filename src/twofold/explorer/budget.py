@@ -22,12 +22,18 @@ import numpy as np
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.explorer.codes import Scale, bits_for
+from twofold.explorer.domain_box import find_box
 from twofold.explorer.payload import Shown, Wanted, compose
 from twofold.explorer.row_facts import latent_scale
 from twofold.explorer.sections import Payload
 from twofold.explorer.stand_in import (
+    LATTICE_FACTORS,
     WIDTH_FACTORS,
+    StandIn,
+    Trial,
     cover,
+    make_box_trial,
+    make_lattice_stand_in,
     make_stand_in,
     make_trial,
     measured,
@@ -38,6 +44,8 @@ from twofold.kernel_description import KernelDescription
 MOST_REFERENCES, LEAST_REFERENCES = 20_000, 16
 # Of a stand-in for a model whose own regression a page cannot run.
 USUAL_REFERENCES = 4_000
+# The same on a lattice, for a model whose domain is a box: ten along each of four sides.
+LATTICE_REFERENCES = 10_000
 # Rows whose data is shown beside a stand-in: most of the room is for the regression.
 ROWS_PER_REFERENCE = 0.25
 # A search for what fits makes at most so many attempts, the second with this number, aims at this
@@ -75,6 +83,7 @@ class _Planner:
         self.description, self.member = in_order_of_rows(model)
         self.n = len(model.embedding_)
         self.latent_scale = latent_scale(model, self.description)
+        self.box = find_box(model) if self.description is None else None
         self.data, self.ref = self._known_rows()
         self.smallest = sys.maxsize
 
@@ -110,7 +119,7 @@ class _Planner:
         """Return a payload with as good a stand-in as fits."""
         show, most = self._stand_ins(), MOST_REFERENCES
         if self.description is None:
-            most = USUAL_REFERENCES
+            most = USUAL_REFERENCES if self.box is None else LATTICE_REFERENCES
             for bits in (16, 8):
                 payload = self._fitting(show(most, self.n, bits))
                 if payload is not None:
@@ -123,33 +132,47 @@ class _Planner:
 
     def _stand_ins(self) -> Callable[[int, int, int], Shown]:
         """Return what makes a stand-in of so many references, data of rows, and bits."""
-        spread = 1.0 if self.data is None else _spread(self.data)
-        trial = make_trial(self.model, self.latent_scale, spread)
-
-        factors: list[float] = []
+        make, trial = self._stand_in_maker(1.0 if self.data is None else _spread(self.data))
 
         def show(count: int, n_rows: int, bits: int) -> Shown:
-            # The best width hardly depends on the number of references: one search is enough.
-            made = make_stand_in(
-                self.model, self.latent_scale, count, trial, factors or WIDTH_FACTORS
-            )
-            factors[:] = [made.width_factor]
-            described = made.description
+            described = make(count).description
             # The page sees rounded values, so these are what is measured.
             rounded = Scale.of([described.data], bits).rounded(described.data)
             found = measured(described.with_data(rounded), trial)
             whole = Shown(
                 found.description,
                 found.total_weight,
-                found.threshold,
+                # In the page the density is 1 inside a box and 0 outside.
+                found.threshold if self.box is None else 0.5,
                 self.data,
                 self.ref,
                 bits,
                 found.difference,
+                self.box,
             )
             return self._with_some_rows(whole, n_rows)
 
         return show
+
+    def _stand_in_maker(self, spread: float) -> tuple[Callable[[int], StandIn], Trial]:
+        """Return what makes a stand-in of so many references, and what it is measured by."""
+        model, box, known = self.model, self.box, list[float]()
+
+        def make(count: int) -> StandIn:
+            # The best width hardly depends on the number of references: one search is enough.
+            if box is None:
+                factors = known or WIDTH_FACTORS
+                made = make_stand_in(model, self.latent_scale, count, trial, factors)
+            else:
+                made = make_lattice_stand_in(model, box, count, trial, known or LATTICE_FACTORS)
+            known[:] = [made.width_factor]
+            return made
+
+        if box is None:
+            trial = make_trial(model, self.latent_scale, spread)
+        else:
+            trial = make_box_trial(model, box, spread)
+        return make, trial
 
     def _with_some_rows(self, shown: Shown, count: int) -> Shown:
         """Return the same with the data of at most ``count`` rows, spread over the map."""

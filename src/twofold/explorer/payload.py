@@ -16,6 +16,7 @@ import numpy as np
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.explorer.codes import Scale, short
+from twofold.explorer.domain_box import DomainBox
 from twofold.explorer.sections import (
     Payload,
     Sections,
@@ -75,6 +76,7 @@ class Shown:
     ref : (n,) which of ``rows``, else which reference, holds the data of each row; -1 for none
     bits : 8 or 16, of the codes
     difference : of a stand-in from the model; None for the model's own regression
+    box : the domain where it is one; there is no density to show then
     """
 
     regression: KernelDescription
@@ -84,6 +86,7 @@ class Shown:
     ref: IntArray
     bits: int
     difference: float | None = None
+    box: DomainBox | None = None
 
     @property
     def tables(self) -> list[FloatArray]:
@@ -99,6 +102,8 @@ def compose(model: TwoWayModel, wanted: Wanted, shown: Shown) -> Payload:
     _add_rows(sections, model.embedding_, shown, scale)
     labels = add_labels(sections, wanted.notes.labels)
     for name, values in wanted.facts.items():
+        if name == "density" and shown.box is not None:
+            continue
         add_fact(sections, f"rows.{name}", values, log=name == "magnification")
     if wanted.notes.names is not None:
         add_names(sections, wanted.notes.names)
@@ -108,6 +113,7 @@ def compose(model: TwoWayModel, wanted: Wanted, shown: Shown) -> Payload:
         "shows": sentences(len(model.embedding_), shown, scale, wanted.n_measured),
         "regression": _described(shown),
         "domain_threshold": shown.threshold,
+        "domain_box": _corners(shown.box),
         "rows": {
             "n": len(model.embedding_),
             "has_data": bool((shown.ref >= 0).any()),
@@ -151,6 +157,10 @@ def _about(model: TwoWayModel, wanted: Wanted, Y: FloatArray) -> dict[str, Any]:
         "feature_high": short(np.nanmax(Y, axis=0)).tolist(),
         "feature_spread": None if wanted.spread is None else wanted.spread.tolist(),
     }
+
+
+def _corners(box: DomainBox | None) -> dict[str, list[float]] | None:
+    return None if box is None else {"low": box.low.tolist(), "high": box.high.tolist()}
 
 
 def _described(shown: Shown) -> dict[str, Any]:

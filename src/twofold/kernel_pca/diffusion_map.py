@@ -37,6 +37,7 @@ from twofold.kernel_pca.diffusion_kernel import DiffusionCoordinates, DiffusionV
 from twofold.kernel_pca.feature_space import FeatureSpace
 from twofold.kernel_pca.from_all_rows import DataDependentKernel
 from twofold.kernel_pca.neighbors import (
+    brought_near,
     neighbor_distances,
     neighbor_graph,
     neighbor_scale,
@@ -48,6 +49,7 @@ from twofold.kernel_pca.spectral_model import (
     check_common,
 )
 from twofold.kernel_pca.spectrum import choose_solver, count_kept, fix_signs, leading_eigenpairs
+from twofold.kernel_pca.telling import warn
 from twofold.landmark_choice import nearest_landmarks
 from twofold.preimages import get_method
 from twofold.preimages.checks import check_count, check_positive
@@ -56,6 +58,8 @@ from twofold.preimages.coordinates import CoordinateMap
 EXTENSIONS = ("analytic", "nystrom", "ridge")
 # Smaller powers of eigenvalues leave no digits to tell rows apart.
 SMALLEST_POWER = 1e-100
+# Chance of leaving a part of the data in a step, below which coordinates only tell parts.
+HARDLY_LEFT = 1e-8
 # A row at the very end of another's reach is linked to it, however its distance was rounded.
 LINK_ROUNDING = 1e-9
 
@@ -155,7 +159,7 @@ class DiffusionMap(SpectralModel):
     # ---- what the contract asks for -------------------------------------------------------------
 
     def _fit_distinct(self, Y: FloatArray, weights: FloatArray, source: IntArray) -> FloatArray:
-        self._refuse_missing(Y, source)
+        self._check_training_rows(Y, source)
         self.scale_ = neighbor_scale(Y) if self.scale == "auto" else float(self.scale)
         kernel = WalkKernel(self.scale_, self.alpha, self.time, self.n_neighbors, weights)
         q = int(self.n_components)
@@ -165,7 +169,17 @@ class DiffusionMap(SpectralModel):
         total = float((S.multiply(S) if sparse.issparse(S) else S * S).sum()) - 1
         root = np.sqrt(self.stationary_)
         values, U = _leading_beside(S, root, max(q, wanted))
-        kept = count_kept(values, q, np.finfo(float).eps * len(Y))
+        advice = (
+            f"Lower `scale`, which is {self.scale_:.3g}: the walk steps to any row with nearly the "
+            "same chance. Or pass more distinct rows."
+        )
+        kept = count_kept(values, q, np.finfo(float).eps * len(Y), advice)
+        if self.n_neighbors is None and values[0] > 1 - HARDLY_LEFT:
+            warn(
+                f"With a scale of {self.scale_:.3g} the walk stays in parts of the data: "
+                f"{int((values[:q] > 1 - HARDLY_LEFT).sum())} of {q} eigenvalue(s) are 1, and "
+                "their coordinates tell parts only. Raise `scale`, or fit the parts one by one."
+            )
         values, psi = values[:kept], fix_signs(U[:, :kept]) / root[:, None]
         latent, powers = psi * values**self.time, values[:q] ** self.time
         if powers.min() < SMALLEST_POWER:
@@ -211,7 +225,7 @@ class DiffusionMap(SpectralModel):
         return DiffusionCoordinates(steps, coefficients, np.zeros(coefficients.shape[1]))
 
     def _place_complete(self, Y: FloatArray) -> FloatArray:
-        Z = check_rows(Y)
+        Z = brought_near(check_rows(Y))
         coordinates = self._space.map
         place = self._step_to_neighbors if coordinates is None else coordinates.values
         X = np.empty((len(Z), self._n_features_out))
@@ -264,7 +278,7 @@ class DiffusionMap(SpectralModel):
             )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class WalkKernel(DataDependentKernel):
     """The kernel ``(P^2t)_ij / π_j`` of walks between weighted rows; see the top of this file."""
 
@@ -273,6 +287,9 @@ class WalkKernel(DataDependentKernel):
     time: float
     n_neighbors: int | None
     weights: FloatArray
+
+    def __repr__(self) -> str:
+        return "the kernel of a diffusion map"
 
     def symmetric(
         self, Y: FloatArray, *, quiet: bool = False

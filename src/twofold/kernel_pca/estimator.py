@@ -29,9 +29,20 @@ from twofold.kernel_pca.diffusion_kernel import DiffusionCoordinates, DiffusionV
 from twofold.kernel_pca.feature_space import FeatureSpace
 from twofold.kernel_pca.incomplete_rows import place_on_plane
 from twofold.kernel_pca.landmark_rows import LandmarkRows
+from twofold.kernel_pca.neighbors import brought_near
 from twofold.kernel_pca.sparse_matrix import SparseMatrixModel, check_square
 from twofold.kernel_pca.spectral_model import VALUES_AT_A_TIME, check_common
-from twofold.kernel_pca.spectrum import SOLVERS, Spectrum, choose_solver, decompose, symmetric
+from twofold.kernel_pca.spectrum import (
+    ADVICE,
+    ADVICE_FOR_MATRIX,
+    SOLVERS,
+    Spectrum,
+    choose_solver,
+    count_strangers,
+    decompose,
+    symmetric,
+)
+from twofold.kernel_pca.telling import warn
 from twofold.preimages import get_method
 from twofold.preimages.checks import check_count
 from twofold.preimages.coordinates import CoordinateMap, GaussianCoordinates
@@ -57,11 +68,11 @@ class KernelPCA(SparseMatrixModel):
         is ``1 / (2 s²)`` and ``1 / s``, s the mean distance to the tenth nearest row.
     preimage : str or object, default="auto"
         How rows are found for latent points: a method of :mod:`twofold.preimages` or
-        its name; "auto" takes what suits the kernel.
+        its name; "auto" takes what suits the kernel. A precomputed kernel has none: "auto" only.
     n_landmarks : int, default=None
         So many landmarks span the feature space in place of all rows (Nyström): for large tables.
         A kernel that is made from all rows is made from the landmarks. Landmarks become the rows
-        of the model, and all rows are projected.
+        of the model, and all rows are projected. With no more rows than that, all are taken.
     eigen_solver : {"auto", "dense", "arpack", "randomized"}, default="auto"
         "auto" is "arpack" for fewer than 10 components of more than 200 rows, else "dense". A
         sparse kernel matrix takes "arpack" only.
@@ -90,7 +101,8 @@ class KernelPCA(SparseMatrixModel):
     kernel_ : object
         The kernel with all its numbers; not for a function.
     preimage_, preimage_method_ : str, object
-        The method for pre-images and why it was taken, and the method with its numbers.
+        The method for pre-images and why it was taken, and the method with its numbers (not there
+        for a precomputed kernel).
     objective_ : float
         Variance in feature space, per row, that the axes leave out.
     n_iter_, stop_reason_, history_ : int, str, ndarray
@@ -138,7 +150,7 @@ class KernelPCA(SparseMatrixModel):
     # ---- what the contract asks for -------------------------------------------------------------
 
     def _fit_distinct(self, Y: FloatArray, weights: FloatArray, source: IntArray) -> FloatArray:
-        self._refuse_missing(Y, source)
+        self._check_training_rows(Y, source)
         kernel = get_kernel(self.kernel)
         rng = check_random_state(self.random_state)
         if self.n_landmarks is not None and self.n_landmarks < len(Y):
@@ -167,7 +179,14 @@ class KernelPCA(SparseMatrixModel):
 
     def _axes(self, K: Any, weights: FloatArray, kernel: Any, solver: str, rng: Any) -> Spectrum:
         further = self._n_further(kernel)
-        return decompose(K, weights, self.n_components, solver, self.tol, rng, further)
+        if count_strangers(K) == K.shape[0]:
+            warn(
+                "No row is like any other: the kernel matrix is diagonal, all directions are as "
+                "long, and those taken are a matter of chance. Take a wider kernel, e.g. a smaller "
+                "`gamma` or a larger `radius`."
+            )
+        advice = ADVICE_FOR_MATRIX if kernel.is_precomputed else ADVICE
+        return decompose(K, weights, self.n_components, solver, self.tol, rng, further, advice)
 
     def _fit_landmarks(
         self, Y: FloatArray, weights: FloatArray, kernel: Any, rng: np.random.RandomState
@@ -280,6 +299,8 @@ class KernelPCA(SparseMatrixModel):
             return space.map.values(Y.astype(np.float64))[:, : self._n_features_out]
         if isinstance(space.kernel, Wendland):
             return space.place(space.kernel.sparse_gram(Y, space.rows))
+        if extended is not None:
+            Y = brought_near(Y)
         X = np.empty((len(Y), self._n_features_out))
 
         def fill(place: slice) -> None:
@@ -330,6 +351,16 @@ class KernelPCA(SparseMatrixModel):
             )
         if not kernel.is_precomputed:
             get_method(self.preimage, kernel, 1, 1)
+        elif not (isinstance(self.preimage, str) and self.preimage == "auto"):
+            raise ValueError(
+                "A precomputed kernel has no pre-images: there are no rows to go back to, only "
+                f"kernel values. Leave `preimage` at 'auto'; got {self.preimage!r}."
+            )
+
+    def _advice_for_missing(self) -> str:
+        if not self._is_pairwise():
+            return super()._advice_for_missing()
+        return "Leave out the rows and columns of samples whose kernel values are not known."
 
     def _is_pairwise(self) -> bool:
         if isinstance(self.kernel, str):

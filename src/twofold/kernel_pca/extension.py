@@ -19,7 +19,7 @@ coordinates that are asked for (:mod:`~twofold.preimages.press`), at a ridge of 
 from __future__ import annotations
 
 import os
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -30,8 +30,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from twofold.array_types import FloatArray
 from twofold.kernel_pca import memory
 from twofold.kernel_pca.data_dependent import KERNELS, DataDependentKernel
-from twofold.kernel_pca.neighbors import neighbor_scale
+from twofold.kernel_pca.neighbors import check_size, neighbor_scale
+from twofold.kernel_pca.sparse_matrix import count_missing
 from twofold.kernel_pca.spectrum import decompose
+from twofold.preimages.checks import check_count
 from twofold.preimages.coordinates import GaussianCoordinates
 from twofold.preimages.press import (
     CoordinatePress,
@@ -135,12 +137,15 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self
         """
         self._check_parameters()
-        Y = self._validate(X, reset=True).astype(np.float64)
+        table = self._validate(X, reset=True)
+        Y = table.astype(np.float64)
+        check_size(Y)
         hint = "Fit a part of the rows, and extend to the others by `transform`."
         memory.check(memory.needed(len(Y), "dense"), len(Y), hint)
-        matrix_of = self._embed(Y)
-        self.scale_, self.ridge_, self.error_ = self._choose(Y, matrix_of)
-        self.map_ = GaussianCoordinates.by_ridge(Y, self.embedding_, self.scale_, self.ridge_)
+        X, matrix_of = self._embed(Y)
+        self.scale_, self.ridge_, self.error_ = self._choose(Y, X, matrix_of)
+        self.map_ = GaussianCoordinates.by_ridge(Y, X, self.scale_, self.ridge_)
+        self.embedding_ = X.astype(table.dtype, copy=False)
         return self
 
     def transform(self, X: Any) -> FloatArray:
@@ -184,6 +189,12 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def _validate(self, X: Any, *, reset: bool) -> FloatArray:
         check_numeric(X)
+        unknown = count_missing(X)
+        if unknown:  # before scikit-learn looks: what it advises is for other models
+            raise ValueError(
+                f"KernelExtension compares complete rows; {unknown} entries are missing (NaN). "
+                "Fill them in, or leave the rows out."
+            )
         return np.asarray(
             validate_data(
                 self,
@@ -195,45 +206,43 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         )
 
     def _check_parameters(self) -> None:
-        if not isinstance(self.n_components, Integral) or self.n_components < 1:
-            raise ValueError(
-                f"`n_components` must be an integer of at least 1; got {self.n_components!r}."
-            )
+        check_count("n_components", self.n_components)
         for name in ("scale", "ridge"):
             number = getattr(self, name)
-            if number != "auto" and not (isinstance(number, Real) and 0 < number < np.inf):
+            if number != "auto" and not (isinstance(number, Real) and 0 < float(number) < np.inf):
                 raise ValueError(f"`{name}` must be 'auto' or a number above 0; got {number!r}.")
         if self.choose_by is not None and self.choose_by not in CRITERIA:
             raise ValueError(
                 f"`choose_by` must be one of {CRITERIA} or None; got {self.choose_by!r}."
             )
 
-    def _embed(self, Y: FloatArray) -> MatrixOf | None:
-        """Set the coordinates of rows Y (m, D); return the kernel, None for an embedding."""
+    def _embed(self, Y: FloatArray) -> tuple[FloatArray, MatrixOf | None]:
+        """Return the coordinates of rows Y (m, D), and the kernel, None for an embedding."""
         self.__dict__.pop("kernel_matrix_", None)
         self.__dict__.pop("eigenvalues_", None)
         matrix_of = _matrix_of(self.source, Y)
         if matrix_of is None:
-            self.embedding_ = _check_embedding(clone(self.source).fit_transform(Y), len(Y))
-        else:
-            self.kernel_matrix_ = _check_matrix(matrix_of(Y), len(Y))
-            found = decompose(self.kernel_matrix_.copy(), np.ones(len(Y)), self.n_components)
-            self.embedding_, self.eigenvalues_ = found.latent, found.eigenvalues
-        return matrix_of
+            return _check_embedding(clone(self.source).fit_transform(Y), len(Y)), None
+        self.kernel_matrix_ = _check_matrix(matrix_of(Y), len(Y))
+        found = decompose(self.kernel_matrix_.copy(), np.ones(len(Y)), self.n_components)
+        self.eigenvalues_ = found.eigenvalues
+        return found.latent, matrix_of
 
-    def _choose(self, Y: FloatArray, matrix_of: MatrixOf | None) -> tuple[float, float, float]:
+    def _choose(
+        self, Y: FloatArray, X: FloatArray, matrix_of: MatrixOf | None
+    ) -> tuple[float, float, float]:
         scale = None if self.scale == "auto" else float(self.scale)
         ridge = None if self.ridge == "auto" else float(self.ridge)
         if self.choose_by is None:
             scale = neighbor_scale(Y, NEIGHBOR_FOR_FIXED_SCALE) if scale is None else scale
             return scale, FIXED_RIDGE if ridge is None else ridge, float("nan")
-        chosen = choose(self._criterion(Y, matrix_of), neighbor_scale(Y), scale, ridge)
+        chosen = choose(self._criterion(Y, X, matrix_of), neighbor_scale(Y), scale, ridge)
         return chosen.scale, chosen.ridge, chosen.value
 
-    def _criterion(self, Y: FloatArray, matrix_of: MatrixOf | None) -> Criterion:
+    def _criterion(self, Y: FloatArray, X: FloatArray, matrix_of: MatrixOf | None) -> Criterion:
         sq_dists = squareform(pdist(Y, "sqeuclidean"))
         if self.choose_by == "coordinates":
-            return CoordinatePress(sq_dists, self.embedding_)
+            return CoordinatePress(sq_dists, X)
         if matrix_of is None:
             raise ValueError(
                 f"`choose_by` = {self.choose_by!r} needs a kernel; the source {self.source!r} is "

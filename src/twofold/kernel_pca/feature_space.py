@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,8 +16,21 @@ from twofold.features.data_kernels import DataKernel, check_rows
 from twofold.features.feature_map import multiply_rows
 from twofold.kernel_pca.neighbors import neighbor_scale
 from twofold.kernel_pca.spectrum import place_rows
-from twofold.preimages import FeaturePoints, Learned, PreImageMethod, PreImages, press
+from twofold.preimages import (
+    Exact,
+    FeaturePoints,
+    Learned,
+    LinearCombination,
+    PreImageMethod,
+    PreImages,
+    press,
+)
 from twofold.preimages.coordinates import CoordinateMap, GaussianCoordinates
+
+# How far from the training points a search starts, in their sizes: farther off nothing changes.
+FARTHEST_POINT = 1e30
+# But for methods whose rows go as far as the point does, and one that takes any point.
+GROWING = (Exact.name, LinearCombination.name, Learned.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +64,12 @@ class FeatureSpace:
         """Return coordinates (n, q) of rows with kernel values K (n, m), dense or sparse."""
         if sparse.issparse(K):  # columns of the axes sum to zero, so that levels of K drop out
             return np.asarray(K @ self.axes) - self.mean_row @ self.axes
+        if not np.isfinite(K).all():
+            raise ValueError(
+                f"{int((~np.isfinite(K)).any(axis=1).sum())} of {len(K)} rows are so far from the "
+                "training rows that their kernel values are no finite numbers. Scale the data, "
+                "e.g. by StandardScaler, or leave these rows out."
+            )
         return place_rows(K, self.axes, self.base, self.mean_row, self.mean)
 
     def expand(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -72,6 +92,8 @@ class FeatureSpace:
 
         A search starts at the rows ``start`` (n, D), where these are given.
         """
+        if method.name not in GROWING:
+            X = self._brought_near(X)
         alpha, products = self.expand(X)
         # Kernels of two rows are evaluated where they are needed, and a learned map needs none.
         is_needed = not isinstance(self.kernel, DataKernel) and method.name != Learned.name
@@ -90,10 +112,20 @@ class FeatureSpace:
             )
         )
 
+    def _brought_near(self, X: FloatArray) -> FloatArray:
+        """Return points (n, q), those out of all reach where squares of squares are finite."""
+        sizes = np.abs(X).max(axis=1, keepdims=True)
+        reach = FARTHEST_POINT * float(np.abs(self.latent).max())
+        return X * np.minimum(1, reach / np.maximum(sizes, reach))
+
     @cached_property
     def gram(self) -> FloatArray:
         """Kernel values (m, m) between the rows, for a kernel that is made from all of them."""
-        return self.kernel.matrix(self.rows) if self.matrix is None else self.matrix
+        if self.matrix is not None:
+            return self.matrix
+        with warnings.catch_warnings():  # what there is to be told was told by the fit
+            warnings.simplefilter("ignore", UserWarning)
+            return np.asarray(self.kernel.matrix(self.rows))
 
 
 def extend_by_ridge(Y: FloatArray, X: FloatArray) -> GaussianCoordinates:

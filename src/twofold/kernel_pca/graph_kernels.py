@@ -39,7 +39,7 @@ class LLE(DataDependentKernel):
     Parameters
     ----------
     n_neighbors : int
-        Rows that a row is combined from.
+        Rows that a row is combined from; all others if there are fewer.
     regularization : float
         Share of the trace added to the diagonal where weights are solved for.
     """
@@ -100,7 +100,7 @@ class Isomap(DataDependentKernel):
     Parameters
     ----------
     n_neighbors : int
-        Rows that a row is linked to.
+        Rows that a row is linked to; all others if there are fewer.
     """
 
     n_neighbors: int = 10

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -12,14 +11,34 @@ from scipy.sparse.csgraph import connected_components
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.features.data_kernels import check_rows
+from twofold.kernel_pca.telling import warn
 from twofold.landmark_choice import nearest_landmarks
 
 # Arias 2007 takes the mean distance to the 10th neighbour for a width throughout.
 NEIGHBOR_FOR_SCALE = 10
 # Rows whose neighbourhoods are solved at a time: bounds the memory for their differences.
 ROWS_AT_A_TIME = 256
+# Largest entries of rows whose distances can be squared.
+FARTHEST = 1e140
 # Sizes of parts of a graph that a message lists.
 SIZES_TOLD = 5
+
+
+def check_size(Y: FloatArray) -> None:
+    """Raise if rows Y (m, D) are so large that their squared distances are infinite."""
+    largest = float(np.abs(Y).max())
+    if largest > FARTHEST:
+        raise ValueError(
+            f"Entries must lie within {FARTHEST:.0e}, for distances are squared; got up to "
+            f"{largest:.3g}. Scale the data, e.g. by StandardScaler."
+        )
+
+
+def brought_near(Z: FloatArray) -> FloatArray:
+    """Return rows Z (n, D), those out of all reach where squared distances are still finite."""
+    if Z.dtype != np.float64:  # smaller types have no such numbers
+        return Z
+    return np.clip(Z, -FARTHEST, FARTHEST)
 
 
 def neighbor_scale(Y: FloatArray, n: int = NEIGHBOR_FOR_SCALE, *, order: int = 2) -> float:
@@ -65,13 +84,11 @@ def neighbor_graph(Y: FloatArray, k: int, *, quiet: bool = False) -> Any:
     if not quiet:
         sizes = np.sort(np.bincount(part_of))[::-1]
         listed = ", ".join(str(size) for size in sizes[:SIZES_TOLD])
-        warnings.warn(
+        warn(
             f"With n_neighbors={k} the rows fall into {parts} parts without a way from one to the "
             f"other, of {listed}{' ...' if parts > SIZES_TOLD else ''} rows; they were joined "
             "where they are nearest to each other. How parts lie to each other then rests on "
-            "single links: raise `n_neighbors`, or fit the parts one by one.",
-            UserWarning,
-            stacklevel=2,
+            "single links: raise `n_neighbors`, or fit the parts one by one."
         )
     first, second = joining_pairs(Y, part_of)
     gaps = Y[first] - Y[second]

@@ -61,6 +61,13 @@ class SparseMatrixModel(SpectralModel):
     def _kernel_rows(self, X: Any, *, reset: bool) -> Any:
         """Return rows of kernel values, sparse or dense as they came; none may be missing."""
         check_numeric(X)
+        # Before scikit-learn looks: what it advises is for other models.
+        unknown = count_missing(X)
+        if unknown:
+            raise ValueError(
+                f"{type(self).__name__} needs all kernel values; {unknown} of them are missing "
+                f"(NaN). {self._advice_for_missing()}"
+            )
         return validate_data(
             self,
             X,
@@ -130,6 +137,16 @@ class SparseMatrixModel(SpectralModel):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = tags.input_tags.sparse = self._is_pairwise()
         return tags
+
+
+def count_missing(X: Any) -> int:
+    """Return how many entries of a table, dense or sparse, are NaN."""
+    try:
+        values = np.asarray(X.tocoo().data if sparse.issparse(X) else X)
+        values = values.astype(np.float64) if values.dtype.kind == "O" else values
+    except (TypeError, ValueError):  # no table of numbers, which is told elsewhere
+        return 0
+    return int(np.isnan(values).sum()) if values.dtype.kind == "f" else 0
 
 
 def check_square(shape: tuple[int, ...]) -> None:

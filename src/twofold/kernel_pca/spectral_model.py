@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,9 @@ from twofold.features.data_kernels import RBF
 from twofold.features.feature_map import multiply_rows
 from twofold.kernel_pca.feature_space import extend_by_ridge
 from twofold.kernel_pca.incomplete_rows import place_incomplete
-from twofold.preimages import get_method
+from twofold.kernel_pca.neighbors import check_size
+from twofold.kernel_pca.telling import warn
+from twofold.preimages import PreImages, get_method
 from twofold.preimages.checks import check_count
 from twofold.preimages.coordinates import GaussianCoordinates
 
@@ -57,14 +60,19 @@ class SpectralModel(TwoWayModel):
             warnings.simplefilter("ignore", ConvergenceWarning)
             return place_incomplete(Y, self.data_, self.latent_, self._regress, self._is_inside)
 
-    def _refuse_missing(self, Y: FloatArray, source: IntArray) -> None:
+    def _check_training_rows(self, Y: FloatArray, source: IntArray) -> None:
+        """Raise unless rows Y (m, D) are complete and of a size that can be squared."""
         gaps = np.isnan(Y).any(axis=1)
         if gaps.any():
             raise ValueError(
                 f"{type(self).__name__} learns from complete rows; {gaps.sum()} of "
                 f"{len(self.member_)} have missing entries (NaN), first row "
-                f"{source[gaps].min()}. Use UKR, which takes them as they are, or fill them in."
+                f"{source[gaps].min()}. {self._advice_for_missing()}"
             )
+        check_size(Y)
+
+    def _advice_for_missing(self) -> str:
+        return "Use UKR, which takes them as they are, or fill them in."
 
     def _rows_to_place(self, X: Any) -> FloatArray:
         Y = super()._rows_to_place(X)
@@ -122,13 +130,46 @@ class SpectralModel(TwoWayModel):
         found = self._space.preimages(X, self.preimage_method_, self.n_jobs, start)
         lost = int((~found.converged).sum())
         if lost:
-            warnings.warn(
+            warn(
                 f"The search for pre-images by {self.preimage_method_.name!r} did not converge "
-                f"for {lost} of {len(X)} points; `in_domain` says which lie near the data.",
+                f"for {lost} of {len(X)} points; `find_preimages` says which, `in_domain` which "
+                "lie near the data.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         return found.Y
+
+    def find_preimages(self, X: Any) -> PreImages:
+        """Find rows for latent points, and say how the search for each went.
+
+        The rows are those of ``inverse_transform``, without its warning.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Latent points.
+
+        Returns
+        -------
+        PreImages
+            ``Y`` (n_samples, n_features), the rows; ``converged`` (n_samples,), which searches came
+            to their end; ``status`` (n_samples,), numbers of :class:`~twofold.preimages.Status`
+            that say why not; ``n_iter`` (n_samples,), evaluations, 0 for a closed form; and
+            ``distance`` (n_samples,), squared, between the point and the feature of the row.
+
+        Raises
+        ------
+        ValueError
+            For a precomputed kernel, which has no rows to find.
+        """
+        latent = self._validate_latent(X)
+        if self._space.kernel.is_precomputed:
+            raise ValueError(
+                "A precomputed kernel has no rows to find, and nothing is searched for. "
+                "`inverse_transform` returns the kernel values of the points."
+            )
+        places = np.ascontiguousarray(latent, dtype=np.float64)
+        found = self._space.preimages(places, self.preimage_method_, self.n_jobs)
+        return replace(found, Y=found.Y.astype(latent.dtype))
 
     def _jacobian(self, X: FloatArray) -> FloatArray:
         with warnings.catch_warnings():

@@ -21,7 +21,6 @@ sums.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,6 +34,7 @@ from sklearn.utils.extmath import randomized_svd
 from twofold.array_types import FloatArray
 from twofold.engine.compiled import compiled
 from twofold.features.feature_map import multiply_rows
+from twofold.kernel_pca.telling import warn
 
 SOLVERS = ("auto", "dense", "arpack", "randomized")
 # Below this share of the largest eigenvalue a direction is noise.
@@ -45,6 +45,17 @@ FURTHER_KEPT = 1e-6
 ROWS_FOR_ARPACK, COMPONENTS_FOR_ARPACK = 200, 10
 # Directions that a random range finder looks at beyond those wanted, and its power iterations.
 OVERSAMPLES, POWER_ITERATIONS = 10, 7
+# Less than this share of a row's own kernel value is no likeness to others.
+ALIKE = 1e-8
+# What to do where features span too few directions.
+ADVICE = (
+    "Pass more distinct rows, or use another kernel (the linear one spans at most n_features "
+    "directions)."
+)
+ADVICE_FOR_MATRIX = (
+    "Are these distances? Then pass the kernel np.exp(-distances**2 / (2 * width**2)), or "
+    "-0.5 * distances**2; large values must stand for rows that are alike."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +97,7 @@ def decompose(
     tol: float = 0.0,
     rng: np.random.RandomState | None = None,
     n_further: int = 0,
+    advice: str = ADVICE,
 ) -> Spectrum:
     """Find the first principal axes.
 
@@ -106,6 +118,8 @@ def decompose(
         For "randomized".
     n_further : int
         At most so many axes beyond these, as far as they are more than rounding.
+    advice : str
+        What to do where the features do not span as many directions.
 
     Returns
     -------
@@ -129,7 +143,7 @@ def decompose(
         K *= root[:, None]
         total = float(np.trace(K))
         values, U = leading_eigenpairs(K, count, solver, tol, rng)
-    kept = count_kept(values, n_components, noise * float(weights.max()))
+    kept = count_kept(values, n_components, noise * float(weights.max()), advice)
     values, U = values[:kept], fix_signs(U[:, :kept])
     axes = root[:, None] * U / np.sqrt(values)
     # Small eigenvalues let the direction in which centred features do not extend leak in.
@@ -167,6 +181,14 @@ def symmetric(K: FloatArray, tolerance: float) -> FloatArray:
             "their mean, (K + K.T) / 2."
         )
     return K
+
+
+def count_strangers(K: Any) -> int:
+    """Return how many rows of kernel values K (m, m) are zero, all but, off the diagonal."""
+    own = np.abs(K.diagonal())
+    if sparse.issparse(K):
+        return int((np.asarray(abs(K).sum(axis=1)).ravel() <= (1 + ALIKE) * own).sum())
+    return sum(float(np.abs(row).sum()) <= (1 + ALIKE) * own[i] for i, row in enumerate(K))
 
 
 def means(K: Any, weights: FloatArray) -> tuple[FloatArray, float, float]:
@@ -208,12 +230,24 @@ def leading_eigenpairs(
         )
         values = np.sign(np.einsum("ij,ji->j", U, Vt)) * sizes
     else:
-        m = len(S)
-        values, U = eigh(
-            S, subset_by_index=[m - count, m - 1], overwrite_a=True, check_finite=False
-        )
+        values, U = _by_lapack(S, count)
     order = np.argsort(-values, kind="stable")
     return values[order], U[:, order]
+
+
+def _by_lapack(S: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
+    """Return the largest eigenpairs of dense S (m, m), which is written over."""
+    m, diagonal = len(S), np.diag(S).copy()
+    values, U = eigh(S, subset_by_index=[m - count, m - 1], overwrite_a=True, check_finite=False)
+    if len(values) == count:
+        return values, U
+    # Where eigenvalues coincide, some of those asked for by number are not found. All are found
+    # then, from the diagonal and the upper triangle, which nothing was written over.
+    rest = np.triu(S, 1)
+    rest += rest.T
+    np.fill_diagonal(rest, diagonal)
+    values, U = eigh(rest, overwrite_a=True, check_finite=False)
+    return values[m - count :], U[:, m - count :]
 
 
 def choose_solver(solver: str, m: int, count: int) -> str:
@@ -237,25 +271,32 @@ def _by_arpack(S: Any, count: int, tol: float) -> tuple[FloatArray, FloatArray]:
                 f"ARPACK found {len(error.eigenvalues)} of {count} eigenpairs. Use "
                 "eigen_solver='dense', or a larger `tol`."
             ) from error
-        warnings.warn("ARPACK stopped early; set a larger `tol`.", ConvergenceWarning, stacklevel=4)
+        warn("ARPACK stopped early; set a larger `tol`.", ConvergenceWarning)
         values, U = error.eigenvalues, error.eigenvectors
     return values, U
 
 
-def check_rank(values: FloatArray, n_components: int, noise: float) -> None:
-    """Raise unless so many of the eigenvalues are above their rounding errors."""
+def check_rank(values: FloatArray, n_components: int, noise: float, advice: str = ADVICE) -> None:
+    """Raise unless so many of the eigenvalues are above their rounding errors.
+
+    ``advice`` says what to do then.
+    """
     rank = int((values > max(KEPT * float(values[0]), noise)).sum())
+    if rank == 0:
+        raise ValueError(
+            f"`n_components` = {n_components} direction(s) were asked for, but the centred kernel "
+            f"matrix has no positive eigenvalue. {advice}"
+        )
     if rank < n_components:
         raise ValueError(
             f"`n_components` = {n_components} is more than the {rank} direction(s) that the "
-            "features of these rows span. Lower `n_components`, pass more distinct rows, or use "
-            "another kernel (the linear one spans at most n_features directions)."
+            f"features of these rows span. Lower `n_components`. {advice}"
         )
 
 
-def count_kept(values: FloatArray, n_components: int, noise: float) -> int:
+def count_kept(values: FloatArray, n_components: int, noise: float, advice: str = ADVICE) -> int:
     """Return how many of falling eigenvalues are of use; raise if fewer than n_components."""
-    check_rank(values[:n_components], n_components, noise)
+    check_rank(values[:n_components], n_components, noise, advice)
     further = int((values > max(FURTHER_KEPT * float(values[0]), noise)).sum())
     return max(n_components, further)
 
@@ -270,7 +311,8 @@ def place_rows(
     K: FloatArray, axes: FloatArray, shares: FloatArray, mean_row: FloatArray, mean: float
 ) -> FloatArray:
     """Return coordinates (n, q) of rows with kernel values K (n, m), none depending on another."""
-    return multiply_rows(_centre_rows(K, shares, mean_row, mean), axes)
+    # A level drops out. Far away it is all there is, and its rounding would be taken for more.
+    return multiply_rows(_centre_rows(K - K[:, :1], shares, mean_row, mean), axes)
 
 
 @compiled

@@ -91,6 +91,11 @@ def appliance_features(
                 "A trace must hold U, I, phi and P of at least three readings, shape "
                 f"(n_readings, 4); event {i} has shape {trace.shape}."
             )
+        if (trace[:, 3] == 0).any():
+            raise ValueError(
+                f"Event {i} has a reading of no active power (P = 0), for which the resistance "
+                "U² / P is not defined; leave such readings out."
+            )
         R = active_resistance(trace)
         if on:
             steady = R[N_VOLATILE:]

@@ -10,7 +10,7 @@ the same weights.
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +22,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import FloatArray
+from twofold.unn.data_range import check_range
 
 # Neighbours of several rows held at once, as numbers and distances: 64 MB.
 VALUES_AT_A_TIME = 4_000_000
@@ -54,6 +55,15 @@ def inverse_squared_distances(distances: FloatArray) -> FloatArray:
     return np.where(on_a_row, distances == 0, ratio**2).astype(distances.dtype)
 
 
+def _check_numeric_targets(y: Any) -> None:
+    """Raise if targets are words, of which there is no mean."""
+    if y is not None and np.asarray(y).dtype.kind in "US":
+        raise ValueError(
+            "A regressor needs targets that are numbers; got strings, such as "
+            f"{str(np.asarray(y).flat[0])!r}. For classes take DistanceWeightedKNNClassifier."
+        )
+
+
 class _DistanceWeighted(BaseEstimator):
     """What both kinds share: rows in, neighbours of scikit-learn inside."""
 
@@ -68,6 +78,8 @@ class _DistanceWeighted(BaseEstimator):
         k = self.n_neighbors
         if k is not None and (not isinstance(k, Integral) or isinstance(k, bool) or k < 1):
             raise ValueError(f"`n_neighbors` must be None (all) or at least 1; got {k!r}.")
+        if not isinstance(self.p, Real) or isinstance(self.p, bool) or not self.p >= 1:
+            raise ValueError(f"`p` must be a number of at least 1; got {self.p!r}.")
         return kind(
             n if k is None else min(int(k), n),
             weights=inverse_squared_distances,
@@ -79,6 +91,7 @@ class _DistanceWeighted(BaseEstimator):
     def _in_batches(self, method: Any, X: Any) -> Any:
         """Return what a method of the neighbours says of rows, a bounded number at a time."""
         rows = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        check_range(rows, differences=False)
         size = max(1, VALUES_AT_A_TIME // self.neighbors_.n_neighbors)
         return np.concatenate([method(rows[part]) for part in gen_batches(len(rows), size)])
 
@@ -121,9 +134,11 @@ class DistanceWeightedKNNRegressor(RegressorMixin, _DistanceWeighted):
         -------
         self
         """
+        _check_numeric_targets(y)
         rows, y = validate_data(
             self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True
         )
+        check_range(rows)
         self.neighbors_ = self._neighbors(KNeighborsRegressor, len(rows)).fit(rows, y)
         return self
 
@@ -187,6 +202,7 @@ class DistanceWeightedKNNClassifier(ClassifierMixin, _DistanceWeighted):
         self
         """
         rows, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        check_range(rows)
         check_classification_targets(y)
         self.neighbors_ = self._neighbors(KNeighborsClassifier, len(rows)).fit(rows, y)
         self.classes_ = self.neighbors_.classes_

@@ -33,6 +33,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.unn.data_range import check_range
 
 MODES = ("balls", "representatives")
 VALUES_AT_A_TIME = 4_000_000
@@ -90,6 +91,7 @@ class ModelBasedKNN(ClassifierMixin, BaseEstimator):
         if self.mode not in MODES:
             raise ValueError(f"`mode` must be one of {MODES}; got {self.mode!r}.")
         Y, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        check_range(Y)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         limits = _distance_to_others(Y, codes)
@@ -125,6 +127,7 @@ class ModelBasedKNN(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         Y = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        check_range(Y, differences=False)
         if self.mode == "representatives":
             return self.neighbors_.predict(Y)
         size = max(1, VALUES_AT_A_TIME // len(self.radii_))

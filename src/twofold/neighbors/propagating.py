@@ -12,6 +12,7 @@ algorithm; u unlabelled and l labelled rows of D entries take O(u (u + l) D) ste
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -25,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.engine.compiled import compiled
+from twofold.unn.data_range import check_range
 
 Labels = npt.NDArray[Any]
 VALUES_AT_A_TIME = 4_000_000
@@ -78,6 +80,7 @@ class PropagatingNearestNeighbor(ClassifierMixin, BaseEstimator):
         """
         labels, unlabelled = _read_labels(y)
         Y, codes = validate_data(self, X, labels, dtype=[np.float64, np.float32])
+        check_range(Y)
         check_classification_targets(codes[~unlabelled])
         self.classes_, found = np.unique(codes[~unlabelled], return_inverse=True)
         numbers = np.full(len(Y), -1)
@@ -101,6 +104,7 @@ class PropagatingNearestNeighbor(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         Y = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        check_range(Y, differences=False)
         return self.neighbors_.predict(Y)
 
 
@@ -121,6 +125,13 @@ def _read_labels(y: Any) -> tuple[Labels, BoolArray]:
         raise ValueError("No row has a label; at least one must have a label other than -1.")
     if unlabelled.any():
         known = labels[~unlabelled]
+        if labels.dtype.kind in "if" and set(np.unique(labels).tolist()) == {-1, 1}:
+            warnings.warn(
+                "The labels are -1 and 1, and -1 marks rows without a label: only class 1 is left. "
+                "If -1 is a class, name it otherwise, 0 for example.",
+                UserWarning,
+                stacklevel=3,
+            )
         filled = np.empty(len(labels), dtype=np.array(known.tolist()).dtype)
         filled[~unlabelled], filled[unlabelled] = known, known[0]
         labels = filled

@@ -158,14 +158,14 @@ class _Problem:
         self.learned: FloatArray = np.zeros((n, q, q))
         self.trusts_learned = np.zeros(n, dtype=bool)
         self.damping = np.full(n, FIRST_DAMPING)
-        self.converged = np.zeros(n, dtype=bool)
-        self.n_iter = np.zeros(n, dtype=np.int64)
+        self.converged, self.n_iter = np.zeros(n, dtype=bool), np.zeros(n, dtype=np.int64)
 
     def look_at_start(self) -> IntArray:
         """Take up the error at the start; return the rows where it is finite."""
         rows = np.arange(len(self.x))
         r, self.jacobian, finite = self._look(self.x, rows)
         self.error, self.gradient, self.curvature = _normal_equations(r, self.jacobian)
+        finite &= np.isfinite(self.error)  # squares may overflow where residuals do not
         self.error[~finite] = np.inf
         return rows[finite]
 
@@ -315,8 +315,8 @@ def _damped_steps(
             largest = max(largest, own)
             outwards = (lowest[i, a] >= 0 and g[a] > 0) or (highest[i, a] <= 0 and g[a] < 0)
             free[a] = not outwards
-            if free[a] and error[i] * own > 0:
-                cosine[i] = max(cosine[i], abs(g[a]) / np.sqrt(error[i] * own))
+            if free[a] and error[i] > 0 and own > 0:
+                cosine[i] = max(cosine[i], abs(g[a]) / np.sqrt(error[i]) / np.sqrt(own))
         if largest == 0:
             continue
         # What was learned may bend downwards; Gauss-Newton's matrix alone never does.

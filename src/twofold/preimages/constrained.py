@@ -20,6 +20,11 @@ exact penalty as ν is kept above the multipliers; a step that does not make it 
 back to its bent level set by one more of Newton's steps. The thesis takes ψ = P_q φ(y0) and starts
 at y0, which is on the level set; for any other ψ the search starts at the row with the nearest
 coordinates.
+
+With more columns than coordinates the rest can be made zero nearly everywhere on a level set, and
+the last of it is a flat valley that leads away from the data. So the way along ends where the
+rest is small beside that of training rows, or falls no more; from there Newton's steps alone lead
+back onto the level set.
 """
 
 from __future__ import annotations
@@ -50,8 +55,16 @@ _LEVEL = 1e-9
 _KEPT = 1e-10
 # Coordinates that change by less than this share of their size over one length are constant.
 _FLAT = 1e-12
+# A rest below this share of the training rows' own is none.
+_SMALL_REST = 0.03
+# A rest that falls by less than this many times `tol`, as a share of itself, over so many
+# evaluations falls no more, unless the gap still halves.
+_SLOW, _EVALUATIONS = 100, 20
+# Rounds between two looks at whether rows strayed from the data.
+_ROUNDS = 40
 _FALL = 1e-4
 _MAX_SHORTENINGS = 25
+_ROWS_FOR_REST = 500
 _ROUNDING = 8 * np.finfo(np.float64).eps
 # Longest part of a step, along the level set or back to it, in lengths over which coordinates
 # change: farther on, derivatives tell nothing.
@@ -68,8 +81,10 @@ class Constrained(PreImageMethod):
     Parameters
     ----------
     tol : float
-        A row has converged once the step proposed along the level set is below this share of the
-        length over which coordinates change, and its coordinates are those asked for.
+        A row has converged once its coordinates are those asked for, and the step proposed along
+        the level set is below this share of the length over which coordinates change. It has, too,
+        if the squares of the coordinates beyond sum up to 3 % of what training rows have, or if
+        that sum falls by less than a share of 100 `tol` over 20 evaluations.
     max_iter : int
         Most evaluations for each row.
     """
@@ -101,6 +116,7 @@ class Constrained(PreImageMethod):
             CoordinateSizes.of(coordinate_map, rows),
             target.targets_on_map(),
             coordinates.shape[1],
+            _SMALL_REST * _usual_rest(coordinate_map, rows, coordinates.shape[1]),
             count_threads(target.n_jobs),
         )
         known = target.row_coordinates
@@ -108,18 +124,19 @@ class Constrained(PreImageMethod):
         nearest = rows[_nearest(coordinates, row_coordinates[:, : level.q])]
         start = nearest if target.start is None else target.start
         everyone = np.arange(len(coordinates))
-        walk = _Walk(level, everyone, start, nearest, self.tol, self.max_iter).run()
-        self._try_again(walk, nearest)
+        walk = _Walk(level, everyone, start, nearest, self.tol, self.max_iter).run(target)
+        if target.start is not None:
+            self._try_again(walk, nearest, target)
         mark_strayed(target, start, walk.Z, walk.status)
         return PreImages(walk.Z, walk.status, walk.n_iter, target.distances_to(walk.Z))
 
-    def _try_again(self, walk: _Walk, nearest: FloatArray) -> None:
+    def _try_again(self, walk: _Walk, nearest: FloatArray, target: FeaturePoints) -> None:
         """Start rows that found no way to their level set from a row that is near it."""
         lost = np.flatnonzero(walk.status >= Status.OFF_LEVEL)
         if not len(lost):
             return
         there = nearest[lost]
-        again = _Walk(walk.level, lost, there, there, self.tol, self.max_iter).run()
+        again = _Walk(walk.level, lost, there, there, self.tol, self.max_iter).run(target)
         better = again.status < walk.status[lost]
         place = lost[better]
         walk.Z[place], walk.status[place] = again.Z[better], again.status[better]
@@ -153,6 +170,7 @@ class _Level:
     sizes: CoordinateSizes
     targets: FloatArray
     q: int
+    small_rest: float
     n_threads: int
 
     @cached_property
@@ -193,7 +211,8 @@ class _Walk:
         max_iter: int,
     ) -> None:
         n = len(start)
-        self.level, self.points, self.max_iter = level, points, max_iter
+        self.level, self.points, self.start = level, points, start
+        self.slow, self.max_iter = _SLOW * tol, max_iter
         self.longest = _LONGEST * level.sizes.length
         self.smallest_move = tol * level.sizes.length
         self.Z, self.at = start.copy(), level.look(start, points)
@@ -205,11 +224,15 @@ class _Walk:
         self.status = np.full(n, Status.ITERATION_LIMIT, dtype=np.int64)
         self.share, self.shortenings = np.ones(n), np.zeros(n, dtype=np.int64)
         self.penalty = np.zeros(n)
-        self.size = np.where(self.at.rate > 0, 1 / np.where(self.at.rate > 0, self.at.rate, 1), 0)
+        self.is_homing, self.gave_up = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+        self.checked_at, self.checked_rest = self.n_iter.copy(), self.at.rest.copy()
+        self.checked_gap = self._gaps()
+        self.size = _inverse(self.at.rate)
         self._settle(np.arange(n))
 
-    def run(self) -> _Walk:
-        active = self._going()
+    def run(self, target: FeaturePoints) -> _Walk:
+        """Move all rows to their ends; rows of the target are those not to stray from."""
+        active, rounds = self._going(), 0
         while len(active):
             trial = self.Z[active] + self.share[active, None] * self._step(active)
             look = self.level.look(trial, self.points[active])
@@ -218,6 +241,10 @@ class _Walk:
             self._mend(active, trial, look, accepted)
             self._accept(active[accepted], trial[accepted], _part(look, accepted))
             self._shorten(active[~accepted])
+            self._give_up_slow(active)
+            rounds += 1
+            if rounds % _ROUNDS == 0:
+                self._drop_strayed(target)
             active = self._going()
         self.status[(self._gaps() > self.level.smallest_gap) & (self.status < 3)] = Status.OFF_LEVEL
         return self
@@ -252,7 +279,8 @@ class _Walk:
         return np.asarray(along + _cut(self.at.back[rows], self.longest))
 
     def _merit(self, look: _Look, rows: IntArray) -> FloatArray:
-        return np.asarray(look.rest + self.penalty[rows] * np.linalg.norm(look.gap, axis=1))
+        rest = np.where(self.is_homing[rows], 0, look.rest)
+        return np.asarray(rest + self.penalty[rows] * np.linalg.norm(look.gap, axis=1))
 
     def _bound(self, rows: IntArray) -> FloatArray:
         at = _part(self.at, rows)
@@ -268,7 +296,7 @@ class _Walk:
         moved, turned = trial - self.Z[rows], look.along - self.at.along[rows]
         products = np.einsum("nd,nd->n", moved, turned)
         squares = np.einsum("nd,nd->n", moved, moved)
-        bends_up = products > 1e-10 * squares / np.maximum(self.size[rows], 1e-300)
+        bends_up = products * self.size[rows] > 1e-10 * squares
         size = np.where(bends_up, squares / np.where(bends_up, products, 1), 4 * self.size[rows])
         self.size[rows] = np.clip(size, 0.1 * self.size[rows], 10 * self.size[rows])
         self.Z[rows] = trial
@@ -282,8 +310,45 @@ class _Walk:
         rate = self.at.rate[rows]
         moves = np.linalg.norm(self.at.along[rows], axis=1) / np.where(rate > 0, rate, np.inf)
         on_level = np.linalg.norm(self.at.gap[rows], axis=1) <= self.level.smallest_gap
-        self.status[rows[on_level & (moves <= self.smallest_move)]] = Status.CONVERGED
+        is_small = self.at.rest[rows] <= self.level.small_rest
+        is_lowest = is_small | (moves <= self.smallest_move) | self.gave_up[rows]
+        self.status[rows[on_level & is_lowest]] = Status.CONVERGED
         self.status[rows[~self.at.is_felt[rows]]] = Status.OUT_OF_REACH
+        self._set_out(rows[on_level & self.is_homing[rows] & ~is_small])
+        # The way back changes the rest a little, hence half.
+        self._go_home(rows[self.at.rest[rows] <= 0.5 * self.level.small_rest])
+
+    def _go_home(self, rows: IntArray) -> None:
+        """Let rows go no farther along their level sets, only back onto them."""
+        self.is_homing[rows], self.size[rows] = True, 0
+        self.penalty[rows] = np.where(self.penalty[rows] > 0, self.penalty[rows], 1)
+
+    def _set_out(self, rows: IntArray) -> None:
+        """Let rows that came home with a rest that is not small go along again."""
+        self.is_homing[rows], self.size[rows] = False, _inverse(self.at.rate[rows])
+
+    def _give_up_slow(self, rows: IntArray) -> None:
+        """Send rows home whose rest falls no more, and end those that do not get there."""
+        rows = rows[self.n_iter[rows] - self.checked_at[rows] >= _EVALUATIONS]
+        if not len(rows):
+            return
+        rest, gap = self.at.rest[rows], np.linalg.norm(self.at.gap[rows], axis=1)
+        falls = (rest < (1 - self.slow) * self.checked_rest[rows]) & ~self.is_homing[rows]
+        nears = (gap > self.level.smallest_gap) & (gap < 0.5 * self.checked_gap[rows])
+        slow = rows[~(falls | nears)]
+        lost = slow[self.is_homing[slow] & (self.status[slow] == Status.ITERATION_LIMIT)]
+        self.status[lost] = Status.STALLED
+        self.gave_up[slow] = True
+        self._go_home(slow)
+        self.checked_at[rows], self.checked_rest[rows] = self.n_iter[rows], rest
+        self.checked_gap[rows] = gap
+
+    def _drop_strayed(self, target: FeaturePoints) -> None:
+        """End rows that left the data: out there the rest may fall forever."""
+        rows = self._going()
+        status = self.status[rows]
+        mark_strayed(target, self.start[rows], self.Z[rows], status)
+        self.status[rows] = status
 
     def _shorten(self, rows: IntArray) -> None:
         self.share[rows] *= 0.5
@@ -303,6 +368,10 @@ def _cut(steps: FloatArray, longest: float) -> FloatArray:
     return np.asarray(steps * np.minimum(1, longest / np.maximum(lengths, 1e-300)))
 
 
+def _inverse(rates: FloatArray) -> FloatArray:
+    return np.where(rates > 0, 1 / np.where(rates > 0, rates, 1), 0.0)
+
+
 def _part(look: _Look, chosen: BoolArray | IntArray) -> _Look:
     return _Look._make(array[chosen] for array in look)
 
@@ -310,6 +379,12 @@ def _part(look: _Look, chosen: BoolArray | IntArray) -> _Look:
 def _put(at: _Look, rows: IntArray, look: _Look) -> None:
     for kept, new in zip(at, look, strict=True):
         kept[rows] = new
+
+
+def _usual_rest(coordinate_map: CoordinateMap, rows: FloatArray, q: int) -> float:
+    """Return the mean sum of squares of the coordinates beyond q, from some of the rows."""
+    X = coordinate_map.values(rows[:: -(-len(rows) // _ROWS_FOR_REST)])
+    return float((X[:, q:] ** 2).sum(axis=1).mean())
 
 
 def _nearest(X: FloatArray, others: FloatArray) -> IntArray:

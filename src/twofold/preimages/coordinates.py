@@ -40,6 +40,8 @@ from twofold.array_types import FloatArray
 TILE = 64
 # Sizes of matrices are filled up to multiples of this; the blocks of matrix libraries divide it.
 _ALIGNED = 16
+# Coordinates whose derivatives are taken in one product.
+_TOGETHER = 16
 
 
 class Parts(NamedTuple):
@@ -178,7 +180,7 @@ class GaussianCoordinates:
         """Return the derivatives (n, q, D) of the first q coordinates, all if None."""
         q = self.n_coordinates if q is None else q
         J = np.empty((len(Z), q, self.rows.shape[1]))
-        for tile in self._tiles(Z):
+        for tile in self._tiles(Z, _rows_at_a_time(q)):
             self._fill_jacobian(J[tile.place], tile)
         return J
 
@@ -196,14 +198,12 @@ class GaussianCoordinates:
         """
         n, D = np.shape(Z)
         found = Parts(np.empty((n, self.n_coordinates)), np.empty((n, D)), np.empty((n, q, D)))
-        for tile in self._tiles(Z):
+        for tile in self._tiles(Z, _rows_at_a_time(q)):
             X = self._coordinates(tile)
-            pull = (
-                fill_tile(aligned(2 * (X - targets[tile.place]), rows=False))
-                @ self._aligned_coefficients.T
-            )
+            gaps = fill_tile(aligned(2 * (X - targets[tile.place]), rows=False), len(tile.centred))
+            pull = gaps @ self._aligned_coefficients.T
             found.values[tile.place] = X
-            found.gradient[tile.place] = self._towards_rows(pull, tile)
+            found.gradient[tile.place] = self._towards_rows(pull[None], tile)[0]
             self._fill_jacobian(found.jacobian[tile.place], tile)
         return found
 
@@ -212,14 +212,16 @@ class GaussianCoordinates:
         return np.asarray(X + self.offset)
 
     def _fill_jacobian(self, J: FloatArray, tile: _Tile) -> None:
-        for j in range(J.shape[1]):
-            J[:, j] = self._towards_rows(self._aligned_coefficients[:, j], tile)
+        for first in range(0, J.shape[1], _TOGETHER):
+            some = slice(first, min(first + _TOGETHER, J.shape[1]))
+            J[:, some] = self._towards_rows(self._pulls[some, None], tile).swapaxes(0, 1)
 
-    def _towards_rows(self, pull: FloatArray, tile: _Tile) -> FloatArray:
-        """Return ``Σ_i pull_i h_i(z) (y_i - z) / s²`` of the rows z of a tile."""
-        W = tile.gaussians * pull
-        sums = W @ self._centred - W.sum(axis=1, keepdims=True) * tile.centred
-        return np.asarray(sums[: tile.size, : self.rows.shape[1]] / self.scale**2)
+    def _towards_rows(self, pulls: FloatArray, tile: _Tile) -> FloatArray:
+        """Return ``Σ_i pull_i h_i(z) (y_i - z) / s²`` (k, n, D) of rows z, for k pulls."""
+        W = tile.gaussians * pulls
+        sums = (W.reshape(-1, W.shape[2]) @ self._centred).reshape(*W.shape[:2], -1)
+        sums -= W.sum(axis=2, keepdims=True) * tile.centred
+        return np.asarray(sums[:, : tile.size, : self.rows.shape[1]] / self.scale**2)
 
     @cached_property
     def _mean(self) -> FloatArray:
@@ -239,14 +241,19 @@ class GaussianCoordinates:
         """Coefficients; the rows that fill up are zero, and their Gaussians count for nothing."""
         return aligned(self.coefficients)
 
-    def _tiles(self, Z: FloatArray) -> Iterator[_Tile]:
-        for start in range(0, len(Z), TILE):
-            place = slice(start, min(start + TILE, len(Z)))
-            centred = fill_tile(aligned(Z[place] - self._mean, rows=False))
+    @cached_property
+    def _pulls(self) -> FloatArray:
+        """The same the other way round, a coordinate a row."""
+        return np.ascontiguousarray(self._aligned_coefficients.T)
+
+    def _tiles(self, Z: FloatArray, rows: int = TILE) -> Iterator[_Tile]:
+        for start in range(0, len(Z), rows):
+            place = slice(start, min(start + rows, len(Z)))
+            centred = fill_tile(aligned(Z[place] - self._mean, rows=False), rows)
             yield _Tile(place, place.stop - start, centred, self._gaussians(centred))
 
     def _gaussians(self, centred: FloatArray) -> FloatArray:
-        """Return the Gaussians (TILE, m) of rows from the mean; made in place."""
+        """Return the Gaussians (n, m) of rows from the mean; made in place."""
         with np.errstate(over="ignore", invalid="ignore"):
             h = centred @ self._centred.T
             h -= self._half_squares
@@ -281,13 +288,24 @@ def aligned(M: FloatArray, *, rows: bool = True) -> FloatArray:
     return filled
 
 
-def fill_tile(A: FloatArray) -> FloatArray:
-    """Return at most ``TILE`` rows A with zeros below, so that there are ``TILE`` of them."""
-    if len(A) == TILE:
+def fill_tile(A: FloatArray, rows: int = TILE) -> FloatArray:
+    """Return A, of at most so many rows, with zeros below, so that there are so many."""
+    if len(A) == rows:
         return A
-    filled = np.zeros((TILE, *A.shape[1:]))
+    filled = np.zeros((rows, *A.shape[1:]))
     filled[: len(A)] = A
     return filled
+
+
+def _rows_at_a_time(q: int) -> int:
+    """Return the rows of a tile with derivatives of q coordinates.
+
+    These are large products with few rows already; in a search that most rows have left, few rows
+    waste less. It must depend on nothing else, or bits would.
+    """
+    if q == 0:
+        return TILE
+    return TILE // 2 if q <= 2 else TILE // 4
 
 
 def gaussians(Z: FloatArray, rows: FloatArray, scale: float) -> FloatArray:

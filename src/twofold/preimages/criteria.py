@@ -64,6 +64,8 @@ class Criterion(ABC):
 
     length: float
     """Size of a move that is neither small nor large."""
+    longest: float = 2.0
+    """No step is longer than this many lengths, or than this many of its own moves."""
     n_threads: int
 
     def look(self, Z: FloatArray, which: IntArray) -> Look:
@@ -195,7 +197,13 @@ class PolynomialCriterion(Criterion):
 
 @dataclass(frozen=True, eq=False)
 class ProjectionDistance(Criterion):
-    """Squared distance in the coordinates of a map."""
+    """Squared distance in the coordinates of a map.
+
+    It is zero in many places, most of them far from the data where there are more columns than
+    coordinates: short steps end at a near one.
+    """
+
+    longest = 0.5
 
     map: CoordinateMap
     targets: FloatArray

@@ -22,8 +22,6 @@ _FALL = 1e-4
 _MAX_SHORTENINGS = 20
 # A difference of values below this share of them is rounding.
 _ROUNDING = 4 * np.finfo(np.float64).eps
-# No step is longer than this many lengths of the criterion, or than its own move.
-_LONGEST = 2.0
 
 
 @dataclass(eq=False)
@@ -102,7 +100,7 @@ class Descent:
         self.status[rows[lengths <= self.tol * self.criterion.length]] = Status.CONVERGED
         self.status[rows[~(rate > 0)]] = Status.OUT_OF_REACH
         if self.memory:
-            longest = _LONGEST * np.maximum(self.criterion.length, lengths)
+            longest = self.criterion.longest * np.maximum(self.criterion.length, lengths)
             moves = self.pairs.directions(rows, gradient, rate, moves, longest)
         self.direction[rows] = moves
         self.slope[rows] = np.einsum("nd,nd->n", moves, gradient)

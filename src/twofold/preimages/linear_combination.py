@@ -2,11 +2,18 @@
 
 Among the n rows η of nearest features, with weights that sum to one,
 
-    min_β ||ψ - Σ_i β_i φ(y_η(i))||²:    β = P (k + μ 1),    μ = (1 - 1ᵀ P k) / (1ᵀ P 1),
-    P = K_ηη⁺,  k_i = <ψ, φ(y_η(i))>,    y = Σ_i β_i y_η(i)
+    min_β ||ψ - Σ_i β_i φ(y_η(i))||²,    y = Σ_i β_i y_η(i).
 
-(appendix E with α for the β on its right-hand sides). Only kernel values between training rows
-are needed, so it takes any kernel. Weights may be negative.
+From the mean of the neighbours, ``β = 1/n + γ`` with ``Σ γ = 0``, it is
+
+    γ = (H K_ηη H)⁺ H (k - K_ηη 1/n),    H = I - 1 1ᵀ/n,    k_i = <ψ, φ(y_η(i))>.
+
+Only kernel values between training rows are needed, so it takes any kernel, and none depends on a
+level added to it. Weights may be negative: a point far from its neighbours is led far away.
+
+A kernel of distances along a graph is not positive: lengths in feature space below the size of its
+most negative eigenvalue mean nothing. Directions shorter than that are left out, and as much is
+added to the others. Where the kernel is positive it is zero, and nothing changes.
 """
 
 from __future__ import annotations
@@ -16,6 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from twofold.array_types import FloatArray
 from twofold.preimages.checks import check_count
 from twofold.preimages.points import FeaturePoints, PreImageMethod, PreImages, blocks
 
@@ -54,16 +62,20 @@ class LinearCombination(PreImageMethod):
         number = chosen.shape[1]
         Y = np.empty((len(chosen), target.rows.shape[1]))
         for block in blocks(len(Y), number * (number + Y.shape[1])):
-            P = np.linalg.pinv(target.gram_among(chosen[block]), rcond=_KEPT, hermitian=True)
-            weights = np.einsum("nij,nj->ni", P, values[block])
-            ones = P.sum(axis=2)
-            lacking = (1 - weights.sum(axis=1)) / _away_from_zero(ones.sum(axis=1))
-            weights += lacking[:, None] * ones
-            # Features without weight of their own (all zero) leave the sum short of one.
-            weights += (1 - weights.sum(axis=1, keepdims=True)) / number
+            weights = _affine_weights(target.gram_among(chosen[block]), values[block])
             Y[block] = np.einsum("nk,nkd->nd", weights, target.rows[chosen[block]])
         return PreImages.in_closed_form(target, Y)
 
 
-def _away_from_zero(values: np.ndarray) -> np.ndarray:
-    return np.where(np.abs(values) > 1e-300, values, np.inf)
+def _affine_weights(K: FloatArray, k: FloatArray) -> FloatArray:
+    """Return weights (n, k) of sum one from values K (n, k, k) of neighbours, k (n, k) of ψ."""
+    row_means = K.mean(axis=2)
+    right = k - row_means
+    right -= right.mean(axis=1, keepdims=True)
+    centred = K - row_means[:, :, None] - row_means[:, None] + row_means.mean(axis=1)[:, None, None]
+    values, U = np.linalg.eigh(centred)
+    missing = np.maximum(-values[:, :1], 0)
+    kept = values > np.maximum(missing, _KEPT * values[:, -1:])
+    along = np.einsum("nij,ni->nj", U, right)
+    along = np.where(kept, along / np.where(kept, values + missing, 1), 0)
+    return 1 / K.shape[1] + np.einsum("nij,nj->ni", U, along)

@@ -269,9 +269,11 @@ class PreImages:
     @classmethod
     def in_closed_form(cls, points: FeaturePoints, Y: FloatArray) -> PreImages:
         """Return rows Y (n, D) that took no search; infinite or NaN ones did not converge."""
-        bad = ~np.isfinite(Y).all(axis=1)
+        bad = np.asarray(~np.isfinite(Y).all(axis=1))
         status = np.where(bad, Status.STALLED, Status.CONVERGED).astype(np.int64)
-        return cls(Y, status, np.zeros(len(Y), dtype=np.int64), points.distances_to(Y))
+        distance = points.distances_to(np.where(bad[:, None], 0, Y))
+        distance[bad] = np.nan
+        return cls(Y, status, np.zeros(len(Y), dtype=np.int64), distance)
 
 
 class PreImageMethod(ABC):

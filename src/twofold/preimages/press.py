@@ -187,7 +187,11 @@ class Choice(NamedTuple):
 
 
 def choose(
-    criterion: Criterion, unit: float, scale: float | None = None, ridge: float | None = None
+    criterion: Criterion,
+    unit: float,
+    scale: float | None = None,
+    ridge: float | None = None,
+    first_scales: tuple[float, ...] | None = None,
 ) -> Choice:
     """Return the scale and the ridge of lowest error; a number that is given stays.
 
@@ -202,8 +206,12 @@ def choose(
         Mean distance to the tenth neighbour; starts and bounds of the scale are multiples of it.
     scale, ridge : float, default=None
         Given numbers; None for those to choose.
+    first_scales : tuple of float, default=None
+        Where a search for the scale starts, if it is known nearly.
     """
-    scales = [scale] if scale is not None else [unit * factor for factor in _SCALE_STARTS]
+    if first_scales is None:
+        first_scales = tuple(unit * factor for factor in _SCALE_STARTS)
+    scales = list(first_scales) if scale is None else [scale]
     ridges = [ridge] if ridge is not None else list(_RIDGE_STARTS)
     bounds = [
         np.log(np.array(_SCALE_BOUNDS) * unit) if scale is None else [np.log(scales[0])] * 2,
@@ -297,4 +305,5 @@ def _by_scale_and_ridge(
     """Return the derivatives of a value that changes by ``<G, dD>``."""
     Q = -D @ G @ D
     own = np.diag(Q) if weights is None else np.diag(Q) / weights
-    return np.array([(Q * sq_dists * H).sum() / scale**3, own.sum()])
+    # One by one: the third power of a small scale is zero, that of a large one infinite.
+    return np.array([(Q * sq_dists * H).sum() / scale / scale / scale, own.sum()])

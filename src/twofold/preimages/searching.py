@@ -110,7 +110,8 @@ class _Chosen(Criterion):
 
     def __init__(self, criterion: Criterion, chosen: IntArray) -> None:
         self.criterion, self.chosen = criterion, chosen
-        self.length, self.n_threads = criterion.length, criterion.n_threads
+        self.length, self.longest = criterion.length, criterion.longest
+        self.n_threads = criterion.n_threads
 
     def look_at_tile(self, Z: FloatArray, which: IntArray) -> Look:
         """Return the criterion of at most ``TILE`` rows."""

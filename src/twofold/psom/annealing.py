@@ -13,8 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from numbers import Integral, Real
 
+import numpy as np
+
 # The rows of both experiments of the thesis, for which its λ are given.
 ROWS_OF_SCHEDULE = 1000
+# A goal far away is reached in so many steps all the same, by larger ones.
+MOST_STEPS = 120
 # So many steps at a smoothness that was asked for: each makes map and places fit better.
 STEPS_AT_GOAL = 3
 
@@ -72,10 +76,12 @@ class Goal:
 
     def values(self, most: float | None = None) -> list[float]:
         """Return the smoothness of each step; it begins with ``most`` where that is lower."""
-        value, way = Annealing.start * Annealing.factor, []
-        while value > self.smoothness:
+        factor = max(self.smoothness, np.finfo(np.float64).tiny) / Annealing.start
+        factor = min(Annealing.factor, factor ** (1 / MOST_STEPS))
+        value, way = Annealing.start * factor, list[float]()
+        while value > self.smoothness and len(way) < MOST_STEPS:
             way.append(value)
-            value *= Annealing.factor
+            value *= factor
         return _from(most, way + [self.smoothness] * STEPS_AT_GOAL)
 
 
@@ -104,5 +110,5 @@ def get_schedule(smoothness: object) -> Schedule:
 
 
 def _is_number(value: object) -> bool:
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    is_number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
     return is_number and abs(float(value)) < float("inf")  # type: ignore[arg-type]

@@ -11,6 +11,10 @@ Levenberg-Marquardt steps within the domain. More starts are the next best nodes
 neighbours of one chosen before; a later start wins only if it ends visibly better, so that
 questions with many answers get the one near their first start.
 
+Each component is measured in a unit near the spread of its node values, and weights relative to the
+largest of their row: no square leaves the range of numbers. A row very far from all nodes is moved
+towards them before the search: further out only its direction matters, and rounding errors hide it.
+
 A local map (see `twofold.psom.local`) is searched within the window around the start, then in the
 window around what was found, until the two agree.
 """
@@ -18,6 +22,7 @@ window around what was found, until the two agree.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,12 +34,15 @@ from twofold.optimize.levenberg_marquardt import levenberg_marquardt
 from twofold.psom.grid import Grid
 from twofold.psom.interpolation import checked_values, jets
 from twofold.psom.local import Windows
+from twofold.psom.units import LARGEST, power_of_two
 
 ROWS_PER_TASK = 256
 # Fewer rows where each is long: the Jacobians of a task have at most so many entries.
 ENTRIES_PER_TASK = 2**20
 # A residual this small beside the spread of the node values counts as none.
 REACHED = 1e-9
+# Rows further off than so many spreads of the node values are pulled nearer for the search.
+FAR = 1e5
 # The windows of a local map may be visited in circles.
 MOST_WINDOWS = 8
 
@@ -90,14 +98,16 @@ def best_match(
     values = checked_values(grid, W)
     data, weights = _checked_data(values, Y, component_weights)
     first = None if start is None else _checked_start(grid, start, len(data))
-    if n_starts < 1:
-        raise ValueError(f"`n_starts` must be at least 1; got {n_starts!r}.")
-    used = np.flatnonzero(weights.any(axis=0))
-    search = _Search(grid, values[:, used], Windows.of(grid, local), bounds, max_iter)
+    if not isinstance(n_starts, Integral) or isinstance(n_starts, bool) or n_starts < 1:
+        raise ValueError(f"`n_starts` must be an integer of at least 1; got {n_starts!r}.")
+    scaled = _Scaled.of(values, data, weights)
+    used = np.flatnonzero(scaled.weights.any(axis=0))
+    search = _Search(grid, scaled.W[:, used], Windows.of(grid, local), bounds, max_iter)
 
     def work(rows: slice) -> _Found:
         given = None if first is None else first[rows]
-        return search.run(data[rows][:, used], weights[rows][:, used], given, n_starts)
+        asked, counted = scaled.Y[rows][:, used], scaled.weights[rows][:, used]
+        return search.run(asked, counted, given, n_starts)
 
     size = max(1, min(ROWS_PER_TASK, ENTRIES_PER_TASK // max(1, len(used) * grid.n_axes)))
     tasks = [slice(begin, begin + size) for begin in range(0, len(data), size)]
@@ -105,8 +115,46 @@ def best_match(
     parts = run_tasks(work, tasks, n_threads) if tasks else []
     found = _Found.joined(parts, grid.n_axes)
     windows = search.windows
-    images = jets(windows, values, found.places, windows.around(found.places), 0, n_threads)[:, 0]
-    return BestMatch(found.places, images, found.errors, found.converged, found.n_iter)
+    around = windows.around(found.places)
+    shifted = jets(windows, scaled.W, found.places, around, 0, n_threads)[:, 0] * scaled.unit
+    off = np.where(weights > 0, shifted - (data - scaled.level), 0.0)
+    with np.errstate(over="ignore"):
+        errors = (weights * off**2).sum(axis=1)
+    images = shifted + scaled.level
+    return BestMatch(found.places, images, errors, found.converged, found.n_iter)
+
+
+@dataclass(frozen=True, eq=False)
+class _Scaled:
+    """A search in units in which node values spread by about 1, around 0.
+
+    Attributes
+    ----------
+    W, Y, weights : (N, D), (m, D), (m, D); weights at most about 1, 0 for constant components
+    level, unit : (D,) what W was shifted and divided by
+    """
+
+    W: FloatArray
+    Y: FloatArray
+    weights: FloatArray
+    level: FloatArray
+    unit: FloatArray
+
+    @classmethod
+    def of(cls, W: FloatArray, Y: FloatArray, weights: FloatArray) -> _Scaled:
+        # Basis functions add up to 1: a shift of W and Y changes nothing but rounding errors.
+        level = W.mean(axis=0)
+        spread = W.max(axis=0) - W.min(axis=0)
+        unit = power_of_two(spread)
+        # Components that are the same everywhere say nothing about the place.
+        roots = np.sqrt(weights) * np.where(spread > 0, unit, 0.0)
+        roots = roots / power_of_two(roots.max(axis=1, initial=0.0))[:, None]
+        with np.errstate(over="ignore"):
+            asked = np.clip((Y - level) / unit, -LARGEST, LARGEST)
+        asked = np.where(roots > 0, asked, 0.0)
+        distance = np.linalg.norm(roots * asked, axis=1)
+        nearer = FAR / np.maximum(distance, FAR)
+        return cls((W - level) / unit, asked * nearer[:, None], roots**2, level, unit)
 
 
 def _checked_data(
@@ -134,11 +182,13 @@ def _checked_data(
 
 def _checked_start(grid: Grid, start: ArrayLike, m: int) -> FloatArray:
     places = np.asarray(start, dtype=np.float64)
-    if places.shape != (m, grid.n_axes) or not np.isfinite(places).all():
+    if places.shape != (m, grid.n_axes):
         raise ValueError(
-            f"`start` must be a finite array ({m}, {grid.n_axes}), one place for each row of data; "
+            f"`start` must be an array ({m}, {grid.n_axes}), one place for each row of data; "
             f"got shape {places.shape}."
         )
+    if not np.isfinite(places).all():
+        raise ValueError("`start` must be finite; it holds NaN or infinity.")
     return places
 
 

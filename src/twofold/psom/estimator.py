@@ -32,19 +32,21 @@ from twofold.optimize.loop import enter_all
 from twofold.psom.annealing import Annealing, get_schedule
 from twofold.psom.best_match import BestMatch
 from twofold.psom.grid import Grid
-from twofold.psom.interpolation import interpolate, interpolate_with_jacobian
-from twofold.psom.known_places import fit_at_nodes, fit_at_places
+from twofold.psom.interpolation import hessian, interpolate, interpolate_with_jacobian
+from twofold.psom.known_places import fit_at_nodes, fit_at_places, node_rows, refuse_infinity
 from twofold.psom.parameters import (
     check_common,
     check_for_fit,
     count_axes,
     make_unit_grid,
     refuse_local,
+    warn_of_size,
 )
-from twofold.psom.row_matching import match_rows
+from twofold.psom.row_matching import check_searched, match_rows
 from twofold.psom.smoothness_choice import GCV, Discrepancy
 from twofold.psom.starts import find_start
 from twofold.psom.training_places import DOMAIN_SHARE, TrainingPlaces, best_inside, scott_widths
+from twofold.psom.units import check_in_reach, check_range, data_unit
 from twofold.psom.unsupervised import INTERRUPTED, ManifoldTask, fit_manifold
 from twofold.tables import register_value_type
 
@@ -182,7 +184,7 @@ class PSOM(TwoWayModel):
 
         Parameters
         ----------
-        Y : array-like of shape (n_nodes, n_features)
+        Y : array-like of shape (n_nodes, n_features) or (*grid, n_features)
             Rows in C order of the axes (the last axis runs fastest). NaN marks missing nodes and
             missing entries; they are filled with what makes the map least rough.
 
@@ -193,7 +195,9 @@ class PSOM(TwoWayModel):
         check_common(self)
         with self._all_or_nothing():
             self._forget()
-            fit_at_nodes(self, self._validate(Y, reset=True))
+            rows = node_rows(self, Y)
+            refuse_infinity(rows)
+            fit_at_nodes(self, self._validate(rows, reset=True))
         return self
 
     def fit_scattered(self, X: Any, Y: Any, sample_weight: Any = None) -> Self:
@@ -216,6 +220,7 @@ class PSOM(TwoWayModel):
         refuse_local(self, "fit_scattered")
         with self._all_or_nothing():
             self._forget()
+            refuse_infinity(Y)
             fit_at_places(self, X, self._validate(Y, reset=True), sample_weight)
         return self
 
@@ -245,8 +250,30 @@ class PSOM(TwoWayModel):
             n_iter (n_samples,).
         """
         check_is_fitted(self)
-        count = n_starts or (self.n_starts if start is None else 1)
-        return match_rows(self, self._validate(Y, reset=False), component_weights, start, count)
+        count = n_starts
+        if count is None:
+            count = self.n_starts if start is None else 1
+        rows = self._validate(Y, reset=False)
+        check_searched(rows, component_weights)
+        return match_rows(self, rows, component_weights, start, count, 2)
+
+    def hessian(self, X: Any) -> FloatArray:
+        """Return the second derivatives of the map.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, q)
+            Latent places.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features, q, q)
+            Element [i, d, a, b] is the derivative of feature d by coordinates a and b at row i.
+        """
+        places = self._validate_latent(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            H = hessian(self.grid_, self._surface, places, local=self.local, n_jobs=self.n_jobs)
+            return check_in_reach(np.ascontiguousarray(H).astype(places.dtype))
 
     # ---- what the contract asks for -------------------------------------------------------------
 
@@ -254,6 +281,7 @@ class PSOM(TwoWayModel):
         # Far from zero, rounding errors would blur where searches end.
         level = np.nanmean(Y, axis=0, dtype=np.float64)
         grid = make_unit_grid(self.grid, self.nodes)
+        warn_of_size(grid, len(Y))
         rng = check_random_state(self.random_state)
         with ExitStack() as stack:
             wanted = sys.stderr.isatty() if self.verbose == "auto" else self.verbose
@@ -261,17 +289,18 @@ class PSOM(TwoWayModel):
             if wanted:
                 callbacks.append(ProgressBar())
             enter_all(stack, callbacks)
-            rows = Y.astype(np.float64)
+            rows, unit = Y.astype(np.float64), data_unit(Y)
             start = find_start(self.init, grid, rows, weights, source, self.n_jobs)
             task = ManifoldTask(
                 grid,
-                rows - level,
+                (rows - level) / unit,
                 weights,
-                replace(start, W=start.W - level),
+                replace(start, W=(start.W - level) / unit),
                 get_schedule(self.smoothness),
                 self.max_iter,
                 self.n_jobs,
                 callbacks,
+                unit,
             )
             found = fit_manifold(task, rng)
         self.grid_ = grid
@@ -303,7 +332,7 @@ class PSOM(TwoWayModel):
 
     def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
         start = None if self._space is None else self._space.nearest(Y)
-        X = match_rows(self, Y, None, start, self.n_starts).places.astype(Y.dtype)
+        X = match_rows(self, Y, None, start, self.n_starts, 4).places.astype(Y.dtype)
         if self._space is None or start is None:
             return X
         outside = np.flatnonzero(~self._is_inside(X))
@@ -319,13 +348,19 @@ class PSOM(TwoWayModel):
         # Far outside of the domain polynomials may leave the range of numbers.
         with np.errstate(over="ignore", invalid="ignore"):
             Y = interpolate(self.grid_, self._surface, X, local=self.local, n_jobs=self.n_jobs)
-            return Y.astype(X.dtype)
+            return check_in_reach(Y.astype(X.dtype))
 
     def _jacobian(self, X: FloatArray) -> FloatArray:
-        _, J = interpolate_with_jacobian(
-            self.grid_, self._surface, X, local=self.local, n_jobs=self.n_jobs
-        )
-        return np.ascontiguousarray(J).astype(X.dtype)
+        with np.errstate(over="ignore", invalid="ignore"):
+            _, J = interpolate_with_jacobian(
+                self.grid_, self._surface, X, local=self.local, n_jobs=self.n_jobs
+            )
+            return check_in_reach(np.ascontiguousarray(J).astype(X.dtype))
+
+    def _validate(self, X: Any, *, reset: bool) -> FloatArray:
+        Y = super()._validate(X, reset=reset)
+        check_range(Y)
+        return Y
 
     def _density(self, X: FloatArray) -> FloatArray:
         slack = SLACK * (self.grid_.hi - self.grid_.lo)

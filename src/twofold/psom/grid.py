@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -49,19 +50,22 @@ class Grid:
 
     @classmethod
     def make(
-        cls, counts: Sequence[int], spacing: str = "chebyshev", bounds: ArrayLike | None = None
+        cls,
+        counts: int | Sequence[int],
+        spacing: str = "chebyshev",
+        bounds: ArrayLike | None = None,
     ) -> Grid:
         """Return a grid with so many nodes on each axis.
 
         Parameters
         ----------
-        counts : number of nodes of each axis
+        counts : number of nodes of each axis; a single number makes one axis
         spacing : "chebyshev" or "regular"
         bounds : (q, 2) lowest and highest coordinate of each axis; [-1, 1] if None
         """
         if spacing not in SPACINGS:
             raise ValueError(f"`spacing` must be one of {SPACINGS}; got {spacing!r}.")
-        counts = [_checked_count(count) for count in counts]
+        counts = [_checked_count(count) for count in np.atleast_1d(np.asarray(counts, object))]
         lo, hi = _borders(bounds, len(counts))
         steps = [_chebyshev(n) if spacing == "chebyshev" else np.linspace(0, 1, n) for n in counts]
         nodes = [
@@ -78,7 +82,8 @@ class Grid:
         if bounds is None:
             if not all(axis.ndim == 1 and axis.size for axis in axes):
                 raise ValueError("`nodes` must be one list of coordinates for each axis.")
-            bounds = [(axis[0], axis[-1]) for axis in axes]
+            ends = np.array([(axis[0], axis[-1]) for axis in axes])
+            return cls(axes, ends[:, 0], ends[:, 1])
         return cls(axes, *_borders(bounds, len(axes)))
 
     @property
@@ -106,9 +111,9 @@ def _chebyshev(n: int) -> FloatArray:
 
 
 def _checked_count(count: Any) -> int:
-    if int(count) != count or count < 2:
+    if not isinstance(count, Real) or not float(count).is_integer() or float(count) < 2:
         raise ValueError(f"every axis of a grid needs a whole number of nodes >= 2; got {count!r}.")
-    return int(count)
+    return int(float(count))
 
 
 def _borders(bounds: ArrayLike | None, n_axes: int) -> tuple[FloatArray, FloatArray]:
@@ -119,6 +124,11 @@ def _borders(bounds: ArrayLike | None, n_axes: int) -> tuple[FloatArray, FloatAr
         raise ValueError(
             f"`bounds` must be one (lowest, highest) pair for each of the {n_axes} axes, shape "
             f"({n_axes}, 2); got shape {box.shape}."
+        )
+    if not np.isfinite(box).all() or not (box[:, 0] < box[:, 1]).all():
+        raise ValueError(
+            "`bounds` must be finite (lowest, highest) pairs, the lowest below the highest; got "
+            f"{box.tolist()}."
         )
     return box[:, 0].copy(), box[:, 1].copy()
 

@@ -40,10 +40,16 @@ class Windows:
     @classmethod
     def of(cls, grid: Grid, local: int | None) -> Windows:
         """Return windows of ``local`` nodes an axis; of all nodes if None."""
-        if local is not None and (not isinstance(local, Integral) or local < 2):
+        is_count = isinstance(local, Integral) and not isinstance(local, bool)
+        if local is not None and (not is_count or local < 2):
             raise ValueError(
                 "`local` must be None (all nodes) or the number of nodes an axis of a window, "
                 f">= 2; got {local!r}."
+            )
+        if local is not None and local > max(grid.shape):
+            raise ValueError(
+                f"`local` = {local} is more nodes than any axis has ({max(grid.shape)} at most); "
+                "take fewer, or None for the full map."
             )
         shape = tuple(n if local is None else min(int(local), n) for n in grid.shape)
         bases = tuple(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
@@ -12,20 +13,27 @@ from numpy.typing import ArrayLike
 from twofold.psom.annealing import get_schedule
 from twofold.psom.grid import SPACINGS, Grid
 from twofold.psom.local import Windows
+from twofold.psom.scattered import MOST_NODES_DENSE
 from twofold.psom.starts import check_init
+
+# Lengths of axes: from which ratio on smoothing goes wrong, and what can be computed at all.
+FAIR_RATIO, MOST_RATIO = 30.0, 1e6
+SHORTEST, LONGEST = 1e-30, 1e30
+# From so many nodes on a fit spends most of its time on solving for them.
+SLOW_NODES = 1500
 
 
 def count_axes(grid: Any, nodes: Any) -> int:
     """Return the number of axes q that ``grid`` and ``nodes`` ask for."""
     if not isinstance(nodes, str):
-        return len(nodes)
+        return len(_listed(nodes))
     return 1 if isinstance(grid, Integral) else len(grid)
 
 
 def make_grid(grid: Any, nodes: Any, bounds: ArrayLike | None) -> Grid:
     """Return the grid that the parameters ask for, on the given domain."""
     if not isinstance(nodes, str):
-        return Grid.through(nodes, bounds)
+        return Grid.through(_listed(nodes), bounds)
     if nodes not in SPACINGS:
         raise ValueError(
             f"`nodes` must be one of {SPACINGS}, or a list of coordinates for each axis; "
@@ -43,6 +51,17 @@ def make_grid(grid: Any, nodes: Any, bounds: ArrayLike | None) -> Grid:
     return Grid.make(counts, nodes, bounds)
 
 
+def _listed(nodes: Any) -> Sequence[ArrayLike]:
+    """Return the node coordinates of each axis."""
+    axes = list(nodes) if isinstance(nodes, Sequence | np.ndarray) else []
+    if not axes or not all(np.ndim(axis) == 1 for axis in axes):
+        raise ValueError(
+            f"`nodes` must be one of {SPACINGS}, or a list with the coordinates of the nodes of "
+            f"each axis, such as [[0, 1, 3], [0, 2]]; got {nodes!r}."
+        )
+    return axes
+
+
 def make_unit_grid(grid: Any, nodes: Any) -> Grid:
     """Return the grid on [-1, 1]^q, given nodes shifted and stretched to it."""
     if isinstance(nodes, str):
@@ -54,6 +73,30 @@ def make_unit_grid(grid: Any, nodes: Any) -> Grid:
         for axis in raw.nodes
     ]
     return Grid.through(scaled)
+
+
+def check_axes(grid: Grid, *, is_smoothed: bool) -> None:
+    """Raise or warn if axes are of so different lengths that their roughness cannot be compared.
+
+    The roughness weighs second derivatives by the fourth power of the ratio of two lengths.
+    """
+    lengths = grid.hi - grid.lo
+    ratio = lengths.max() / lengths.min()
+    numbers = " to ".join(f"{length:.3g}" for length in (lengths.min(), lengths.max()))
+    advice = "bring places to comparable units, such as [-1, 1], before the fit."
+    fits = lengths.min() >= SHORTEST and lengths.max() <= LONGEST
+    if not fits or (is_smoothed and ratio > MOST_RATIO):
+        raise ValueError(
+            f"the axes of the domain are {numbers} long; their roughness cannot be computed in "
+            f"common units: {advice}"
+        )
+    if is_smoothed and ratio > FAIR_RATIO:
+        warnings.warn(
+            f"the axes of the domain are {numbers} long. Roughness is measured in their units, so "
+            f"the map is smoothed almost only along the shortest: {advice}",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def enclose(X: Any, q: int) -> Any:
@@ -80,6 +123,12 @@ def check_common(model: Any) -> None:
             raise ValueError(f"`{name}` must be an integer of at least 1; got {value!r}.")
     if model.verbose not in (True, False, "auto"):
         raise ValueError(f"`verbose` must be True, False or 'auto'; got {model.verbose!r}.")
+    is_list = isinstance(model.callbacks, Sequence) and not isinstance(model.callbacks, str)
+    if not (is_list and all(callable(callback) for callback in model.callbacks)):
+        raise ValueError(
+            "`callbacks` must be a list of functions that take an event, such as [print]; got "
+            f"{model.callbacks!r}."
+        )
     Windows.of(make_unit_grid(model.grid, model.nodes), model.local)
 
 
@@ -102,4 +151,15 @@ def refuse_local(model: Any, method: str) -> None:
         raise ValueError(
             f"`{method}` finds node values for the full map, which a local one would not follow; "
             "leave `local` out, or use `fit_grid`."
+        )
+
+
+def warn_of_size(grid: Grid, n_rows: int) -> None:
+    """Warn of a grid that makes ``fit`` slow without need."""
+    if max(SLOW_NODES, n_rows) < grid.size <= MOST_NODES_DENSE:
+        warnings.warn(
+            f"the grid has {grid.size} nodes for {n_rows} distinct rows, and the time of `fit` "
+            "grows with the cube of their number; fewer nodes follow so few rows as well.",
+            UserWarning,
+            stacklevel=5,
         )

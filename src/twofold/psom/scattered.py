@@ -8,6 +8,10 @@ is the default, because the hard fit turns noise, and even rounding errors, into
 the samples as their number approaches that of the nodes. λ is chosen by generalized
 cross-validation unless it is given. R depends on the units of X: see :mod:`twofold.psom.roughness`.
 
+A sample that is there twice, place and data the same, is one sample of twice the weight: to rules
+that choose λ two would look like proof that there is no noise. What is chosen depends on the
+proportions of the weights only.
+
 Grids of more than `MOST_NODES_EXACTLY` nodes use an iterative solver. With λ given and up to
 `MOST_NODES_DENSE` nodes they do not have to. On very large grids, data without noise ask for so
 little smoothing that the solver reaches its last step first; stopping there smooths as well, and
@@ -17,7 +21,7 @@ little smoothing that the solver reaches its last step first; stopping there smo
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +29,7 @@ from scipy.linalg import LinAlgWarning
 from sklearn.exceptions import ConvergenceWarning
 
 from twofold.array_types import FloatArray
+from twofold.distinct_rows import merge_duplicates
 from twofold.engine.threads import count_threads, single_threaded_blas
 from twofold.psom.grid import Grid
 from twofold.psom.legendre import LegendreCoordinates
@@ -76,11 +81,15 @@ class ScatteredFit:
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """Checked arguments: samples of positive weight, with the roots of their weights."""
+    """Checked arguments: distinct samples, multiplied by the roots of their weights.
+
+    Weights are divided by their mean.
+    """
 
     coordinates: LegendreCoordinates
     design: SampleBasis
     Y: FloatArray
+    mean_weight: float
 
 
 def fit_scattered(
@@ -108,15 +117,22 @@ def fit_scattered(
     rule = checked_smoothness(smoothness)
     with single_threaded_blas():
         problem = _prepare(grid, X, Y, weights, count_threads(n_jobs))
+        unit = problem.mean_weight
         if exact or rule == 0.0:
-            return _fit_hard(grid, problem)
-        return _fit_soft(grid, problem, rule)
+            found = _fit_hard(grid, problem)
+        elif isinstance(rule, float):
+            found = replace(_fit_soft(grid, problem, rule / unit), smoothness=rule)
+        else:
+            found = _fit_soft(grid, problem, rule)
+            found = replace(found, smoothness=found.smoothness * unit)
+        return replace(found, squared_error=found.squared_error * unit)
 
 
 def _prepare(
     grid: Grid, X: ArrayLike, Y: ArrayLike, weights: ArrayLike | None, n_threads: int
 ) -> _Problem:
-    places, data = np.asarray(X, dtype=np.float64), np.asarray(Y, dtype=np.float64)
+    places: FloatArray = np.asarray(X, dtype=np.float64)
+    data: FloatArray = np.asarray(Y, dtype=np.float64)
     if places.ndim != 2 or places.shape[1] != grid.n_axes:
         raise ValueError(
             f"`X` must have one column for each of the {grid.n_axes} axes of the grid; "
@@ -126,16 +142,31 @@ def _prepare(
         raise ValueError(
             f"`Y` must have one row for each of the {len(places)} samples; got shape {data.shape}."
         )
-    v = np.ones(len(data)) if weights is None else np.asarray(weights, dtype=np.float64)
+    v: FloatArray = np.ones(len(data)) if weights is None else np.asarray(weights, np.float64)
     if v.shape != (len(data),) or not (np.isfinite(v).all() and (v >= 0).all()):
         raise ValueError("`weights` must be one finite number >= 0 for each sample.")
     used = v > 0
-    places, data, roots = places[used], data[used], np.sqrt(v[used])
+    places, data, v = places[used], data[used], v[used]
     if not (np.isfinite(places).all() and np.isfinite(data).all()):
         raise ValueError("`X` and `Y` must be finite; leave samples with gaps out.")
+    places, data, v = _distinct(places, data, v)
+    unit = float(v.mean()) if len(v) else 1.0
+    roots = np.sqrt(v / unit)
     coordinates = LegendreCoordinates(grid, n_threads)
     design = SampleBasis(coordinates.axis_values(places), roots, n_threads)
-    return _Problem(coordinates, design, data * roots[:, None])
+    return _Problem(coordinates, design, data * roots[:, None], unit)
+
+
+def _distinct(
+    X: FloatArray, Y: FloatArray, weights: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return samples with copies merged into weights, in the order of their first appearance."""
+    merged = merge_duplicates(np.hstack([X, Y]), weights)
+    if len(merged.first) == len(X):
+        return X, Y, weights
+    order = np.argsort(merged.first)
+    first = merged.first[order]
+    return X[first], Y[first], merged.weights[order]
 
 
 def _fit_soft(grid: Grid, problem: _Problem, rule: float | Rule) -> ScatteredFit:
@@ -152,8 +183,9 @@ def _fit_soft(grid: Grid, problem: _Problem, rule: float | Rule) -> ScatteredFit
             pass  # too little smoothness for normal equations; the iteration can do with less
     found = krylov_path(*parts, rule)
     if isinstance(rule, float) and not found.converged:
+        asked = rule * problem.mean_weight
         warnings.warn(
-            f"the fit with smoothness {rule:g} did not converge in {found.n_steps} steps; it is "
+            f"the fit with smoothness {asked:g} did not converge in {found.n_steps} steps; it is "
             "smoother than asked for. Take fewer nodes or more smoothness.",
             ConvergenceWarning,
             stacklevel=3,

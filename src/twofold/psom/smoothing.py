@@ -89,11 +89,11 @@ def smooth_grid(
     data = np.array(W, dtype=np.float64)
     if data.ndim != 2 or len(data) != grid.size:
         raise ValueError(
-            f"`W` must have one row for each of the {grid.size} nodes of the grid; "
-            f"got shape {data.shape}."
+            f"The data of a grid must have one row for each of its {grid.size} nodes, in the order "
+            f"of nested loops with the last axis innermost; got shape {data.shape}."
         )
     if np.isinf(data).any():
-        raise ValueError("`W` must be finite, or NaN where it is missing.")
+        raise ValueError("The data of a grid must be finite, or NaN where it is missing.")
     known = ~np.isnan(data)
     if isinstance(smoothness, np.ndarray | list | tuple):
         asked: float | Rule | FloatArray = _checked_per_node(np.asarray(smoothness), grid)
@@ -111,10 +111,14 @@ def smooth_grid(
 
 def _checked_per_node(smoothness: FloatArray, grid: Grid) -> FloatArray:
     values = smoothness.astype(np.float64)
-    if values.shape != (grid.size,) or not (values >= 0).all():
+    expected = f"`smoothness` must be a number or one for each of the {grid.size} nodes, from 0 to"
+    if values.shape != (grid.size,):
+        raise ValueError(f"{expected} inf; got an array of shape {values.shape}.")
+    wrong = np.flatnonzero(~(values >= 0))
+    if len(wrong):
         raise ValueError(
-            f"`smoothness` must be a number or one for each of the {grid.size} nodes, from 0 to "
-            f"inf; got an array of shape {values.shape}."
+            f"{expected} inf; got {values[wrong[0]]:g} for node {wrong[0]}"
+            + (f" and {len(wrong) - 1} more like it." if len(wrong) > 1 else ".")
         )
     return values
 

@@ -115,7 +115,8 @@ def checked_smoothness(smoothness: Smoothness) -> float | Rule:
         return smoothness
     if isinstance(smoothness, str) and smoothness == "gcv":
         return GCV()
-    if isinstance(smoothness, Real) and 0 <= float(smoothness) < np.inf:
+    is_number = isinstance(smoothness, Real) and not isinstance(smoothness, bool | np.bool_)
+    if is_number and 0 <= float(smoothness) < np.inf:
         return float(smoothness)
     raise ValueError(
         "`smoothness` must be a number >= 0, 'gcv', GCV() or Discrepancy(sigma); "

@@ -19,6 +19,7 @@ from twofold.engine.threads import single_threaded_blas
 from twofold.psom.annealing import ROWS_OF_SCHEDULE
 from twofold.psom.grid import Grid
 from twofold.psom.scattered import fit_scattered
+from twofold.psom.units import data_unit
 
 # An axis along which the rows do not differ still gets this share of the longest one.
 LEAST_LENGTH = 1e-3
@@ -73,7 +74,8 @@ def find_start(
     terms = np.column_stack([np.ones(len(X)), X])
     affine = np.linalg.lstsq(terms * roots, filled * roots, rcond=None)[0]
     W = affine[0] + grid.places() @ affine[1:]
-    chosen = fit_scattered(grid, X, filled, "gcv", weights, n_jobs=n_jobs).smoothness
+    rows = filled / data_unit(filled)
+    chosen = fit_scattered(grid, X, rows, "gcv", weights, n_jobs=n_jobs).smoothness
     return Start(X, W, chosen * ROWS_OF_SCHEDULE / float(weights.sum()))
 
 

@@ -7,8 +7,8 @@ places (:mod:`twofold.psom.adaption`) and moving the places to the best matches 
 lower the objective; λ falls as in :mod:`twofold.psom.annealing`. A row looks for its best match
 from its last place and from the best node, and keeps the better.
 
-Where rows are held out, their projection error says when to stop: at the step where it is lowest,
-once it has not become lower for some steps. From there the map is fitted to all rows at that λ.
+Where rows are held out, their projection error says when to stop (:mod:`twofold.psom.stopping`).
+From there the map is fitted to all rows at that λ.
 """
 
 from __future__ import annotations
@@ -28,16 +28,12 @@ from twofold.psom.best_match import best_match
 from twofold.psom.grid import Grid
 from twofold.psom.roughness import Roughness
 from twofold.psom.starts import Start
+from twofold.psom.stopping import HeldOutStop, choose_held_out
 
 # Its last place, and the best node.
 STARTS_OF_A_ROW = 2
-# After so many steps that do not lower the held-out error by this share it ends; single steps may
-# rise by chance.
-PATIENCE, LEAST_GAIN = 4, 0.005
 # Cycles with all rows, once the held-out ones have done their work.
 LAST_CYCLES = 5
-# Of few rows at least so many are held out, as long as that leaves two thirds of them.
-FEWEST_HELD_OUT = 5
 
 DONE, ROSE = "end of the schedule", "held-out error rose"
 CALLBACK, INTERRUPTED = "callback", "interrupted"
@@ -98,6 +94,7 @@ class ManifoldTask:
     max_iter : most steps of a search for best matches
     n_jobs : number of threads, None for every core
     callbacks : called after each cycle; X of their events are the places of all rows
+    unit : what Y and start are divided by; errors and roughness are told without it
     """
 
     grid: Grid
@@ -108,23 +105,16 @@ class ManifoldTask:
     max_iter: int = 60
     n_jobs: int | None = None
     callbacks: Sequence[Callback] = field(default=())
+    unit: float = 1.0
 
 
 def fit_manifold(task: ManifoldTask, rng: np.random.RandomState) -> ManifoldFit:
     """Learn a map and the places of its rows; ``rng`` decides which rows are held out."""
     with single_threaded_blas():
         run = _Run(task)
-        held_out = choose_held_out(len(task.Y), task.schedule.holdout, rng)
+        held_out = choose_held_out(task.start.X, task.schedule.holdout, rng)
         run.anneal(held_out)
         return run.result()
-
-
-def choose_held_out(n: int, share: float, rng: np.random.RandomState) -> IntArray:
-    """Return the numbers of the rows to hold out, none where there are too few of them."""
-    if share == 0:
-        return np.empty(0, dtype=np.int64)
-    count = min(max(round(share * n), FEWEST_HELD_OUT), n // 3)
-    return np.sort(rng.permutation(n)[:count])
 
 
 class _Run:
@@ -164,17 +154,19 @@ class _Run:
         rows = np.setdiff1d(self.every_row, held_out)
         adaption = self._adaption(rows) if len(held_out) else self.whole
         most = len(values) + (LAST_CYCLES if len(held_out) else 0)
-        patience = PATIENCE * self.task.schedule.cycles
-        since_best, lowest = 0, np.inf
+        stop: HeldOutStop[_State] | None = None
+        if len(held_out):
+            stop = HeldOutStop(self.task.weights[held_out], self.task.schedule.cycles)
         for value in values:
-            self._cycle(adaption, rows, held_out, value)
-            since_best += 1
-            if not len(held_out) or self.state.held_out < (1 - LEAST_GAIN) * lowest:
-                self.best, lowest, since_best = self.state, self.state.held_out, 0
+            errors = self._cycle(adaption, rows, held_out, value)
+            self.best = self.state
+            if stop is not None:
+                stop.note(self.state, errors)
+                self.best = stop.chosen
             if self._announce(most):
                 self.reason = CALLBACK
                 break
-            if since_best >= patience:
+            if stop is not None and stop.is_over:
                 self.reason = ROSE
                 break
         if not len(held_out):
@@ -186,8 +178,8 @@ class _Run:
                 self.reason = CALLBACK
                 break
 
-    def _cycle(self, adaption: Adaption, rows: IntArray, out: IntArray, value: float) -> None:
-        """Fit the map to some rows at their places, project these and those held out."""
+    def _cycle(self, adaption: Adaption, rows: IntArray, out: IntArray, value: float) -> FloatArray:
+        """Fit the map to some rows at their places, project all; return errors of those out."""
         task, before = self.task, self.state
         factor = value * float(task.weights[rows].sum()) / ROWS_OF_SCHEDULE
         C = adaption.solve(before.X[rows], factor, before.C)
@@ -199,6 +191,7 @@ class _Run:
         state = _State(C, W, X, value, error, self.roughness.of(W), held_out)
         self.steps.append((value, error, state.roughness, state.objective, held_out))
         self.state = state
+        return errors[out]
 
     def _project(self, W: FloatArray, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         found = best_match(
@@ -227,7 +220,7 @@ class _Run:
         event = Event(
             len(self.steps),
             most,
-            self.state.objective,
+            self.state.objective * self.task.unit**2,
             X,
             elapsed,
             f"λ {self.state.smoothness:.3g}",
@@ -237,15 +230,17 @@ class _Run:
         return any(wishes)
 
     def result(self) -> ManifoldFit:
-        """Close the books."""
-        state = self.state
+        """Close the books, in the unit of the data."""
+        state, unit = self.state, self.task.unit
+        square = unit**2
         return ManifoldFit(
-            W=state.W,
+            W=state.W * unit,
             X=state.X,
             smoothness=state.smoothness,
-            error=state.error,
-            roughness=state.roughness,
-            objective=state.objective,
-            steps=np.array(self.steps).reshape(-1, 5),
+            error=state.error * square,
+            roughness=state.roughness * square,
+            objective=state.objective * square,
+            # All columns but the first, λ, are squares.
+            steps=np.array(self.steps).reshape(-1, 5) * [1.0, *[square] * 4],
             stop_reason=self.reason,
         )

@@ -15,6 +15,7 @@ our generator, it writes no files and prints nothing.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,9 @@ from twofold.unn.evolution import ALL_MADE, INTERRUPTED
 from twofold.unn.searches import CMAES
 from twofold.unn.task import Outcome, Task
 from twofold.unn.whole_error import WholeError
+
+# A step costs the square of the unknowns and four times as many errors as there are rows.
+MOST_UNKNOWNS = 100
 
 
 def search(task: Task, search: CMAES) -> Outcome:
@@ -45,6 +49,13 @@ def search(task: Task, search: CMAES) -> Outcome:
     n, q = len(task.Y), task.q
     if n < 2:
         return Outcome(np.zeros((n, q)), np.zeros(1), 0, "nothing to place")
+    if n * q > MOST_UNKNOWNS:
+        warnings.warn(
+            f"CMA-ES with {n * q} unknowns ({n} rows, {q} dimensions) may take minutes; it is for "
+            f"up to {MOST_UNKNOWNS}. search='gaussian' takes milliseconds.",
+            UserWarning,
+            stacklevel=2,
+        )
     whole_error = WholeError(task, search.include_self)
     is_box = search.space == "box"
 

@@ -28,6 +28,7 @@ from twofold.features import RBF, Linear, Polynomial, Sigmoid
 from twofold.losses import EpsilonInsensitive, Huber, Squared
 from twofold.optimize import Event, ProgressBar
 from twofold.tables import register_value_type
+from twofold.unn.data_range import check_range, warn_of_many_neighbors
 from twofold.unn.embedding import MISSING, check_dimensions, embed, is_discrete
 from twofold.unn.partial import grow, is_growing
 from twofold.unn.point_errors import get_point_error
@@ -74,10 +75,11 @@ class UNN(TwoWayModel):
     shuffle : bool, default=True
         Whether rows come in a random order, which does not depend on the order of the table. With
         False they come in that order, as in the book, and another order is another embedding.
-    refine : int, default=1
+    refine : int or "auto", default="auto"
         Sweeps after the last row, in which each row is taken out and put back where the error of
-        the whole embedding is lowest; 0 for the methods of the book. Not for searches that change
-        the whole embedding anyway.
+        the whole embedding is lowest; 0 for the methods of the book. "auto" is 1, and 0 on a
+        lattice, where a sweep takes a hundred times as long as all before it. Not for searches
+        that change the whole embedding anyway.
     n_jobs : int, default=None
         Threads; None means all cores. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -135,7 +137,7 @@ class UNN(TwoWayModel):
         data_kernel: Any = None,
         missing: str = "repair_and_embed",
         shuffle: bool = True,
-        refine: int = 1,
+        refine: int | str = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool | str = False,
@@ -158,7 +160,8 @@ class UNN(TwoWayModel):
         """Embed new rows among those that are there.
 
         Rows of the model stay where they are, but for the line and the lattice, where they make
-        room. ``embedding_`` grows by the new rows. On an unfitted model it is ``fit``.
+        room. ``embedding_`` grows by the new rows, and nothing is refined. On an unfitted model it
+        is ``fit``, which needs a few rows.
 
         Parameters
         ----------
@@ -172,15 +175,33 @@ class UNN(TwoWayModel):
         self
         """
         if not hasattr(self, "latent_"):
-            return self.fit(X, sample_weight=sample_weight)
+            return self._start(X, sample_weight)
         self._check_parameters()
         with self._all_or_nothing():
             grow(self, self._validate(X, reset=False), sample_weight)
         return self
 
+    def _start(self, X: Any, sample_weight: Any) -> Self:
+        """Fit to the first rows, and say how to begin if they are too few."""
+        try:
+            return self.fit(X, sample_weight=sample_weight)
+        except ValueError as error:
+            if len(X) >= int(self.n_components) + 2:
+                raise
+            raise ValueError(
+                f"{error} The model has no rows yet, so partial_fit is fit: begin with "
+                f"{int(self.n_components) + 2} rows or more, then pass others, also one by one."
+            ) from error
+
     # ---- what the contract asks for -------------------------------------------------------------
 
+    def _validate(self, X: Any, *, reset: bool) -> FloatArray:
+        Y = super()._validate(X, reset=reset)
+        check_range(Y, differences=reset)
+        return Y
+
     def _fit_distinct(self, Y: FloatArray, weights: FloatArray, source: IntArray) -> FloatArray:
+        warn_of_many_neighbors(int(self.n_neighbors), len(Y))
         self.search_ = get_search(self.search, int(self.n_components), len(Y))
         check_dimensions(self.search_, int(self.n_components))
         rng = self._generator()
@@ -192,7 +213,7 @@ class UNN(TwoWayModel):
                 self.search_,
                 self.missing,
                 self.data_kernel is not None,
-                int(self.refine),
+                self._sweeps(),
                 order,
             )
         if found.filled is not None:
@@ -203,6 +224,12 @@ class UNN(TwoWayModel):
         self.history_ = np.array([self._surface_of(stage).mean_squared_error() for stage in stages])
         self.objective_ = float(self.history_[-1])
         return X
+
+    def _sweeps(self) -> int:
+        """Return how many sweeps refine the embedding."""
+        if self.refine != "auto":
+            return int(self.refine)
+        return 0 if is_discrete(self.search_) and int(self.n_components) > 1 else 1
 
     def _task(
         self, Y: FloatArray, weights: FloatArray, rng: np.random.Generator, tell: Tell
@@ -280,6 +307,8 @@ class UNN(TwoWayModel):
     def _check_parameters(self) -> None:
         for name, least in (("n_components", 1), ("n_neighbors", 1), ("refine", 0)):
             value = getattr(self, name)
+            if name == "refine" and isinstance(value, str) and value == "auto":
+                continue
             if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
                 raise ValueError(f"`{name}` must be an integer of at least {least}; got {value!r}.")
         for name, allowed in (

@@ -3,7 +3,8 @@
 Kramer's latent sorting (2013, Algorithm 3) carried over from the line: the latent points are
 integer points within a box, a quarter larger than the rows need. The first row takes the middle.
 Each further row is tried on the 2 q sites beside rows that are there, of all of them or only of its
-nearest row, and put where its own error or the sum of all errors is smallest, as on the line. If
+nearest row, and put where its own error or the sum of all errors is smallest, as on the line; of
+places as good, where the site that is filled in the end is nearest to the middle. If
 the site is taken, the rows from there on move one step outwards, up to the first free site; where
 the border comes first, this direction is not tried. If no direction is left, the row takes the
 free site nearest to its nearest row.

@@ -249,16 +249,34 @@ def _nearest_free(number: int, beside: int, site: IntArray, cells: Cells) -> Pus
 
 
 @compiled
+def _spread_of(push: Push, at: IntArray, cells: Cells) -> int:
+    """Return the squared distance from the middle of the box to the site that a push fills.
+
+    It is 0 on a line, which has the same shape whichever way rows go.
+    """
+    q = len(at)
+    if q == 1:
+        return 0
+    squared = 0
+    for a in range(q):
+        c = at[a] + (push.sign * push.length if a == push.axis else 0)
+        squared += (c - cells.side // 2) ** 2
+    return squared
+
+
+@compiled
 def best_push(
     number: int, low: int, high: int, n: int, cells: Cells, rule: Rule, site: IntArray
 ) -> tuple[Push, float]:
-    """Return the first of the cheapest pushes next to the rows `low` to `high`, and its cost.
+    """Return the best of the cheapest pushes next to the rows `low` to `high`, and its cost.
 
-    The site of the row is written to `site`. Only if none of these pushes has room, the free site
-    nearest to the row `low` is taken.
+    Of pushes as cheap the one that keeps rows closest together is best, then the first: while there
+    are few rows all cost the same, and always to go the first way would make a column. The site of
+    the row is written to `site`. Only if none of these pushes has room, the free site nearest to
+    the row `low` is taken.
     """
     q = len(site)
-    best, best_cost = Push(number, 0, 0, 1, NO_PUSH), 0.0
+    best, best_cost, best_spread = Push(number, 0, 0, 1, NO_PUSH), 0.0, 0
     trial = np.empty_like(site)
     for beside in range(low, high):
         if beside == number:
@@ -271,8 +289,14 @@ def best_push(
             trial[:] = cells.sites[beside]
             trial[axis] += sign
             cost = cost_of(push, trial, n, cells, rule)
-            if best.length == NO_PUSH or is_cheaper(cost, best_cost):
-                best, best_cost = push, cost
+            spread = _spread_of(push, trial, cells)
+            is_tie = not is_cheaper(best_cost, cost)
+            if (
+                best.length == NO_PUSH
+                or is_cheaper(cost, best_cost)
+                or (is_tie and spread < best_spread)
+            ):
+                best, best_cost, best_spread = push, cost, spread
                 site[:] = trial
     if best.length == NO_PUSH:
         best = _nearest_free(number, low if low != number else low + 1, site, cells)
@@ -315,7 +339,8 @@ def refine_rows(nearest: IntArray, n: int, cells: Cells, rule: Rule) -> int:
         for k in range(1, nearest.shape[1]):
             low = nearest[number, k]
             other, value = best_push(number, low, low + 1, n - 1, cells, rule, trial)
-            if is_cheaper(value, cost):
+            is_closer = _spread_of(other, trial, cells) < _spread_of(push, site, cells)
+            if is_cheaper(value, cost) or (is_closer and not is_cheaper(cost, value)):
                 push, cost = other, value
                 site[:] = trial
         if is_cheaper(cost, cost_to_stay):

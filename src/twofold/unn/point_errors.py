@@ -42,6 +42,7 @@ NO_KERNEL, POLYNOMIAL_KERNEL, RBF_KERNEL, TANH_KERNEL = range(4)
 # The reach of Huber's loss, in medians of the distances between nearest rows: 1.345 standard
 # deviations if those were normal.
 _HUBER_REACH = 1.345 * 1.4826
+KERNEL_NAMES = ("linear", "poly", "rbf", "tanh", "sigmoid")
 _ROWS_FOR_SCALE = 500
 
 
@@ -170,6 +171,8 @@ def _choose_delta(Y: FloatArray | None) -> float:
 def _numbers_of_kernel(spec: object, Y: FloatArray | None) -> tuple[int, float, float, int]:
     if spec is None:
         return NO_KERNEL, 1.0, 0.0, 1
+    if isinstance(spec, str) and spec not in KERNEL_NAMES:
+        raise ValueError(f"`data_kernel` must be one of {KERNEL_NAMES} or an object; got {spec!r}.")
     kernel = get_data_kernel(spec)  # type: ignore[arg-type]
     if isinstance(kernel, RBF) and kernel.gamma is None:
         if Y is None:

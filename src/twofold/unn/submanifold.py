@@ -35,6 +35,7 @@ from twofold.engine.threads import count_threads
 from twofold.features import RBF, Linear, Polynomial, Sigmoid
 from twofold.table_checks import check_size
 from twofold.unn.constructive_k_means import ConstructiveKMeans
+from twofold.unn.data_range import check_range, warn_of_many_neighbors
 from twofold.unn.embedding import INTERRUPTED, is_discrete
 from twofold.unn.estimator import UNN
 from twofold.unn.projection import LatentDensity, project
@@ -67,12 +68,13 @@ class SubmanifoldUNN(TwoWayModel):
         How places are found, as for :class:`UNN`.
     data_kernel : str or object, default=None
         Measure distances in the feature space of a kernel, as for :class:`UNN`; "select" chooses
-        one for each cluster as in the book, see the top of this file.
+        one for each cluster as in the book: of linear, quadratic, RBF and tanh kernels the one
+        that embeds ``selection_size`` of its rows with the smallest error in data space.
     selection_size : int, default=50
         Rows on which "select" compares kernels; smaller clusters get none.
     shuffle : bool, default=True
         Whether rows are embedded in a random order; with False they come in that of the table.
-    refine : int, default=1
+    refine : int or "auto", default="auto"
         Sweeps after the last row, as for :class:`UNN`; 0 for the method of the book.
     n_jobs : int, default=None
         Threads; None means all cores. The result does not depend on it.
@@ -130,7 +132,7 @@ class SubmanifoldUNN(TwoWayModel):
         data_kernel: Any = None,
         selection_size: int = 50,
         shuffle: bool = True,
-        refine: int = 1,
+        refine: int | str = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -148,7 +150,13 @@ class SubmanifoldUNN(TwoWayModel):
 
     # ---- what the contract asks for -------------------------------------------------------------
 
+    def _validate(self, X: Any, *, reset: bool) -> FloatArray:
+        Y = super()._validate(X, reset=reset)
+        check_range(Y, differences=reset)
+        return Y
+
     def _fit_distinct(self, Y: FloatArray, weights: FloatArray, source: IntArray) -> FloatArray:
+        warn_of_many_neighbors(int(self.n_neighbors), len(Y))
         rows = self._filled(Y)
         # The order of the table, for those who want it to matter.
         arrival = np.arange(len(Y)) if self.shuffle else np.argsort(source, kind="stable")
@@ -197,7 +205,10 @@ class SubmanifoldUNN(TwoWayModel):
         kernel = self.data_kernel
         if kernel == "select":
             kernel = self._select_kernel(Y, weights, seed)
-        model = self._template(kernel, seed).fit(Y, sample_weight=weights)
+        model = self._template(kernel, seed)
+        # A small cluster is nothing to warn of.
+        model.set_params(n_neighbors=min(int(self.n_neighbors), len(Y) - 1))
+        model.fit(Y, sample_weight=weights)
         if model.stop_reason_ == INTERRUPTED:
             # The cluster kept its best; who interrupts wants all of them to stop.
             raise KeyboardInterrupt

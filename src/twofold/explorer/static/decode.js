@@ -131,6 +131,9 @@ export class Atlas {
 
   findBox() {
     const { rowX, q, low, high } = this;
+    // A domain that is a box is shown whole.
+    const box = this.header.domain_box;
+    if (box) low.set(box.low), high.set(box.high);
     for (let at = 0; at < rowX.length; at += q) {
       for (let d = 0; d < q; d++) {
         if (rowX[at + d] < low[d]) low[d] = rowX[at + d];

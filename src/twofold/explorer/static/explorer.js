@@ -198,7 +198,7 @@ export class Explorer {
     this.rowView.setRow(regression.at(probe, this.value));
     this.density = regression.density(probe);
     this.isInside = this.density >= this.header.domain_threshold;
-    this.where.show(probe, this.density, this.isInside);
+    this.where.show(probe, regression.box ? null : this.density, this.isInside);
     this.scene.setProbe(probe);
     if (this.path.isPlaying && !(performance.now() - this.nearAt < PLAYING_MS)) this.showNear();
     clearTimeout(this.restTimer);

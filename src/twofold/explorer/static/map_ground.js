@@ -20,10 +20,11 @@ const SHORE_WIDTH = 1.2;
 
 /**
  * @param {{grid: Float64Array, size: number, low: number[], high: number[], threshold: number, blur: number[]|null}} density
- *   `blur`: how much to smooth for contours, in latent units; null for no contours
+ *   `blur`: how much to smooth for contours, in latent units; null for no contours. Or `{rectangle}`
  * @returns {{land: Path2D, shore: Path2D, contours: Path2D}} in latent coordinates
  */
-export function groundPaths({ grid, size, low, high, threshold, blur }) {
+export function groundPaths({ grid, size, low, high, threshold, blur, rectangle }) {
+  if (rectangle !== undefined) return rectanglePaths(rectangle);
   const step = [0, 1].map((d) => (high[d] - low[d]) / (size - 1));
   const place = (column, row) => [low[0] + column * step[0], low[1] + row * step[1]];
   // In the logarithm, where a bell of density is a paraboloid, straight interpolation is nearly exact.
@@ -42,6 +43,16 @@ export function groundPaths({ grid, size, low, high, threshold, blur }) {
     for (const level of enclosingLevels(smooth, CONTOUR_SHARES)) addLines(contours, smooth, level);
   }
   return { land, shore, contours };
+}
+
+/** The same for a domain whose part on the map is a rectangle, or null. */
+function rectanglePaths(rectangle) {
+  const land = new Path2D();
+  if (rectangle) {
+    const { low, high } = rectangle;
+    land.rect(low[0], low[1], high[0] - low[0], high[1] - low[1]);
+  }
+  return { land, shore: land, contours: new Path2D() };
 }
 
 /**

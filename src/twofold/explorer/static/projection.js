@@ -198,6 +198,7 @@ class ProjectionSearch {
   /** The end of a step that would leave the domain: at the border, or along it from there. */
   withinDomain(x, step, damped) {
     const { regression } = this;
+    if (regression.box !== null) return nearestInBox(regression.box, this.moved(x, step));
     const density = regression.density(x);
     const toBorder = this.shortened(x, step);
     if (toBorder !== x && density > (1 + BORDER) * regression.threshold) return toBorder;
@@ -227,6 +228,10 @@ class ProjectionSearch {
     }
     return x;
   }
+}
+
+function nearestInBox({ low, high }, x) {
+  return x.map((place, d) => Math.min(Math.max(place, low[d]), high[d]));
 }
 
 function dotProduct(a, b) {

@@ -22,13 +22,15 @@ const COLUMNS_BETWEEN_LOOKS = 64;
 export class Regression {
   /** @param {object} atlas what `decodePayload` returns */
   constructor(atlas) {
-    const { regression, quantised, domain_threshold } = atlas.header;
+    const { regression, quantised, domain_threshold, domain_box } = atlas.header;
     this.atlas = atlas;
     this.kernel = regression.kernel;
     this.degree = regression.degree;
     this.mean = regression.mean;
     this.totalWeight = regression.total_weight;
     this.threshold = domain_threshold;
+    // Where the domain is a box, the density is 1 inside and 0 outside.
+    this.box = domain_box ?? null;
     this.low = Float64Array.from(quantised.low);
     this.step = Float64Array.from(quantised.step);
     this.missing = quantised.missing ?? null;
@@ -229,6 +231,7 @@ export class Regression {
 
   /** The latent density, relative to a single reference of all weight. */
   density(x) {
+    if (this.box !== null) return isInBox(this.box, x) ? 1 : 0;
     const total = this.gather(x);
     const { shift } = this.near;
     return ((shift > 0 ? Math.exp(-0.5 * shift) : 1) * total) / this.totalWeight;
@@ -332,4 +335,10 @@ export class Regression {
     const { rows, squares } = this.rowIndex.nearest(x, k, mask);
     return Array.from(rows, (row, place) => ({ row, distance: Math.sqrt(squares[place]) }));
   }
+}
+
+/** Whether a place lies in a box, in the dimensions from `first` on. */
+export function isInBox({ low, high }, x, first = 0) {
+  for (let d = 0; d < x.length; d++) if (!(x[d] >= low[first + d] && x[d] <= high[first + d])) return false;
+  return true;
 }

@@ -2,6 +2,8 @@
  * Where rows are drawn: models with one latent dimension are spread out to a second one.
  */
 
+import { isInBox } from "./regression.js";
+
 /** The golden ratio's fraction: its multiples fill the unit interval evenly and always the same way. */
 const GOLDEN = 0.6180339887498949;
 
@@ -66,9 +68,11 @@ export function densestRow({ density }) {
  * @param {object} regression @param {{positions: Float32Array, low: number[], high: number[]}} box of the map
  * @param {number} q @param {Float64Array} rest the slice in dimensions 2, 3, ...
  * @param {() => boolean} isStale whether the answer is no longer wanted
- * @returns {Promise<{grid: Float64Array, size: number, low: number[], high: number[], blur: number[]|null}|null>} null if it went stale
+ * @returns {Promise<{grid: Float64Array, size: number, low: number[], high: number[], blur: number[]|null}|{rectangle: object|null}|null>}
+ *   null if it went stale; a rectangle where the domain is a box
  */
 export async function mapDensity(regression, box, q, rest, isStale) {
+  if (regression.box !== null) return { rectangle: boxOnMap(regression.box, q, rest) };
   // The domain of an elongated map reaches further beyond its rows than a share of its short side.
   const margin = [0, 1].map((d) =>
     Math.max(
@@ -83,6 +87,14 @@ export async function mapDensity(regression, box, q, rest, isStale) {
   const size = isQuick ? DENSITY_SIZE : QUICK_DENSITY_SIZE;
   const grid = await regression.densityGridSlowly(low, high, size, rest, isStale);
   return grid && { grid, size, low, high, blur: contourBlur(regression, box.positions) };
+}
+
+/** Where a box meets the map; null where the slice does not go through it. */
+function boxOnMap(box, q, rest) {
+  const { low, high } = box;
+  if (q > 2 && !isInBox(box, rest, 2)) return null;
+  const tall = BAND_HEIGHT * (high[0] - low[0]);
+  return q === 1 ? { low: [low[0], -tall], high: [high[0], tall] } : { low, high };
 }
 
 /** About how many nodes are added to for a fine grid: wide kernels are summed on a coarser one. */

@@ -15,6 +15,7 @@ export class Where extends EventTarget {
     super();
     this.place = element("dd", {});
     this.density = element("dd", {});
+    this.densityLine = element("div", {}, element("dt", {}, "Density"), this.density);
     this.domainWords = element("span", {});
     this.domainHint = element("span", { class: "tf-domain-hint", hidden: true }, "a guess");
     this.domain = element(
@@ -62,17 +63,18 @@ export class Where extends EventTarget {
         "dl",
         { class: "tf-facts" },
         element("div", {}, element("dt", {}, "Latent place"), this.place),
-        element("div", {}, element("dt", {}, "Density"), this.density),
+        this.densityLine,
       ),
       this.hiddenRow,
       this.notice,
     );
   }
 
-  /** @param {ArrayLike<number>} x @param {number} density @param {boolean} isInside */
+  /** @param {ArrayLike<number>} x @param {number|null} density null: it says nothing @param {boolean} isInside */
   show(x, density, isInside) {
     this.place.textContent = placeText(x);
-    this.density.textContent = formatNumber(density, 3);
+    this.densityLine.hidden = density === null;
+    this.density.textContent = density === null ? "" : formatNumber(density, 3);
     if (this.isInside === isInside) return;
     this.isInside = isInside;
     this.domainWords.textContent = isInside ? "Inside the data" : "Outside the data";
@@ -83,7 +85,8 @@ export class Where extends EventTarget {
   /** All of it in a sentence, with the words for the nearest row. */
   words(nearest) {
     const side = this.isInside ? "inside the data" : "outside the data";
-    const place = `Probe at ${this.place.textContent}, ${side}, density ${this.density.textContent}.`;
+    const density = this.densityLine.hidden ? "" : `, density ${this.density.textContent}`;
+    const place = `Probe at ${this.place.textContent}, ${side}${density}.`;
     return nearest ? `${place} Nearest: ${nearest}.` : place;
   }
 

@@ -1,0 +1,62 @@
+"""Whether data suit this family.
+
+Their squares must be numbers, for sums of squared distances are what it works with; and there must
+be more rows than neighbours.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from twofold.array_types import FloatArray
+
+# Latent steps of Gaussian embedding are squared distances, and squared again: sums of many fourth
+# powers of values between these bounds neither overflow nor vanish.
+LARGEST, SMALLEST = 1e60, 1e-60
+# As many as the models take unless told: who has no more rows than that sees it without a warning.
+FEW_NEIGHBORS = 5
+
+
+def check_range(Y: FloatArray, *, differences: bool = True) -> None:
+    """Raise if squares of entries of Y (n, D), or of their differences, leave the numbers.
+
+    Parameters
+    ----------
+    Y : (n, D)
+        Finite, or NaN where entries are missing. Single precision is always in range, as its
+        values are computed with in double precision.
+    differences : bool
+        Whether rows are told apart by how they differ from each other: those of a training set.
+    """
+    if Y.dtype != np.float64 or not np.isfinite(Y).any():
+        return
+    largest = float(np.nanmax(np.abs(Y)))
+    if largest > LARGEST:
+        raise ValueError(
+            f"Entries go up to {largest:.3g}, and squares of values beyond {LARGEST:g} leave the "
+            "range of numbers; divide the data by a number of their size."
+        )
+    if not differences or largest == 0.0:
+        return
+    known = ~np.isnan(Y)
+    highest = np.max(Y, axis=0, initial=-np.inf, where=known)
+    lowest = np.min(Y, axis=0, initial=np.inf, where=known)
+    widest = float((highest - lowest).max())
+    if 0 < widest < SMALLEST:
+        raise ValueError(
+            f"Rows differ by {widest:.3g} at most, and squares of values below {SMALLEST:g} vanish;"
+            " multiply the data by a number that brings them near 1."
+        )
+
+
+def warn_of_many_neighbors(n_neighbors: int, n: int) -> None:
+    """Say so if all of n distinct rows are neighbours of each, so that every mean is the same."""
+    if n_neighbors >= n and n_neighbors > FEW_NEIGHBORS:
+        warnings.warn(
+            f"n_neighbors={n_neighbors} of {n} distinct rows are all of them: the way back leads "
+            "to their mean from everywhere. Take fewer neighbours, or more rows.",
+            UserWarning,
+            stacklevel=2,
+        )

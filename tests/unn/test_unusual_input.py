@@ -1,0 +1,79 @@
+"""Data and numbers that a model can do little with: it says so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from twofold import UNN, SubmanifoldUNN
+from twofold.neighbors import (
+    DistanceWeightedKNNClassifier,
+    DistanceWeightedKNNRegressor,
+    ModelBasedKNN,
+    PropagatingNearestNeighbor,
+)
+
+
+def rows(seed=0, n=60, D=4):
+    return np.random.default_rng(seed).normal(size=(n, D))
+
+
+def test_auto_refines_all_but_lattices():
+    Y = rows(n=60)
+    assert len(UNN(random_state=0).fit(Y).history_) == 2
+    assert len(UNN(2, random_state=0).fit(Y).history_) == 2
+    assert len(UNN(2, search="greedy", random_state=0).fit(Y).history_) == 1
+    assert len(UNN(2, search="greedy", refine=1, random_state=0).fit(Y).history_) == 2
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e150, 1e-170, 1e-200])
+@pytest.mark.parametrize("model", [UNN(), UNN(2), SubmanifoldUNN()], ids=repr)
+def test_squares_beyond_all_numbers_are_refused(model, scale):
+    with pytest.raises(ValueError, match="squares of values"):
+        model.fit(rows(n=30) * scale)
+    with pytest.raises(ValueError, match="squares of values"):
+        model.fit(rows(n=30)).transform(rows(n=2) * 1e200)
+
+
+@pytest.mark.parametrize("scale", [2.0**190, 2.0**-190])
+def test_scale_of_data_within_range_changes_nothing(scale):
+    plain = UNN(shuffle=False).fit(rows(n=40))
+    scaled = UNN(shuffle=False).fit(rows(n=40) * scale)
+    np.testing.assert_array_equal(plain.embedding_, scaled.embedding_)
+    assert np.isfinite(UNN(2, random_state=0).fit(rows(n=40) * scale).embedding_).all()
+
+
+@pytest.mark.parametrize("kind", [UNN, SubmanifoldUNN])
+def test_all_rows_as_neighbors_are_warned_of(kind):
+    with pytest.warns(UserWarning, match="n_neighbors=500 of 20 distinct rows"):
+        kind(2, n_neighbors=500, random_state=0).fit(rows(n=20))
+
+
+def test_partial_fit_says_how_to_begin():
+    with pytest.raises(ValueError, match="begin with 3 rows or more"):
+        UNN().partial_fit(rows(n=1))
+
+
+def test_unknown_kernel_lists_those_that_are_taken():
+    with pytest.raises(ValueError, match="tanh") as error:
+        UNN(data_kernel="cosine").fit(rows(n=20))
+    assert "precomputed" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DistanceWeightedKNNClassifier(),
+        DistanceWeightedKNNRegressor(),
+        ModelBasedKNN(),
+        PropagatingNearestNeighbor(),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("scale", [1e200, 1e-200])
+def test_neighbors_refuse_them_too(model, scale):
+    Y, labels = rows(n=30), np.arange(30) % 2
+    with pytest.raises(ValueError, match="squares of values"):
+        model.fit(Y * scale, labels)
+    with pytest.raises(ValueError, match="squares of values"):
+        model.fit(Y, labels).predict(Y * 1e200)
