@@ -85,7 +85,7 @@ def test_numbers_chosen_from_rows(pair):
         ({"power": np.nan}, ValueError, "from 1 to infinity"),
         ({"power": 3, "data_kernel": "tanh"}, ValueError, "must be 2 with a data kernel"),
         ({"data_kernel": Laplacian(1.0)}, ValueError, "function of inner products"),
-        ({"data_kernel": "precomputed"}, ValueError, "function of inner products"),
+        ({"data_kernel": "precomputed"}, ValueError, "must be one of .*precomputed"),
         ({"data_kernel": "cosine"}, ValueError, "got 'cosine'"),
     ],
 )
