@@ -27,7 +27,7 @@ from scipy.spatial.distance import pdist, squareform
 
 from experiments.table import middle, show
 from twofold.kernel_pca.data_dependent import Diffusion
-from twofold.kernel_pca.landmark_rows import neighbor_scale
+from twofold.kernel_pca.neighbors import neighbor_scale
 from twofold.kernel_pca.spectrum import decompose
 from twofold.preimages.press import (
     CoordinatePress,

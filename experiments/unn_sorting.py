@@ -268,16 +268,18 @@ def table_5_3(draws: int) -> None:
 
 
 def draw_pictures(folder: Path) -> None:
-    """Draw sorted twos and an S coloured by rank, as unn_line.png and unn_s.png."""
+    """Draw sorted twos of scikit-learn and an S coloured by rank: unn_line.png, unn_s.png."""
     import matplotlib.pyplot as plt
+    from sklearn.datasets import load_digits
 
-    Y = images(2)(0)
+    digits, labels = load_digits(return_X_y=True)
+    Y = digits[labels == 2] / digits.max()
     line = Y[np.argsort(UNN(random_state=0).fit_transform(Y)[:, 0])]
     middle = len(Y) // 2
     rows = [Y[:N_SHOWN], line[middle : middle + N_SHOWN], line[::SHOWN_EVERY]]
-    strips = [np.hstack([np.pad(image.reshape(16, 16), 1) for image in row]) for row in rows]
-    sheet = np.vstack([np.pad(strip, ((0, 4), (0, 0))) for strip in strips])[:-4]
-    plt.imsave(folder / "unn_line.png", np.kron(1 - sheet, np.ones((3, 3))), cmap="gray")
+    strips = [np.hstack([np.pad(image.reshape(8, 8), 1) for image in row]) for row in rows]
+    sheet = np.vstack([np.pad(strip, ((0, 2), (0, 0))) for strip in strips])[:-2]
+    plt.imsave(folder / "unn_line.png", np.kron(1 - sheet, np.ones((5, 5))), cmap="gray")
 
     Y = make_s_structure(500, random_state=0).Y
     seen = np.column_stack([Y[:, 0] + 0.5 * Y[:, 1], Y[:, 2] + 0.2 * Y[:, 1]])  # from the side

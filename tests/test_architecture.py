@@ -15,6 +15,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "twofold"
 LAYERS = [
     {
         "array_types",
+        "compiled",
         "kernel_description",
         "kernels",
         "landmarks",
@@ -24,7 +25,7 @@ LAYERS = [
         "table_checks",
     },
     {"engine", "optimize", "metrics", "tables", "datasets", "latent_sampling"},
-    {"distinct_rows", "features", "k_harmonic_means", "kept_model"},
+    {"distinct_rows", "family", "features", "k_harmonic_means", "kept_model"},
     {"contract", "landmark_choice", "preimages"},
     {"nested_models"},
     {"kernel_pca", "psom", "ukr", "unn"},

@@ -12,8 +12,8 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from twofold import k_harmonic_means
-from twofold.k_harmonic_means import KHarmonicMeans, _Problem
+from twofold.k_harmonic_means import KHarmonicMeans, descent, distances
+from twofold.k_harmonic_means.descent import Problem, powers_to_try
 
 
 def draw(n=60, D=3, k=4, seed=0):
@@ -45,7 +45,7 @@ class TestAgainstTheOracle:
     @pytest.mark.parametrize("p", [2.0, 2.5, 3.0, 3.5, 3.3, 7.5, 9.1])
     def test_objective_and_update(self, p):
         Y, weights, C = draw()
-        value, moved = _Problem(Y, weights, p).evaluate(C)
+        value, moved = Problem(Y, weights, p).evaluate(C)
         assert value == pytest.approx(np.log(objective(Y, weights, C, p)), rel=1e-12)
         np.testing.assert_allclose(moved, update(Y, weights, C, p), rtol=1e-11)
 
@@ -78,7 +78,7 @@ class TestAgainstTheOracle:
         Y, weights, C = draw(n=500)
         model = KHarmonicMeans(4, init=C, max_iter=3)
         whole = model.fit(Y, sample_weight=weights).cluster_centers_
-        monkeypatch.setattr(k_harmonic_means, "BLOCK_BYTES", 1)
+        monkeypatch.setattr(distances, "BLOCK_BYTES", 1)
         cut = model.fit(Y, sample_weight=weights).cluster_centers_
         np.testing.assert_allclose(cut, whole, rtol=1e-12)
         np.testing.assert_array_equal(model.predict(Y), model.transform(Y).argmin(axis=1))
@@ -166,7 +166,8 @@ class TestStart:
         Y = draw(n=20000, D=8)[0]
         found = []
         for n_threads in (1, 2, 5):
-            monkeypatch.setattr(k_harmonic_means, "count_threads", lambda _, n=n_threads: n)
+            for module in (descent, distances):
+                monkeypatch.setattr(module, "count_threads", lambda _, n=n_threads: n)
             found.append(KHarmonicMeans(40, random_state=0, max_iter=3).fit(Y))
         for model in found[1:]:
             np.testing.assert_array_equal(model.cluster_centers_, found[0].cluster_centers_)
@@ -265,16 +266,17 @@ class TestNumbers:
     @may_not_converge
     def test_memory_does_not_grow_with_rows_times_clusters(self, monkeypatch):
         seen = []
-        original = k_harmonic_means.squared_distances
+        original = distances.squared_distances
 
         def watch(Z, C):
             sq_dists = original(Z, C)
             seen.append(sq_dists.nbytes)
             return sq_dists
 
-        monkeypatch.setattr(k_harmonic_means, "squared_distances", watch)
+        for module in (descent, distances):
+            monkeypatch.setattr(module, "squared_distances", watch)
         KHarmonicMeans(300, random_state=0, max_iter=1).fit(draw(n=3000, D=2)[0])
-        assert max(seen) <= k_harmonic_means.BLOCK_BYTES < sum(seen)
+        assert max(seen) <= distances.BLOCK_BYTES < sum(seen)
 
 
 class TestPower:
@@ -307,12 +309,10 @@ class TestPower:
 
     def test_powers_end_above_the_number_of_dimensions(self):
         Y = np.random.default_rng(0).normal(size=(4000, 20))
-        assert k_harmonic_means._powers_to_try(Y, np.ones(4000)) == [3.5, 5, 7, 10, 14, 20, 28]
+        assert powers_to_try(Y, np.ones(4000)) == [3.5, 5, 7, 10, 14, 20, 28]
         # Wide tables are summed the other way round.
-        wide = k_harmonic_means._powers_to_try(Y[:12], np.arange(12.0))
-        tall = k_harmonic_means._powers_to_try(
-            np.repeat(Y[:12], np.arange(12), axis=0), np.ones(66)
-        )
+        wide = powers_to_try(Y[:12], np.arange(12.0))
+        tall = powers_to_try(np.repeat(Y[:12], np.arange(12), axis=0), np.ones(66))
         assert wide == tall
 
 

@@ -1,7 +1,7 @@
-"""The two-way contract: what every model of the library does, and what a family has to write.
+"""The two-way contract: what every model of the library does.
 
 A model is a latent point x → regression f → data point y, and back by projection g. A family fills
-in the six methods under *what a family writes*; everything a user calls is here, once:
+in the methods of :class:`twofold.family.Family`; everything a user calls is here, once:
 
 ======================================= =====================================================
 fit, fit_transform                      find latent points for data; NaN means missing
@@ -23,7 +23,6 @@ and ``X`` is latent, always.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self
@@ -33,67 +32,19 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.array_types import BoolArray, FloatArray
 from twofold.distinct_rows import RowIndex, merge_duplicates
+from twofold.family import Family
 from twofold.kept_model import DERIVED, KeptModel
 from twofold.kernel_description import KernelDescription
 from twofold.latent_sampling import check_request, draw_latent_points
 from twofold.table_checks import check_missing, check_size, validate_latent, validate_rows
 
 
-class TwoWayModel(KeptModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+class TwoWayModel(
+    KeptModel, Family, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """A model that carries data to latent points and latent points to data."""
-
-    # ---- what a family writes -----------------------------------------------------------------
-
-    @abstractmethod
-    def _fit_distinct(self, Y: FloatArray, weights: FloatArray, source: IntArray) -> FloatArray:
-        """Return latent points (n, q) of distinct rows Y (n, D); missing entries are NaN.
-
-        ``source`` (n,) is where each row stands in the table the user passed. Sets the family's
-        own fitted attributes; public ones that end in an underscore are what a saved file holds.
-        """
-
-    def _check_parameters(self) -> None:
-        """Raise if a constructor parameter has a value that no data could make right."""
-
-    @abstractmethod
-    def _restore(self) -> None:
-        """Build what projection and regression need from the fitted attributes."""
-
-    @abstractmethod
-    def _bound_domain(self) -> None:
-        """Set ``domain_threshold_``, the density from which on the data supports a place."""
-
-    @abstractmethod
-    def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
-        """Return the latent points (m, q) of rows that are not training rows."""
-
-    @abstractmethod
-    def _regress(self, X: FloatArray) -> FloatArray:
-        """Return f(x) (m, D)."""
-
-    @abstractmethod
-    def _density(self, X: FloatArray) -> FloatArray:
-        """Return the latent density (m,), in units of one kernel at its own centre."""
-
-    def _jacobian(self, X: FloatArray) -> FloatArray:
-        """Return df/dx (m, D, q); by central differences unless a family knows better."""
-        step = 1e-4 * max(float(self.embedding_.std()), np.finfo(float).tiny)
-        columns = []
-        for m in range(X.shape[1]):
-            shift = np.zeros(X.shape[1], dtype=X.dtype)
-            shift[m] = step
-            columns.append((self._regress(X + shift) - self._regress(X - shift)) / (2 * step))
-        return np.stack(columns, axis=2)
-
-    def _squared_errors(self, Y: FloatArray) -> FloatArray:
-        """Return the squared reconstruction error (m,) of rows, over observed entries."""
-        return np.nansum((self._return_trip(Y) - Y) ** 2, axis=1)
-
-    def _return_trip(self, Y: FloatArray) -> FloatArray:
-        """Return f(g(y)) (m, D); for families whose way back starts at the row itself."""
-        return self._regress(self._place(Y))
 
     # ---- fitting ------------------------------------------------------------------------------
 
@@ -422,10 +373,10 @@ class TwoWayModel(KeptModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             X[new] = self._project(Y[new], None if observed.all() else observed)
         return X
 
-    def _wanted_dimensions(self, Y: FloatArray | None = None) -> int:
-        """Return how many latent dimensions are wanted, of rows Y if that depends on them."""
-        return int(self.n_components)
+    def _squared_errors(self, Y: FloatArray) -> FloatArray:
+        """Return the squared reconstruction error (m,) of rows, over observed entries."""
+        return np.nansum((self._return_trip(Y) - Y) ** 2, axis=1)
 
-    def _latent_unit(self) -> FloatArray:
-        """Return the bandwidth of the latent density along each coordinate (q,)."""
-        return np.ones(self._n_features_out)
+    def _return_trip(self, Y: FloatArray) -> FloatArray:
+        """Return f(g(y)) (m, D); for families whose way back starts at the row itself."""
+        return self._regress(self._place(Y))

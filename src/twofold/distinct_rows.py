@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.engine.compiled import compiled
+from twofold.compiled import compiled
 
 
 @dataclass(frozen=True)

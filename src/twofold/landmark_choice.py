@@ -11,15 +11,11 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.engine.compiled import compiled
+from twofold.compiled import compiled
 from twofold.engine.threads import count_threads, run_tasks
-from twofold.k_harmonic_means import (
-    KHarmonicMeans,
-    Units,
-    block_slices,
-    merge_equal_rows,
-    squared_distance,
-)
+from twofold.k_harmonic_means import KHarmonicMeans
+from twofold.k_harmonic_means.distances import block_slices, squared_distance
+from twofold.k_harmonic_means.scaled_rows import Units, merge_equal_rows
 from twofold.landmarks import Landmarks
 
 # k-means finds its way on this many rows a landmark, then settles on that many: on 60,000 rows in

@@ -6,8 +6,8 @@ import joblib
 import numpy as np
 import pytest
 
+from twofold.compiled import compiled
 from twofold.engine import threads
-from twofold.engine.compiled import compiled
 from twofold.engine.threads import count_threads, run_tasks
 
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.compiled import compiled
 from twofold.engine.cell_grid import CellGrid, build_grid, find_cell_span
-from twofold.engine.compiled import compiled
 from twofold.kernels import Kernel
 
 # Rows whose nearest reference weighs at least this are not shifted, and the first look around a

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.compiled import compiled
 from twofold.engine.cells import Pairs
-from twofold.engine.compiled import compiled
 from twofold.kernels import Kernel
 
 BLOCK_BYTES = 2**21

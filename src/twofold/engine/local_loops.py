@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.engine.compiled import compiled
+from twofold.compiled import compiled
 
 # Felt only where references are fewer than terms, or lie in a line.
 RIDGE = 1e-7

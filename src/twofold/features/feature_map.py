@@ -26,7 +26,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.engine.compiled import compiled
+from twofold.compiled import compiled
 from twofold.features.data_kernels import DataKernel, Linear, rounding_of
 
 MAX_REFERENCES = 10_000

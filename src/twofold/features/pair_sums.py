@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from twofold.array_types import FloatArray
-from twofold.engine.compiled import compiled
+from twofold.compiled import compiled
 
 PRODUCT, SQUARED_GAP, OVERLAP, GAP = 0, 1, 2, 3  # what is summed over the columns of a pair of rows
 _BLOCK = 32  # rows of B that stay in the cache while the rows of A pass by

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from numbers import Real
 
 from twofold.array_types import FloatArray
-from twofold.engine.compiled import compiled
+from twofold.compiled import compiled
 from twofold.features.data_kernels import KERNELS, DataKernel, check_rows
 from twofold.features.pair_sums import PRODUCT, own_sums, pair_sums
 

@@ -19,12 +19,9 @@ from scipy.linalg import eigh
 from twofold.array_types import FloatArray
 from twofold.features.data_kernels import DataKernel
 from twofold.features.feature_map import FeatureMap
-from twofold.kernel_pca.neighbors import neighbor_scale
 from twofold.kernel_pca.spectrum import Spectrum, count_kept, fix_signs
 from twofold.landmark_choice import choose_landmarks, nearest_landmarks
 from twofold.landmarks import Landmarks
-
-__all__ = ["LandmarkRows", "neighbor_scale"]
 
 # Numbers in memory at a time while rows are placed among landmarks: 32 MB.
 VALUES_AT_A_TIME = 4_000_000

@@ -32,7 +32,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import randomized_svd
 
 from twofold.array_types import FloatArray
-from twofold.engine.compiled import compiled
+from twofold.compiled import compiled
 from twofold.features.feature_map import multiply_rows
 from twofold.kernel_pca.telling import warn
 

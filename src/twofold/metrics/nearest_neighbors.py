@@ -23,23 +23,16 @@ the second and so on, then the row that comes first: on a line, left before righ
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal
 
-import numba
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.compiled import compiled_in_order
 from twofold.metrics.checks import check_neighbors, check_same_rows, checked_table
 from twofold.metrics.co_ranking import coranking
 
 Kind = Literal["sum_norm", "fro_norm", "mean_norm", "squared"]
-Function = TypeVar("Function", bound=Callable[..., object])
-
-
-def _compiled(function: Function) -> Function:
-    """Compile a loop; additions keep their order."""
-    return cast(Function, numba.njit(cache=True, nogil=True)(function))
 
 
 def dsre(
@@ -81,8 +74,7 @@ def dsre(
     """
     Y, X = checked_table(Y, "Y"), checked_table(X, "X")
     check_same_rows(Y, "Y", X, "X")
-    most = len(Y) if include_self else len(Y) - 1
-    k = check_neighbors(n_neighbors, most, "`n_neighbors`, no more than there are rows")
+    k = _check_neighbors_among(len(Y), n_neighbors, include_self)
     n_others = k - 1 if include_self else k
     order = np.lexsort(X.T[::-1])  # stable: equal points by row
     Y, X = Y[order], np.ascontiguousarray(X[order])
@@ -93,6 +85,12 @@ def dsre(
         sums += Y[column]
     squares = ((sums / k - Y) ** 2).sum(axis=1)
     return _of_kind(squares, kind)
+
+
+def _check_neighbors_among(n: int, n_neighbors: int, include_self: bool) -> int:
+    """Return a number of neighbours that each of n rows can have."""
+    most = n if include_self else n - 1
+    return check_neighbors(n_neighbors, most, "`n_neighbors`, no more than there are rows")
 
 
 def _of_kind(squares: FloatArray, kind: str) -> float:
@@ -109,7 +107,7 @@ def _of_kind(squares: FloatArray, kind: str) -> float:
     )
 
 
-@_compiled
+@compiled_in_order
 def _neighbors(X: FloatArray, k: int) -> IntArray:
     """Return the k nearest other points of each one, (n, k); ties by index."""
     n, q = X.shape
@@ -134,7 +132,7 @@ def _neighbors(X: FloatArray, k: int) -> IntArray:
     return nearest
 
 
-@_compiled
+@compiled_in_order
 def _neighbors_on_line(x: FloatArray, k: int) -> IntArray:
     """Return the k nearest other points of each one, (n, k), of rising points; ties left first."""
     n = len(x)
@@ -182,7 +180,6 @@ def e_nx(
         Within [0, 1], 1 is best.
     """
     Y = checked_table(Y, "Y")
-    most = len(Y) if include_self else len(Y) - 1
-    k = check_neighbors(n_neighbors, most, "`n_neighbors`, no more than there are rows")
+    k = _check_neighbors_among(len(Y), n_neighbors, include_self)
     ranks = coranking(Y, X, n_neighbors_max=1, sample=sample, random_state=random_state)
     return float(ranks.e_nx(k) if include_self else ranks.q_nx(k))

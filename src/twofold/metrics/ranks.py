@@ -20,13 +20,10 @@ then have equal distances to the last bit and ties are ties.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar, cast
-
-import numba
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.compiled import compiled_in_order
 
 SAME, CLOSER, FARTHER, CLOSER_BY, FARTHER_BY = range(5)
 N_SUMS = 5
@@ -34,13 +31,6 @@ N_SUMS = 5
 # Rows of distances that are computed together, so that a tile of points is read once for all.
 ROWS_AT_ONCE = 8
 TILE_ENTRIES = 2**15  # 256 KB of points, the second-level cache of most processors
-
-Function = TypeVar("Function", bound=Callable[..., object])
-
-
-def _compiled(function: Function) -> Function:
-    """Compile a loop that threads may run side by side; additions keep their order."""
-    return cast(Function, numba.njit(cache=True, nogil=True)(function))
 
 
 def scaled_columns(A: FloatArray) -> FloatArray:
@@ -79,7 +69,7 @@ def _sort_points(points: FloatArray, queries: IntArray) -> IntArray:
     return order
 
 
-@_compiled
+@compiled_in_order
 def _sort_ties_by_index(distances: FloatArray, order: IntArray) -> None:
     """Put points of equal distance in each row of ``order`` in the order of their index."""
     for b in range(len(order)):
@@ -94,7 +84,7 @@ def _sort_ties_by_index(distances: FloatArray, order: IntArray) -> None:
                 start, before = k, now
 
 
-@_compiled
+@compiled_in_order
 def _add_pairs(
     data_order: IntArray, latent_order: IntArray, rank: IntArray, Q: IntArray, sums: IntArray
 ) -> None:
@@ -117,7 +107,7 @@ def _add_pairs(
                 Q[rho - 1, r - 1] += 1
 
 
-@_compiled
+@compiled_in_order
 def _squared_distances(points: FloatArray, queries: IntArray, out: FloatArray) -> None:
     """Write the squared distances of ``points`` (d, n) from some of them to rows of ``out``.
 

@@ -101,18 +101,8 @@ def continue_through(
             enter_all(stack, listeners)
             for stage in stages:
                 start = X0 if solution is None else solution.X
-                forward = totals.forwarder(stage, listeners) if listeners else None
-                latest = minimize(
-                    stage.objective,
-                    start,
-                    method=method,
-                    pace=pace,
-                    max_iter=stage.max_iter,
-                    tol=tol,
-                    constraint=stage.constraint,
-                    callbacks=() if forward is None else (forward,),
-                    label=stage.label,
-                )
+                counted = totals.count_for(listeners)
+                latest = _run_stage(stage, start, method, pace, tol, counted)
                 solution = totals.add(solution, latest, stage)
                 if latest.stop_reason in _FINAL_REASONS:
                     break
@@ -128,6 +118,28 @@ def continue_through(
     return solution
 
 
+def _run_stage(
+    stage: Stage,
+    X0: FloatArray,
+    method: str,
+    pace: FloatArray | None,
+    tol: float,
+    callbacks: tuple[Callback, ...],
+) -> Solution:
+    """Minimise the problem of one stage."""
+    return minimize(
+        stage.objective,
+        X0,
+        method=method,
+        pace=pace,
+        max_iter=stage.max_iter,
+        tol=tol,
+        constraint=stage.constraint,
+        callbacks=callbacks,
+        label=stage.label,
+    )
+
+
 class _Totals:
     """What the stages so far add up to."""
 
@@ -137,8 +149,10 @@ class _Totals:
         # Iterations that this and the later stages may still make.
         self.planned = planned
 
-    def forwarder(self, stage: Stage, callbacks: tuple[Callback, ...]) -> Callback:
-        """Return a callback that counts through all stages and passes the event on."""
+    def count_for(self, callbacks: tuple[Callback, ...]) -> tuple[Callback, ...]:
+        """Return callbacks of the next stage that tell these, counting through all stages."""
+        if not callbacks:
+            return ()
         before, started = self.n_iter, self.started
         most = None if self.planned is None else before + self.planned
 
@@ -152,7 +166,7 @@ class _Totals:
             wishes = [callback(shifted) for callback in callbacks]
             return any(wishes)
 
-        return forward
+        return (forward,)
 
     def add(self, earlier: Solution | None, latest: Solution, stage: Stage) -> Solution:
         """Append a stage to the solution so far."""

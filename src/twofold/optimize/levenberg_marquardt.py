@@ -24,13 +24,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar, cast
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.compiled import compiled_in_order
 
 FIRST_DAMPING = 1e-2
 # Below the least damping a singular system could no longer be solved to a useful accuracy.
@@ -40,10 +39,6 @@ GOOD_SHARE, POOR_SHARE = 0.75, 0.25
 AFTER_GOOD, AFTER_POOR, AFTER_FAILURE = 0.1, 3.0, 5.0
 # A coordinate that hardly moves the residuals is damped as if it moved them this much (squared).
 LEAST_CURVATURE = 1e-6
-
-Function = TypeVar("Function", bound=Callable[..., object])
-# Threads may run the loops side by side; additions keep their order.
-_compiled = cast(Callable[[Function], Function], numba.njit(cache=True, nogil=True))
 
 ResidualAndJacobian = Callable[[FloatArray, IntArray], tuple[FloatArray, FloatArray]]
 
@@ -228,7 +223,7 @@ def _scale(scale: ArrayLike | None, lo: FloatArray, hi: FloatArray) -> FloatArra
     return values
 
 
-@_compiled
+@compiled_in_order
 def _normal_equations(r: FloatArray, J: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return r·r (b,), Jᵀr (b, q) and JᵀJ (b, q, q)."""
     b, k, q = J.shape
@@ -246,7 +241,7 @@ def _normal_equations(r: FloatArray, J: FloatArray) -> tuple[FloatArray, FloatAr
     return error, gradient, curvature
 
 
-@_compiled
+@compiled_in_order
 def _learn(
     S: FloatArray,
     H: FloatArray,
@@ -292,7 +287,7 @@ def _learn(
     return S, trusted
 
 
-@_compiled
+@compiled_in_order
 def _damped_steps(
     lowest: FloatArray,
     highest: FloatArray,
@@ -335,7 +330,7 @@ def _damped_steps(
     return steps, expected, cosine
 
 
-@_compiled
+@compiled_in_order
 def _solve_within(
     H: FloatArray,
     extra: FloatArray,
@@ -374,7 +369,7 @@ def _solve_within(
     return True
 
 
-@_compiled
+@compiled_in_order
 def _solve_in_place(L: FloatArray, b: FloatArray) -> bool:
     """Overwrite b with the solution, by Cholesky, and L; False if not positive definite."""
     q = b.size

@@ -134,9 +134,7 @@ def minimize(
     >>> minimize(Valley(), np.zeros((2, 1)), constraint=Box(1.5)).X.tolist()
     [[1.5], [1.5]]
     """
-    chosen = _find_method(method)
-    if pace is not None and isinstance(chosen, Lbfgs):
-        chosen = Lbfgs(chosen.window, pace.astype(X0.dtype))
+    chosen = _at_pace(_find_method(method), pace, X0)
     _check_counts(max_iter, tol)
     within = Unconstrained() if constraint is None else constraint
     run = _Run(objective, within.project(_checked_start(X0)), target)
@@ -273,6 +271,13 @@ def _find_method(name: str) -> Method[Any]:
         known = ", ".join(repr(known) for known in METHODS)
         raise ValueError(f"`method` must be one of {known}; got {name!r}.")
     return METHODS[name]
+
+
+def _at_pace(method: Method[Any], pace: FloatArray | None, X0: FloatArray) -> Method[Any]:
+    """Return the method with rows of X moving at their own pace; all but L-BFGS find theirs."""
+    if pace is None or not isinstance(method, Lbfgs):
+        return method
+    return Lbfgs(method.window, pace.astype(X0.dtype))
 
 
 def _check_counts(max_iter: int, tol: float) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.engine.compiled import compiled
+from twofold.compiled import compiled
 
 # A step and a change of the gradient at a wider angle than this tell no curvature.
 _SMALLEST_COSINE = 1e-8

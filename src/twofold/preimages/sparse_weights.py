@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.engine.compiled import compiled
+from twofold.compiled import compiled
 
 Sums: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 """Sums (n,), the sums of the sizes of what is added up (n,), and weighted sums of rows (n, D)."""

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twofold.array_types import FloatArray
-from twofold.engine.compiled import compiled
+from twofold.compiled import compiled
 
 
 class AxisBasis:

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.engine.compiled import compiled
+from twofold.compiled import compiled
 from twofold.engine.threads import count_threads, run_tasks
 from twofold.optimize.levenberg_marquardt import levenberg_marquardt
 from twofold.psom.grid import Grid

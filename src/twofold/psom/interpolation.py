@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.engine.compiled import compiled
+from twofold.compiled import compiled
 from twofold.engine.threads import count_threads, run_tasks
 from twofold.psom.grid import Grid
 from twofold.psom.local import Windows

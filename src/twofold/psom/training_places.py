@@ -16,8 +16,8 @@ from collections.abc import Callable
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.compiled import compiled
 from twofold.engine import KernelSums, PreparedReferences
-from twofold.engine.compiled import compiled
 from twofold.engine.threads import run_tasks
 from twofold.kernels import get_kernel
 

@@ -166,12 +166,36 @@ def compare(
     named = named_candidates(candidates)
     labels = None if labels is None else checked_labels(labels, len(table))
     distinct = distinct_rows(table)
-    n, n_columns = distinct.rows.shape
     n_neighbors = check_whole(n_neighbors, "n_neighbors")
     if any(isinstance(candidate, str) for candidate in named.values()):
-        hint = f" (n_features={n_columns}.){DIMENSION_HINT}"
-        n_components = check_whole(n_components, "n_components", n_columns, hint)
+        n_components = _checked_dimension(n_components, distinct.rows.shape[1])
+    n = len(distinct.rows)
     wanted = Request(n, n_components, min(n_neighbors, n - 1), random_state, n_jobs)
+    scored, failures, notes = _measure_all(table, distinct, named, wanted, labels, stability)
+    if not scored:
+        first = next(iter(failures))
+        raise ValueError(f"No candidate gave an embedding to score. {first}: {failures[first]}")
+    notes["data"] = data_notes(distinct.rows, distinct.n_copies, n_neighbors)
+    notes["data"] += [] if labels is None else label_notes(labels)
+    notes = {name: said for name, said in notes.items() if said}
+    found = _conclude(distinct.rows, scored, failures, notes, random_state)
+    return replace(found, labels=labels)
+
+
+def _checked_dimension(n_components: Any, n_columns: int) -> int:
+    hint = f" (n_features={n_columns}.){DIMENSION_HINT}"
+    return check_whole(n_components, "n_components", n_columns, hint)
+
+
+def _measure_all(
+    table: FloatArray,
+    distinct: DistinctRows,
+    named: dict[str, Any],
+    wanted: Request,
+    labels: Any,
+    stability: bool,
+) -> tuple[dict[str, Scored], dict[str, str], dict[str, list[str]]]:
+    """Return by name the scores of candidates, why others have none, and what methods said."""
     directions = leading_directions(distinct.rows)
     scored: dict[str, Scored] = {}
     failures: dict[str, str] = {}
@@ -183,14 +207,7 @@ def compare(
             )
         except (*REFUSALS, ImportError) as error:
             failures[name] = str(error)
-    if not scored:
-        first = next(iter(failures))
-        raise ValueError(f"No candidate gave an embedding to score. {first}: {failures[first]}")
-    notes["data"] = data_notes(distinct.rows, distinct.n_copies, n_neighbors)
-    notes["data"] += [] if labels is None else label_notes(labels)
-    notes = {name: said for name, said in notes.items() if said}
-    found = _conclude(distinct.rows, scored, failures, notes, random_state)
-    return replace(found, labels=labels)
+    return scored, failures, notes
 
 
 def _measure(

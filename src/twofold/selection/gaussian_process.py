@@ -27,7 +27,7 @@ from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
 from twofold.array_types import FloatArray
-from twofold.engine.compiled import compiled
+from twofold.compiled import compiled
 
 # Whitened points lie a few units wide. Beyond these widths the process is a straight line or a set
 # of unrelated points; a noise below the least share of the signal is lost in the rounding of C.

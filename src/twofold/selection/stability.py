@@ -124,6 +124,25 @@ def stability(
     >>> stability(PCA(1), make_fish_bowl(200, random_state=0).Y).offset > 0.01
     True
     """
+    _check_arguments(estimator, Y, by, repeats, noise)
+    Y = checked_table(Y, "Y")
+    distinct_rows(Y)  # refuses too few
+    if by == "noise":
+        Y = _standardised(Y)
+    original = _embed(estimator, Y, np.arange(len(Y)))
+    rng = np.random.default_rng(random_state)
+    surrogates = _surrogates(Y, by, repeats, noise, rng)
+    embedded, offsets, failures = _embed_all(estimator, surrogates, original)
+    if not embedded:
+        raise ValueError(f"None of {repeats} surrogates could be embedded; {failures[0]}")
+    distances = _pairwise(embedded)
+    scatter = float(distances.mean()) if len(embedded) > 1 else float("nan")
+    return Stability(
+        float(np.mean(offsets)), scatter, np.array(offsets), distances, tuple(failures)
+    )
+
+
+def _check_arguments(estimator: Any, Y: Any, by: str, repeats: int, noise: float) -> None:
     if by not in ("bootstrap", "noise"):
         raise ValueError(f"`by` must be 'bootstrap' or 'noise'; got {by!r}.")
     if repeats < 2:
@@ -137,27 +156,6 @@ def stability(
             if hasattr(Y, "fit_transform")
             else f"`estimator` must have fit_transform; got {type(estimator).__name__}. {hint}"
         )
-    Y = checked_table(Y, "Y")
-    distinct_rows(Y)  # refuses too few
-    if by == "noise":
-        Y = _standardised(Y)
-    original = _embed(estimator, Y, np.arange(len(Y)))
-    rng = np.random.default_rng(random_state)
-    embedded, offsets, failures = [], [], []
-    for number, (rows, surrogate) in enumerate(_surrogates(Y, by, repeats, noise, rng)):
-        try:
-            found = _embed(estimator, surrogate, rows)
-            offsets.append(_distance(original, found))
-            embedded.append(found)
-        except REFUSALS as error:
-            failures.append(f"repeat {number}: {error}")
-    if not embedded:
-        raise ValueError(f"None of {repeats} surrogates could be embedded; {failures[0]}")
-    distances = _pairwise(embedded)
-    scatter = float(distances.mean()) if len(embedded) > 1 else float("nan")
-    return Stability(
-        float(np.mean(offsets)), scatter, np.array(offsets), distances, tuple(failures)
-    )
 
 
 def _surrogates(
@@ -188,6 +186,23 @@ def _embed(estimator: Any, Y: FloatArray, rows: IntArray) -> _Embedded:
         raise ValueError(f"The estimator returned {len(X)} points for {len(Y)} rows.")
     whitened(X, "embedding", "full")  # refuses one that has lost a direction
     return _Embedded(rows, X)
+
+
+def _embed_all(
+    estimator: Any, surrogates: Iterator[tuple[IntArray, FloatArray]], original: _Embedded
+) -> tuple[list[_Embedded], list[float], list[str]]:
+    """Return the embeddings that succeeded, their distances from the original, and failures."""
+    embedded: list[_Embedded] = []
+    offsets: list[float] = []
+    failures: list[str] = []
+    for number, (rows, surrogate) in enumerate(surrogates):
+        try:
+            found = _embed(estimator, surrogate, rows)
+            offsets.append(_distance(original, found))
+            embedded.append(found)
+        except REFUSALS as error:
+            failures.append(f"repeat {number}: {error}")
+    return embedded, offsets, failures
 
 
 def _distance(one: _Embedded, other: _Embedded) -> float:

@@ -5,19 +5,17 @@ the others (Meinicke, Klanke, Memisevic & Ritter 2005; Klanke 2007, chapters 4 a
 this folder, in the order a fit passes through them: `parameters`, `table_fitting`,
 `feature_space`, `filling`, `fitting` with `starts`, `scale`, `unfolding`, `training` (`problem`,
 `objective`, `terms`) and `smoothest`, or `landmark_fitting` with `adaptation`, and `trimming`; for
-the fitted model `surface` and `projection`.
+the fitted model `fitted_attributes`, `surface` and `projection`.
 """
 
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any, Self, cast
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
@@ -27,8 +25,6 @@ from twofold.engine import Degree
 from twofold.features import (
     L1,
     RBF,
-    Custom,
-    FeatureMap,
     Laplacian,
     Linear,
     Polynomial,
@@ -40,39 +36,28 @@ from twofold.kernel_description import KernelDescription
 from twofold.kernels import KERNELS, Kernel, get_kernel
 from twofold.landmarks import Landmarks, get_landmarks
 from twofold.losses import EpsilonInsensitive, Huber, Loss, Squared, get_loss
-from twofold.optimize import Callback, ProgressBar, Solution, StopReason
+from twofold.optimize import Callback, ProgressBar
 from twofold.regularization import (
     KINDS,
     Density,
-    Extension,
     Regularization,
-    Smoothest,
     get_regularization,
 )
 from twofold.tables import register_value_type
-from twofold.ukr.feature_space import FeatureSpace
-from twofold.ukr.fitting import Fit, Wishes, settle, teller
+from twofold.ukr.fitted_attributes import feature_space_of, keep_table, latent_of, leave_out
+from twofold.ukr.fitting import Wishes, teller
 from twofold.ukr.growing import check_can_grow, grow, is_growing
 from twofold.ukr.own_dimension import UNKNOWN, dimension_of_data
 from twofold.ukr.parameters import check_parameters
-from twofold.ukr.problem import Problem
 from twofold.ukr.projection import project
 from twofold.ukr.surface import Surface
-from twofold.ukr.table_fitting import (
-    FittedTable,
-    Settings,
-    loss_of_distinct,
-    principal_axes,
-)
+from twofold.ukr.table_fitting import Settings, loss_of_distinct
 from twofold.ukr.training import Training
 from twofold.ukr.trimming import fit_trimmed
 
 DATA_KERNELS = (Linear, Polynomial, RBF, Laplacian, L1, Precomputed, PrecomputedDistance)
 for value_type in (*KINDS, *DATA_KERNELS, Squared, Huber, EpsilonInsensitive, Landmarks):
     register_value_type(value_type)
-
-# A tenth of a fit is enough to settle rows that arrive where the others already lie.
-PARTIAL_SHARE = 10
 
 
 class UKR(TwoWayModel):
@@ -178,6 +163,8 @@ class UKR(TwoWayModel):
     (1, 64)
     """
 
+    latent_scale_: FloatArray
+
     def __init__(
         self,
         n_components: int | str = 2,
@@ -256,90 +243,18 @@ class UKR(TwoWayModel):
             table, kept = fit_trimmed(settings, Y, weights, source, len(self.member_), wishes)
         if getattr(loss, "trim", None) is not None:
             self.trimmed_ = (self.member_ >= 0) & ~kept[self.member_]
-        self._leave_out(~kept)
-        self._keep(table)
-        return self._latent_of(table.fit)
-
-    def _leave_out(self, trimmed: BoolArray) -> None:
-        """Let rows take no part in the model; they are projected like rows of weight 0."""
-        if trimmed.any():
-            place = np.where(trimmed, -1, np.cumsum(~trimmed) - 1)
-            self.member_ = np.where(self.member_ >= 0, place[self.member_], -1)
-            self.data_, self.weights_ = self.data_[~trimmed], self.weights_[~trimmed]
-
-    def _keep(self, table: FittedTable) -> None:
-        """Set the fitted attributes that a table's fit comes to."""
-        fit = table.fit
-        if self.landmarks is not None:
-            # Landmarks become the rows of the model; the rows passed to fit are projected.
-            self.data_, self.weights_ = table.data, np.ones(len(table.data))
-            self.member_ = np.full(len(self.member_), -1)
-        if table.features is not None:
-            if not isinstance(table.features.kernel, Custom):
-                self.data_kernel_ = table.features.kernel
-            self.feature_projector_ = table.features.projector
-            self.feature_mean_row_ = table.features.mean_row
-            self.feature_mean_ = table.features.mean
-        optional = {
-            "carried_": table.carried,
-            "columns_": table.columns,
-            "smoothness_": table.gamma,
-            "violation_": fit.violation,
-        }
-        for name, value in optional.items():
-            if value is not None:
-                setattr(self, name, value)
-        self.start_ = fit.start.name
-        self.starts_ = {
-            name: float(error * fit.start_unit) for name, error in fit.start.errors.items()
-        }
-        self.loss_ = fit.problem.loss
-        self.latent_scale_: FloatArray = np.ones(self._wanted_dimensions())
-        self._report(fit.solution, fit.problem)
-
-    def _latent_of(self, fit: Fit) -> FloatArray:
-        """Return the latent points of a fit in the user's units, turned to principal axes."""
-        regularization, start = fit.problem.regularization, fit.start
-        is_own = start.is_own and fit.problem.landmarks is None
-        if isinstance(regularization, Extension) and not is_own:
-            return fit.X if regularization.penalty is None else principal_axes(fit.X)
-        if is_own:
-            # The user's picture keeps its own units; the kernel's are behind a factor.
-            self.latent_scale_ = start.scales
-            return fit.X / start.scales + start.centre
-        return fit.X if isinstance(self.degree, str) else principal_axes(fit.X)
-
-    def _settle(self, Y: FloatArray, weights: FloatArray, X: FloatArray) -> FloatArray:
-        """Improve latent points (in the user's units) that are already good."""
-        problem = self._settings(self.loss_).cross_validated_problem(Y, weights)
-        training = self._training(-(-self.max_iter // PARTIAL_SHARE), self._progress_bars())
-        scaled = X * self.latent_scale_
-        solution, violation = settle(problem, scaled, training)
-        if violation is not None:
-            self.violation_ = violation
-        self._report(solution, problem)
-        return ((solution.X + scaled.mean(axis=0)) / self.latent_scale_).astype(Y.dtype)
+        leave_out(self, ~kept)
+        keep_table(self, table)
+        return latent_of(self, table.fit)
 
     def _restore(self) -> None:
-        self._space = self._feature_space()
+        self._space = feature_space_of(self)
         carried = self.data_ if self._space is None else self._space.coordinates
         problem = self._settings(Squared()).problem(carried, self.weights_)
         X = self.latent_ * self.latent_scale_
         widths = getattr(self, "widths_", None)
         self._surface = Surface(X, problem.rows, self.weights_, problem.engine, widths)
         self._surface.threshold = getattr(self, "domain_threshold_", 0.0)
-
-    def _feature_space(self) -> FeatureSpace | None:
-        if self.data_kernel is None:
-            return None
-        kernel = getattr(self, "data_kernel_", None) or get_data_kernel(self.data_kernel)
-        data = self.data_[:, :0] if kernel.is_precomputed else self.data_
-        found = FeatureMap(
-            kernel, data, self.feature_projector_, self.feature_mean_row_, self.feature_mean_
-        )
-        carried = getattr(self, "carried_", found.coordinates)
-        columns = self.columns_ if kernel.is_precomputed else None
-        return FeatureSpace(found, self.data_, carried, columns, self.n_jobs)
 
     def _bound_domain(self) -> None:
         regularization = get_regularization(self.regularization)
@@ -447,20 +362,6 @@ class UKR(TwoWayModel):
     def _progress_bars(self) -> list[ProgressBar]:
         wanted = sys.stderr.isatty() if self.verbose == "auto" else self.verbose
         return [ProgressBar()] if wanted else []
-
-    def _report(self, solution: Solution, problem: Problem) -> None:
-        plan = problem.engine.last_plan
-        self.backend_ = f"{plan.backend}: {plan.reason}" if plan else ""
-        # The extension that "smoothest" minimises has no unit of the data.
-        unit = 1.0 if isinstance(problem.regularization, Smoothest) else problem.error_unit
-        self.objective_, self.history_ = float(solution.value * unit), solution.history * unit
-        self.n_iter_, self.stop_reason_ = solution.n_iter, str(solution.stop_reason)
-        if solution.stop_reason is StopReason.INTERRUPTED:
-            warnings.warn(
-                f"Interrupted after {solution.n_iter} iterations; the best model so far is kept.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
 
     def _check_parameters(self) -> None:
         check_parameters(self.get_params(deep=False))

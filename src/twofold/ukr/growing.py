@@ -14,9 +14,14 @@ from sklearn.utils.validation import _check_sample_weight
 from twofold.array_types import FloatArray
 from twofold.distinct_rows import merge_duplicates
 from twofold.table_checks import check_missing
+from twofold.ukr.fitted_attributes import report
+from twofold.ukr.fitting import settle
 
 if TYPE_CHECKING:
     from twofold.ukr.estimator import UKR
+
+# A tenth of a fit is enough to settle rows that arrive where the others already lie.
+PARTIAL_SHARE = 10
 
 
 def is_growing(model: UKR) -> bool:
@@ -61,7 +66,7 @@ def grow(model: UKR, Y: FloatArray, sample_weight: Any) -> None:
         model.weights_ = np.concatenate([model.weights_, added.weights])
         model.latent_ = np.concatenate([model.latent_, places[fresh][added.first]])
     model.member_ = np.concatenate([model.member_, member])
-    model.latent_ = model._settle(model.data_, model.weights_, model.latent_)
+    model.latent_ = _settle_together(model, model.data_, model.weights_, model.latent_)
     model._wake()
     model._bound_domain()
     placed = np.concatenate([model.embedding_, places])
@@ -70,3 +75,15 @@ def grow(model: UKR, Y: FloatArray, sample_weight: Any) -> None:
     ).astype(Y.dtype)
     if hasattr(model, "notes_"):
         model.notes_ = model.notes_.for_rows(len(placed))
+
+
+def _settle_together(model: UKR, Y: FloatArray, weights: FloatArray, X: FloatArray) -> FloatArray:
+    """Improve latent points (in the user's units) that are already good."""
+    problem = model._settings(model.loss_).cross_validated_problem(Y, weights)
+    training = model._training(-(-model.max_iter // PARTIAL_SHARE), model._progress_bars())
+    scaled = X * model.latent_scale_
+    solution, violation = settle(problem, scaled, training)
+    if violation is not None:
+        model.violation_ = violation
+    report(model, solution, problem)
+    return ((solution.X + scaled.mean(axis=0)) / model.latent_scale_).astype(Y.dtype)

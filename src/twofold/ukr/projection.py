@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.engine.compiled import compiled
+from twofold.compiled import compiled
 from twofold.engine.threads import run_tasks
 from twofold.losses import Loss, Squared, in_unit
 from twofold.ukr.surface import Surface

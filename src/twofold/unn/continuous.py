@@ -14,9 +14,9 @@ import numpy as np
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.unn.earlier_neighbors import nearest_earlier, nearest_others
 from twofold.unn.growing import find_nearest, tree_of
-from twofold.unn.placing import insert_rows, largest_earlier, list_errors, move_rows
+from twofold.unn.placing import Tries, insert_rows, largest_earlier, list_errors, move_rows
 from twofold.unn.point_errors import PointError
-from twofold.unn.regression import Rows, rows_of, write_mean
+from twofold.unn.regression import Judge, Rows, judge_of, rows_of, write_mean
 from twofold.unn.searches import Continuous, Gaussian
 
 # Rows between two looks at the progress; random numbers are drawn for so many rows at a time.
@@ -86,6 +86,7 @@ class ContinuousPoints:
         self._append(Y, weights)
         n, q = len(self.Y), self.X.shape[1]
         rows = self._rows()
+        judge = self._judge(rows)
         nearest = np.zeros(n - before, dtype=np.int64)
         first = max(before, 1)
         if n > first:
@@ -100,11 +101,8 @@ class ContinuousPoints:
                 rows,
                 start,
                 nearest[start - before : stop - before],
-                self._is_squared(),
-                *self._draw(stop - start, q),
-                self.k,
-                self.search.include_self,
-                self.error,
+                self._draw(stop - start, q),
+                judge,
             )
             if watch is not None:
                 watch(stop)
@@ -123,9 +121,8 @@ class ContinuousPoints:
 
     def full_error(self) -> float:
         """Return the weighted sum of the errors of all rows, as the search counts them."""
-        errors, _ = list_errors(
-            self.tree, self._rows(), self.k, self.search.include_self, self.error
-        )
+        rows = self._rows()
+        errors, _ = list_errors(self.tree, rows, self._judge(rows))
         return float(self.weights @ errors)
 
     def refine(
@@ -136,9 +133,10 @@ class ContinuousPoints:
         An interrupt ends it between two blocks of rows, with every row in its place.
         """
         rows = self._rows()
+        judge = self._judge(rows)
         n, q = self.X.shape
         nearest = self._nearest_other(rows)
-        errors, reach = list_errors(self.tree, rows, self.k, self.search.include_self, self.error)
+        errors, reach = list_errors(self.tree, rows, judge)
         totals = [float(self.weights @ errors)]
         try:
             for sweep in range(n_sweeps):
@@ -149,11 +147,8 @@ class ContinuousPoints:
                         rows,
                         start,
                         nearest[start:stop],
-                        self._is_squared(),
-                        *self._draw(stop - start, q),
-                        self.k,
-                        self.search.include_self,
-                        self.error,
+                        self._draw(stop - start, q),
+                        judge,
                         errors,
                         reach,
                     )
@@ -175,20 +170,21 @@ class ContinuousPoints:
     def _rows(self) -> Rows:
         return rows_of(self.Y, self.weights)
 
-    def _is_squared(self) -> bool:
-        return isinstance(self.search, Gaussian) and self.search.spread == "squared"
+    def _judge(self, rows: Rows) -> Judge:
+        return judge_of(rows, self.k, self.search.include_self, self.error)
 
-    def _draw(self, m: int, q: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the random numbers for m rows: steps, lots of a particle, and its pull."""
+    def _draw(self, m: int, q: int) -> Tries:
+        """Return the random numbers for m rows."""
         search = self.search
         if isinstance(search, Gaussian):
             Z = self.rng.standard_normal((m, search.n_candidates, q))
-            return Z, np.empty((m, 0, 2)), np.zeros(2)
+            return Tries(search.spread == "squared", Z, np.empty((m, 0, 2)), np.zeros(2))
         numbers = [
             (self.rng.standard_normal((1, q)), self.rng.random((search.n_steps, 2)))
             for _ in range(m)
         ]
-        return (
+        return Tries(
+            False,
             np.stack([velocity for velocity, _ in numbers]),
             np.stack([lots for _, lots in numbers]),
             np.array(search.pull),

@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.engine.compiled import compiled
+from twofold.compiled import compiled
 from twofold.engine.threads import run_tasks
 from twofold.unn.point_errors import NO_KERNEL, RBF_KERNEL, PointError, nearness
 

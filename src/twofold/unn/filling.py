@@ -20,7 +20,7 @@ from typing import Protocol
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.engine.compiled import compiled
+from twofold.compiled import compiled
 from twofold.unn.growing import keep_nearest
 
 

@@ -8,11 +8,10 @@ error is lowest. Line 6 of the algorithm has ``σ N(x*, 1)``, which would scale 
 
 from __future__ import annotations
 
-from twofold.array_types import FloatArray, IntArray
-from twofold.engine.compiled import compiled
+from twofold.array_types import FloatArray
+from twofold.compiled import compiled
 from twofold.unn.growing import PointTree
-from twofold.unn.point_errors import PointError
-from twofold.unn.regression import Rows, place_error
+from twofold.unn.regression import Judge, Rows, place_error
 
 
 @compiled
@@ -23,12 +22,7 @@ def try_places(
     origin: FloatArray,
     sigma: float,
     Z: FloatArray,
-    k: int,
-    include_self: bool,
-    error: PointError,
-    found: IntArray,
-    sq_dists: FloatArray,
-    f: FloatArray,
+    judge: Judge,
     best: FloatArray,
 ) -> float:
     """Write the best of the places ``origin + sigma Z`` (κ, q) for row i; return its error."""
@@ -37,7 +31,7 @@ def try_places(
     for place in range(Z.shape[0]):
         for m in range(x.size):
             x[m] = origin[m] + sigma * Z[place, m]
-        e = place_error(tree, rows, x, i, k, include_self, error, found, sq_dists, f)
+        e = place_error(tree, rows, x, i, judge)
         if place == 0 or e < lowest:
             lowest = e
             best[:] = x

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.engine.compiled import compiled
+from twofold.compiled import compiled
 
 LEAF = 16
 # A box lies no nearer than its points but for rounding; ties must not be lost by that.

@@ -25,19 +25,21 @@ import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.unn import lattice_moves
-from twofold.unn.earlier_neighbors import nearest_earlier, several_nearest_others
 from twofold.unn.lattice_moves import Cells
-from twofold.unn.line import N_CANDIDATES, Criterion, Watch, get_rule
-from twofold.unn.line_vectors import NOBODY, Rows
+from twofold.unn.line_vectors import NOBODY, Rows, Rule
 from twofold.unn.point_errors import PointError
 from twofold.unn.row_store import RowStore
+from twofold.unn.sorted_rows import Criterion, SortedRows, Watch
 
 _ROOM = 1.25  # sites for each row
 _BLOCK_ROWS = 64
 
 
-class Lattice:
+class Lattice(SortedRows):
     """Rows on a lattice that grows.
+
+    Refinement tries the places beside the ten nearest rows, after an exhaustive search too: those
+    beside all rows would cost O(n³). The site of a row that goes elsewhere stays free.
 
     Parameters
     ----------
@@ -67,18 +69,17 @@ class Lattice:
             raise ValueError(
                 f"A lattice has 1, 2 or 3 dimensions; got `n_components` {n_components!r}."
             )
+        super().__init__(
+            n_neighbors=n_neighbors,
+            criterion=criterion,
+            error=error,
+            include_self=include_self,
+            exhaustive=exhaustive,
+            n_threads=n_threads,
+        )
         self._q = n_components
-        self._error = PointError() if error is None else error
-        self._rule = get_rule(n_neighbors, criterion, self._error, include_self)
-        self._exhaustive = exhaustive
-        self._n_threads = n_threads
-        self._keeps_errors = criterion == "full"
-        self._store = RowStore(self._error)
         self._n_expected = n_rows
         self._make_box(self._side_for(n_rows))
-
-    def __len__(self) -> int:
-        return len(self._store)
 
     @property
     def side(self) -> int:
@@ -103,13 +104,7 @@ class Lattice:
             start = 1
         nearest: IntArray = np.empty(0, dtype=np.intp)
         if not self._exhaustive:
-            nearest = nearest_earlier(
-                self._store.rows(),
-                self._error,
-                first=start,
-                n_threads=self._n_threads,
-                observed=self._store.observed(),
-            )
+            nearest = self._nearest_earlier(start)
         for low in range(start, n, _BLOCK_ROWS):
             high = min(n, low + _BLOCK_ROWS)
             near = nearest[low - start : high - start]
@@ -136,44 +131,15 @@ class Lattice:
             lattice_moves.fill_row(number, len(self), cells, self._rule, self._keeps_errors)
         return self._store.row(number)
 
-    def refine(self, n_sweeps: int = 1, watch: Watch | None = None) -> list[float]:
-        """Take each row out and put it back where the sum of errors is smallest.
-
-        Places beside its ten nearest rows are tried, after an exhaustive search too: those beside
-        all rows would cost O(n³). The site of a row that goes elsewhere stays free.
-
-        Returns
-        -------
-        list of float
-            The sum of errors before and after each sweep.
-        """
-        rule = self._rule._replace(is_full=True)
-        history = [self.full_error()]  # which also computes the error of each row
-        if len(self) < 3:
-            return history
-        nearest = several_nearest_others(
-            self._store.rows(),
-            min(N_CANDIDATES, len(self) - 1),
-            self._error,
-            n_threads=self._n_threads,
-            observed=self._store.observed(),
-        )
-        for sweep in range(n_sweeps):
-            moves = lattice_moves.refine_rows(nearest, len(self), self._cells(), rule)
-            history.append(self.full_error())
-            if watch is not None:
-                watch(sweep + 1)
-            if moves == 0:
-                break
-        return history
-
-    def full_error(self) -> float:
-        """Return the weighted sum of the errors of all rows."""
+    def _update_errors(self) -> None:
         n = len(self)
-        if n == 0:
-            return 0.0
         lattice_moves.refresh(np.ones(n, dtype=np.bool_), n, self._cells(), self._rule)
-        return float(self._store["weights"][:n] @ self._store["errors"][:n])
+
+    def _candidates(self) -> IntArray:
+        return self._nearest_others()
+
+    def _sweep(self, candidates: IntArray, rule: Rule) -> int:
+        return lattice_moves.refine_rows(candidates, len(self), self._cells(), rule)
 
     def _side_for(self, n: int) -> int:
         side = math.ceil((_ROOM * max(n, 1)) ** (1 / self._q) - 1e-9)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from twofold.array_types import BoolArray, IntArray
-from twofold.engine.compiled import compiled
+from twofold.compiled import compiled
 from twofold.unn.line_vectors import NOBODY, Rows, Rule, add_row, error_of_sums, is_cheaper
 
 NO_PUSH = -1

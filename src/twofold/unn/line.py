@@ -18,32 +18,28 @@ which the book does not do.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.engine.threads import run_tasks
 from twofold.unn import line_products, line_vectors
-from twofold.unn.earlier_neighbors import nearest_earlier, several_nearest_others
 from twofold.unn.line_products import Products
 from twofold.unn.line_vectors import NOBODY, Rows, Rule
 from twofold.unn.point_errors import PointError
 from twofold.unn.row_store import RowStore
+from twofold.unn.sorted_rows import Criterion, SortedRows, Watch
 
-Criterion = Literal["point", "full"]
-Watch = Callable[[int], None]
-
-# After a greedy search, rows next to which a row is put back: more of them hardly help.
-N_CANDIDATES = 10
 _BLOCK_ENTRIES = 2**22  # 32 MB of products at a time
 _BLOCK_ROWS = 256
 _TILE = 1_024
 
 
-class Line:
+class Line(SortedRows):
     """Rows in an order that grows.
+
+    Refinement tries all gaps or, after a greedy search, those next to the ten nearest rows.
 
     Parameters
     ----------
@@ -71,16 +67,15 @@ class Line:
         exhaustive: bool = True,
         n_threads: int = 1,
     ) -> None:
-        self._error = PointError() if error is None else error
-        self._rule = get_rule(n_neighbors, criterion, self._error, include_self)
-        self._exhaustive = exhaustive
-        self._n_threads = n_threads
-        self._store = RowStore(self._error)
-        self._keeps_errors = criterion == "full"
+        super().__init__(
+            n_neighbors=n_neighbors,
+            criterion=criterion,
+            error=error,
+            include_self=include_self,
+            exhaustive=exhaustive,
+            n_threads=n_threads,
+        )
         self._uses_products = exhaustive and self._error.is_euclidean
-
-    def __len__(self) -> int:
-        return len(self._store)
 
     @property
     def order(self) -> IntArray:
@@ -147,50 +142,20 @@ class Line:
             line_vectors.fill_row(number, self._rows(), self._rule, self._keeps_errors)
         return self._store.row(number)
 
-    def refine(self, n_sweeps: int = 1, watch: Watch | None = None) -> list[float]:
-        """Take each row out and put it back where the sum of all errors is smallest.
+    def _update_errors(self) -> None:
+        line_vectors.all_errors(self.order, self._rows(), self._rule)
 
-        All gaps are tried, or, after a greedy search, those next to its ten nearest rows.
-        Sweeps end early when no row moves.
+    def _candidates(self) -> IntArray:
+        if self._exhaustive:  # all gaps
+            return np.empty((0, 0), dtype=np.intp)
+        return self._nearest_others()
 
-        Returns
-        -------
-        list of float
-            The sum of errors before and after each sweep.
-        """
-        rule = self._rule._replace(is_full=True)
-        history = [self.full_error()]  # which also computes the error of each row
-        if len(self) < 3:
-            return history
-        nearest: IntArray = np.empty((0, 0), dtype=np.intp)
-        if not self._exhaustive:
-            nearest = several_nearest_others(
-                self._store.rows(),
-                min(N_CANDIDATES, len(self) - 1),
-                self._error,
-                n_threads=self._n_threads,
-                observed=self._store.observed(),
-            )
-        for sweep in range(n_sweeps):
-            if self._uses_products:
-                moves = self._refine_by_products(rule)
-            else:
-                first = int(self.order[0])
-                _, moves = line_vectors.refine_rows(nearest, first, len(self), self._rows(), rule)
-            history.append(self.full_error())
-            if watch is not None:
-                watch(sweep + 1)
-            if moves == 0:
-                break
-        return history
-
-    def full_error(self) -> float:
-        """Return the weighted sum of the errors of all rows."""
-        if len(self) == 0:
-            return 0.0
-        rows = self._rows()
-        line_vectors.all_errors(self.order, rows, self._rule)
-        return float(rows.weights[: len(self)] @ rows.errors[: len(self)])
+    def _sweep(self, candidates: IntArray, rule: Rule) -> int:
+        if self._uses_products:
+            return self._refine_by_products(rule)
+        first = int(self.order[0])
+        _, moves = line_vectors.refine_rows(candidates, first, len(self), self._rows(), rule)
+        return moves
 
     def _insert_by_products(self, start: int, watch: Watch | None) -> None:
         n, line = len(self), self._products()
@@ -231,13 +196,7 @@ class Line:
         nearest: IntArray = np.empty(0, dtype=np.intp)
         order = np.empty(n, dtype=np.intp)
         if not self._exhaustive:
-            nearest = nearest_earlier(
-                self._store.rows(),
-                self._error,
-                first=start,
-                n_threads=self._n_threads,
-                observed=self._store.observed(),
-            )
+            nearest = self._nearest_earlier(start)
         elif start < n:
             order[:start] = line_vectors.ranks_of(self._first(start), start, rows)
         for low in range(start, n, _BLOCK_ROWS):
@@ -305,16 +264,6 @@ class Line:
             store["inner"],
             store["errors"],
         )
-
-
-def get_rule(n_neighbors: int, criterion: str, error: PointError, include_self: bool) -> Rule:
-    """Return the rule of neighbours and costs, checked."""
-    if n_neighbors < 1:
-        raise ValueError(f"`n_neighbors` must be at least 1; got {n_neighbors!r}.")
-    if criterion not in ("point", "full"):
-        raise ValueError(f"`criterion` must be 'point' or 'full'; got {criterion!r}.")
-    n_others = max(1, n_neighbors - 1) if include_self else n_neighbors
-    return Rule(int(n_others), bool(include_self), criterion == "full", error)
 
 
 def sort_rows(

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.engine.compiled import compiled
+from twofold.compiled import compiled
 from twofold.unn.line_vectors import Rule, first_rank, is_cheaper
 from twofold.unn.point_errors import error_of_products
 

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.engine.compiled import compiled
+from twofold.compiled import compiled
 from twofold.unn.point_errors import PointError, row_error
 
 NOBODY = -1

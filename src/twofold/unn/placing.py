@@ -8,14 +8,16 @@ neighbours.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.engine.compiled import compiled
+from twofold.compiled import compiled
 from twofold.unn.gaussian import try_places
 from twofold.unn.growing import ROUNDING, PointTree, insert, remove
 from twofold.unn.point_errors import POLYNOMIAL_KERNEL, RBF_KERNEL, PointError
-from twofold.unn.regression import Rows, place_error
+from twofold.unn.regression import Judge, Rows, place_error
 from twofold.unn.swarm import fly
 
 
@@ -51,92 +53,67 @@ def largest_earlier(Y: FloatArray, first: int, error: PointError) -> IntArray:
     return found
 
 
+class Tries(NamedTuple):
+    """Random numbers for the places of some rows.
+
+    Attributes
+    ----------
+    is_squared : whether places spread by the squared distance to the nearest row
+    Z : (rows, places, q) steps from there; of a particle the first velocity, (rows, 1, q)
+    lots : (rows, steps, 2) for a particle; no steps if places are drawn
+    pull : (2,) how strongly a particle is drawn
+    """
+
+    is_squared: bool
+    Z: FloatArray
+    lots: FloatArray
+    pull: FloatArray
+
+
 @compiled
 def _find_place(
     tree: PointTree,
     rows: Rows,
     i: int,
     near: int,
-    is_squared: bool,
-    Z: FloatArray,
-    lots: FloatArray,
-    pull: FloatArray,
-    k: int,
-    include_self: bool,
-    error: PointError,
-    found: IntArray,
-    sq_dists: FloatArray,
-    f: FloatArray,
+    tries: Tries,
+    place: int,
+    judge: Judge,
     best: FloatArray,
 ) -> float:
-    origin = tree.X[near]
+    """Write the best place around that of row ``near``; return the error of row i there."""
+    origin, Z, lots = tree.X[near], tries.Z[place], tries.lots[place]
     if lots.shape[0]:
-        return fly(
-            tree,
-            rows,
-            i,
-            origin,
-            Z[0],
-            lots,
-            pull,
-            k,
-            include_self,
-            error,
-            found,
-            sq_dists,
-            f,
-            best,
-        )
+        return fly(tree, rows, i, origin, Z[0], lots, tries.pull, judge, best)
     sigma = squared_gap(rows, i, near)
-    if not is_squared:
+    if not tries.is_squared:
         sigma = np.sqrt(sigma)
-    return try_places(
-        tree, rows, i, origin, sigma, Z, k, include_self, error, found, sq_dists, f, best
-    )
+    return try_places(tree, rows, i, origin, sigma, Z, judge, best)
 
 
 @compiled
 def insert_rows(
-    tree: PointTree,
-    rows: Rows,
-    first: int,
-    nearest: IntArray,
-    is_squared: bool,
-    Z: FloatArray,
-    lots: FloatArray,
-    pull: FloatArray,
-    k: int,
-    include_self: bool,
-    error: PointError,
+    tree: PointTree, rows: Rows, first: int, nearest: IntArray, tries: Tries, judge: Judge
 ) -> None:
     """Embed rows from ``first`` on, each around the place of its nearest one."""
-    found, sq_dists = np.empty(k, dtype=np.int64), np.empty(k)
-    f, best = np.empty(rows.Y.shape[1]), np.zeros(tree.X.shape[1])
+    best = np.zeros(tree.X.shape[1])
     for place in range(nearest.size):
         i = first + place
         best[:] = 0.0
         if i > 0:
-            _find_place(
-                tree, rows, i, nearest[place], is_squared, Z[place], lots[place], pull, k,
-                include_self, error, found, sq_dists, f, best,
-            )  # fmt: skip
+            _find_place(tree, rows, i, nearest[place], tries, place, judge, best)
         tree.X[i] = best
         insert(tree, i)
 
 
 @compiled
-def list_errors(
-    tree: PointTree, rows: Rows, k: int, include_self: bool, error: PointError
-) -> tuple[FloatArray, FloatArray]:
+def list_errors(tree: PointTree, rows: Rows, judge: Judge) -> tuple[FloatArray, FloatArray]:
     """Return the error of each row, and the squared distance to its last neighbour."""
     n = rows.Y.shape[0]
-    found, sq_dists, f = np.empty(k, dtype=np.int64), np.empty(k), np.empty(rows.Y.shape[1])
     errors, reach = np.empty(n), np.empty(n)
     for i in range(n):
-        errors[i] = place_error(
-            tree, rows, tree.X[i], i, k, include_self, error, found, sq_dists, f
-        )
-        reach[i] = sq_dists[min(k, n - 1) - 1]
+        errors[i] = place_error(tree, rows, tree.X[i], i, judge)
+        reach[i] = judge.sq_dists[min(judge.k, n - 1) - 1]
     return errors, reach
 
 
@@ -168,29 +145,20 @@ def move_rows(
     rows: Rows,
     first: int,
     nearest: IntArray,
-    is_squared: bool,
-    Z: FloatArray,
-    lots: FloatArray,
-    pull: FloatArray,
-    k: int,
-    include_self: bool,
-    error: PointError,
+    tries: Tries,
+    judge: Judge,
     errors: FloatArray,
     reach: FloatArray,
 ) -> None:
     """Take rows from ``first`` on up and put them where the whole error is lower."""
-    n, last = rows.Y.shape[0], min(k, rows.Y.shape[0] - 1) - 1
-    found, sq_dists = np.empty(k, dtype=np.int64), np.empty(k)
-    f, best, old = np.empty(rows.Y.shape[1]), np.zeros(tree.X.shape[1]), np.zeros(tree.X.shape[1])
+    n, last = rows.Y.shape[0], min(judge.k, rows.Y.shape[0] - 1) - 1
+    best, old = np.zeros(tree.X.shape[1]), np.zeros(tree.X.shape[1])
     touched, e_new, r_new = np.empty(n + 1, dtype=np.int64), np.empty(n), np.empty(n)
     for place in range(nearest.size):
         i = first + place
         old[:] = tree.X[i]
         remove(tree, i)
-        lowest = _find_place(
-            tree, rows, i, nearest[place], is_squared, Z[place], lots[place], pull, k,
-            include_self, error, found, sq_dists, f, best,
-        )  # fmt: skip
+        lowest = _find_place(tree, rows, i, nearest[place], tries, place, judge, best)
         if lowest >= errors[i]:
             insert(tree, i)
             continue
@@ -201,10 +169,8 @@ def move_rows(
         change = 0.0
         for t in range(count + 1):
             j = touched[t]
-            e_new[t] = place_error(
-                tree, rows, tree.X[j], j, k, include_self, error, found, sq_dists, f
-            )
-            r_new[t] = sq_dists[last]
+            e_new[t] = place_error(tree, rows, tree.X[j], j, judge)
+            r_new[t] = judge.sq_dists[last]
             change += rows.weights[j] * (e_new[t] - errors[j])
         if change < 0.0:
             for t in range(count + 1):

@@ -32,7 +32,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from twofold.array_types import FloatArray
-from twofold.engine.compiled import compiled
+from twofold.compiled import compiled
 from twofold.features import RBF, DataKernel, Linear, Polynomial, Sigmoid, get_data_kernel
 from twofold.losses import EpsilonInsensitive, Huber, Squared
 

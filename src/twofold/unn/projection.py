@@ -20,8 +20,8 @@ from typing import TypeAlias
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.compiled import compiled
 from twofold.engine import KernelSums, PreparedReferences
-from twofold.engine.compiled import compiled
 from twofold.engine.threads import run_tasks
 from twofold.features.pair_sums import SQUARED_GAP, pair_sums
 from twofold.kernels import get_kernel

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.engine.compiled import compiled
+from twofold.compiled import compiled
 from twofold.engine.threads import run_tasks
 from twofold.unn.growing import PointTree, find_nearest, tree_of
 from twofold.unn.point_errors import PointError, row_error
@@ -110,27 +110,44 @@ def _sort(numbers: IntArray, count: int) -> None:
         numbers[at] = number
 
 
+class Judge(NamedTuple):
+    """What a latent place of a row is judged by, and room for what is found there.
+
+    Attributes
+    ----------
+    k : how many other rows are neighbours
+    include_self : whether the row itself is one more
+    error : the error of one row
+    found, sq_dists : (k,) the neighbours of the latest place, and their squared distances
+    f : (D,) their mean
+    """
+
+    k: int
+    include_self: bool
+    error: PointError
+    found: IntArray
+    sq_dists: FloatArray
+    f: FloatArray
+
+
 @compiled
-def place_error(
-    tree: PointTree,
-    rows: Rows,
-    x: FloatArray,
-    i: int,
-    k: int,
-    include_self: bool,
-    error: PointError,
-    found: IntArray,
-    sq_dists: FloatArray,
-    f: FloatArray,
-) -> float:
+def judge_of(rows: Rows, k: int, include_self: bool, error: PointError) -> Judge:
+    """Return a judge of the places of such rows."""
+    found, sq_dists = np.empty(k, dtype=np.int64), np.empty(k)
+    return Judge(k, include_self, error, found, sq_dists, np.empty(rows.Y.shape[1]))
+
+
+@compiled
+def place_error(tree: PointTree, rows: Rows, x: FloatArray, i: int, judge: Judge) -> float:
     """Return the error of row i at the latent place x, with k other rows as its neighbours."""
-    count = find_nearest(tree, x, i, k, found, sq_dists)
+    found, f = judge.found, judge.f
+    count = find_nearest(tree, x, i, judge.k, found, judge.sq_dists)
     # Places with the same neighbours must tie to the last bit, whatever the order of these.
     _sort(found, count)
-    write_mean(rows, found, count, i if include_self else -1, f)
+    write_mean(rows, found, count, i if judge.include_self else -1, f)
     if rows.observed.size:
-        _scale_up(rows, i, error.power, f)
-    return row_error(f, rows.Y[i], error)
+        _scale_up(rows, i, judge.error.power, f)
+    return row_error(f, rows.Y[i], judge.error)
 
 
 @compiled

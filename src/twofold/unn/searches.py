@@ -26,9 +26,21 @@ from twofold.tables import register_value_type
 MOST_EXHAUSTIVE = 5_000
 
 
+@dataclass(frozen=True)
+class _Sorting:
+    """What is to be said about a search among the places that a line or a lattice has."""
+
+    criterion: str = "point"
+    include_self: bool = True
+
+    def __post_init__(self) -> None:
+        _check_choice("criterion", self.criterion, ("point", "full"))
+        _check_flag("include_self", self.include_self)
+
+
 @register_value_type
 @dataclass(frozen=True)
-class Exhaustive:
+class Exhaustive(_Sorting):
     """Try every place.
 
     Parameters
@@ -39,17 +51,10 @@ class Exhaustive:
         Whether a row counts among its own K neighbours during the search.
     """
 
-    criterion: str = "point"
-    include_self: bool = True
-
-    def __post_init__(self) -> None:
-        _check_choice("criterion", self.criterion, ("point", "full"))
-        _check_flag("include_self", self.include_self)
-
 
 @register_value_type
 @dataclass(frozen=True)
-class Greedy:
+class Greedy(_Sorting):
     """Try the places beside the nearest row that is embedded already.
 
     Parameters
@@ -57,13 +62,6 @@ class Greedy:
     criterion, include_self
         As for :class:`Exhaustive`.
     """
-
-    criterion: str = "point"
-    include_self: bool = True
-
-    def __post_init__(self) -> None:
-        _check_choice("criterion", self.criterion, ("point", "full"))
-        _check_flag("include_self", self.include_self)
 
 
 @register_value_type

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.engine.compiled import compiled
+from twofold.compiled import compiled
 from twofold.unn.growing import tree_of
 from twofold.unn.point_errors import PointError, row_error
 from twofold.unn.regression import Rows, find_neighbors

@@ -11,11 +11,10 @@ than most, and everything would end up on one latent point.
 
 from __future__ import annotations
 
-from twofold.array_types import FloatArray, IntArray
-from twofold.engine.compiled import compiled
+from twofold.array_types import FloatArray
+from twofold.compiled import compiled
 from twofold.unn.growing import PointTree
-from twofold.unn.point_errors import PointError
-from twofold.unn.regression import Rows, place_error
+from twofold.unn.regression import Judge, Rows, place_error
 
 
 @compiled
@@ -27,12 +26,7 @@ def fly(
     velocity: FloatArray,
     lots: FloatArray,
     pull: FloatArray,
-    k: int,
-    include_self: bool,
-    error: PointError,
-    found: IntArray,
-    sq_dists: FloatArray,
-    f: FloatArray,
+    judge: Judge,
     best: FloatArray,
 ) -> float:
     """Write the best place of a particle's ``lots`` (steps, 2) for row i; return its error."""
@@ -44,7 +38,7 @@ def fly(
             v[m] += pull[0] * lots[step, 0] * (best[m] - x[m])
             v[m] += pull[1] * lots[step, 1] * (origin[m] - x[m])
             x[m] += v[m]
-        e = place_error(tree, rows, x, i, k, include_self, error, found, sq_dists, f)
+        e = place_error(tree, rows, x, i, judge)
         if step == 0 or e < lowest:
             lowest = e
             best[:] = x

@@ -12,12 +12,12 @@ from __future__ import annotations
 import numpy as np
 
 from twofold.array_types import FloatArray
-from twofold.engine.compiled import compiled
+from twofold.compiled import compiled
 from twofold.engine.threads import run_tasks
 from twofold.unn.growing import PointTree, empty_tree, rebuild
 from twofold.unn.placing import list_errors
 from twofold.unn.point_errors import PointError, row_error
-from twofold.unn.regression import Rows, blocks_of, rows_of, write_mean
+from twofold.unn.regression import Rows, blocks_of, judge_of, rows_of, write_mean
 from twofold.unn.task import Task
 
 # Embeddings that a thread takes at a time.
@@ -73,6 +73,7 @@ def _write_values(
     error: PointError,
     values: FloatArray,
 ) -> None:
+    judge = judge_of(rows, k, include_self, error)
     for c in range(len(candidates)):
         if tree.X.shape[1] == 1:
             values[c] = _error_on_line(candidates[c, :, 0], rows, k, include_self, error)
@@ -80,7 +81,7 @@ def _write_values(
         tree.X[:] = candidates[c]
         tree.leaf_of[:] = 0  # all points are in the tree; rebuilding finds out where
         rebuild(tree)
-        errors, _ = list_errors(tree, rows, k, include_self, error)
+        errors, _ = list_errors(tree, rows, judge)
         total = 0.0
         for i in range(errors.size):
             total += rows.weights[i] * errors[i]

@@ -1,0 +1,72 @@
+"""What a family of models writes: the methods behind the two-way contract.
+
+Six have to be written; the others have an answer that does for most families. All see what
+:mod:`twofold.contract` has checked: ``Y`` (n, D) is data and ``X`` (n, q) is latent. What the
+contract makes of them, such as the return trip of a row, a family may replace there, too.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from twofold.array_types import BoolArray, FloatArray, IntArray
+
+
+class Family(ABC):
+    """A way to find latent points, with its regression f and projection g."""
+
+    n_components: Any
+    latent_: FloatArray
+    embedding_: FloatArray
+
+    @abstractmethod
+    def _fit_distinct(self, Y: FloatArray, weights: FloatArray, source: IntArray) -> FloatArray:
+        """Return latent points (n, q) of distinct rows Y (n, D); missing entries are NaN.
+
+        ``source`` (n,) is where each row stands in the table the user passed. Sets the family's
+        own fitted attributes; public ones that end in an underscore are what a saved file holds.
+        """
+
+    def _check_parameters(self) -> None:  # noqa: B027 - there may be none
+        """Raise if a constructor parameter has a value that no data could make right."""
+
+    @abstractmethod
+    def _restore(self) -> None:
+        """Build what projection and regression need from the fitted attributes."""
+
+    @abstractmethod
+    def _bound_domain(self) -> None:
+        """Set ``domain_threshold_``, the density from which on the data supports a place."""
+
+    @abstractmethod
+    def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
+        """Return the latent points (m, q) of rows that are not training rows."""
+
+    @abstractmethod
+    def _regress(self, X: FloatArray) -> FloatArray:
+        """Return f(x) (m, D)."""
+
+    @abstractmethod
+    def _density(self, X: FloatArray) -> FloatArray:
+        """Return the latent density (m,), in units of one kernel at its own centre."""
+
+    def _jacobian(self, X: FloatArray) -> FloatArray:
+        """Return df/dx (m, D, q); by central differences unless a family knows better."""
+        step = 1e-4 * max(float(self.embedding_.std()), np.finfo(float).tiny)
+        columns = []
+        for m in range(X.shape[1]):
+            shift = np.zeros(X.shape[1], dtype=X.dtype)
+            shift[m] = step
+            columns.append((self._regress(X + shift) - self._regress(X - shift)) / (2 * step))
+        return np.stack(columns, axis=2)
+
+    def _wanted_dimensions(self, Y: FloatArray | None = None) -> int:
+        """Return how many latent dimensions are wanted, of rows Y if that depends on them."""
+        return int(self.n_components)
+
+    def _latent_unit(self) -> FloatArray:
+        """Return the bandwidth of the latent density along each coordinate (q,)."""
+        return np.ones(self.latent_.shape[1])

@@ -1,0 +1,70 @@
+"""Distances of rows to centres, in blocks of rows, so that memory does not grow with both.
+
+Products of rows and centres are quick, ``||y - c||² = ||y||² + ||c||² - 2 y·c``, and wrong where
+the two are near each other; there the entries are subtracted one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from twofold.array_types import FloatArray, IntArray
+from twofold.compiled import compiled
+from twofold.engine.threads import count_threads, run_tasks
+from twofold.k_harmonic_means.scaled_rows import Units
+
+BLOCK_BYTES = 2**21
+# Below this share of ||y||² + ||c||², ||y||² + ||c||² - 2 y·c has lost too many digits.
+CANCELLED = 1e-6
+
+
+def block_slices(n: int, width: int) -> list[slice]:
+    """Return runs of rows, each with about ``BLOCK_BYTES`` of ``width`` numbers a row."""
+    rows = int(np.clip(BLOCK_BYTES // (8 * width), 16, 1024))
+    return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
+
+
+def squared_distances(Z: FloatArray, C: FloatArray) -> FloatArray:
+    """Return ``||z_i - c_l||²`` (m, k) of centred rows, accurate for near ones, too."""
+    sq_dists = Z @ C.T
+    _finish_distances(sq_dists, Z, C, (Z * Z).sum(axis=1), (C * C).sum(axis=1))
+    return sq_dists
+
+
+@compiled
+def _finish_distances(
+    sq_dists: FloatArray, Z: FloatArray, C: FloatArray, sq_rows: FloatArray, sq_centres: FloatArray
+) -> None:
+    """Turn products (m, k) of rows and centres into squared distances."""
+    for i in range(sq_dists.shape[0]):
+        for j in range(sq_dists.shape[1]):
+            sq_dists[i, j] = sq_rows[i] + sq_centres[j] - 2 * sq_dists[i, j]
+        for j in range(sq_dists.shape[1]):
+            if sq_dists[i, j] < CANCELLED * (sq_rows[i] + sq_centres[j]):
+                sq_dists[i, j] = squared_distance(Z[i], C[j], 1.0)
+
+
+@compiled
+def squared_distance(y: FloatArray, c: FloatArray, factor: float) -> float:
+    """Return ``||factor (y - c)||²``, taken entry by entry in double precision."""
+    total = 0.0
+    for d in range(y.size):
+        gap = (np.float64(y[d]) - np.float64(c[d])) * factor
+        total += gap * gap
+    return total
+
+
+def map_distances(
+    use: Callable[[FloatArray], FloatArray | IntArray], Y: FloatArray, C: FloatArray
+) -> Any:
+    """Return ``use(distances)`` of every row, with the distances (rows, k) to C in blocks."""
+    units = Units.of(C)
+    centres = units.apply(C)
+
+    def visit(rows: slice) -> FloatArray | IntArray:
+        return use(np.sqrt(squared_distances(units.apply(Y[rows]), centres)) / units.factor)
+
+    return np.concatenate(run_tasks(visit, block_slices(len(Y), max(C.shape)), count_threads(None)))
