@@ -324,6 +324,7 @@ def test_the_training_gradient(degree, loss, hidden, with_landmarks, missing):
     X, objective = reconstruction(degree, loss, hidden, with_landmarks, missing)
     value, found = objective.value_and_grad(X)
     everyone = np.arange(ROWS)
-    assert objective.value_on(X, everyone) == pytest.approx(value, rel=1e-12)
+    # Quadratics through few landmarks make 1e-12 of the rounding of X, at worst.
+    assert objective.value_on(X, everyone) == pytest.approx(value, rel=1e-10)
     expected = differences(lambda Z: objective.value_on(Z, everyone), X, 3e-5)
     assert np.abs(found - expected).max() < 1e-6 * np.abs(expected).max()

@@ -132,16 +132,19 @@ def refine_on_line(order, setting, exhaustive=True):
     return np.array(order)
 
 
-def error_on_lattice(number, sites, setting):
-    """Return the error of a row; `sites` are those of all rows, by their number."""
+def neighbors_on_lattice(number, sites, setting):
+    """Return the neighbours of a row; `sites` are those of all rows, by their number."""
     here = np.array(sites[number])
 
     def nearness(other):
         step = np.array(sites[other]) - here
         return step @ step, tuple(step)
 
-    others = sorted((j for j in sites if j != number), key=nearness)[: setting.n_others]
-    return setting.error(number, others)
+    return sorted((j for j in sites if j != number), key=nearness)[: setting.n_others]
+
+
+def error_on_lattice(number, sites, setting):
+    return setting.error(number, neighbors_on_lattice(number, sites, setting))
 
 
 def full_error_on_lattice(sites, setting):
@@ -211,13 +214,16 @@ def sort_on_lattice(setting, q, side, criterion, exhaustive):
     return sites
 
 
-def refine_on_lattice(sites, setting, side):
-    """Put each row back beside one of ten where the full error is smallest, if that is smaller."""
+def refine_on_lattice(sites, setting):
+    """Let each row change places with those beside its ten nearest where the full error falls."""
+    q = len(sites[0])
     for i in range(len(sites)):
-        rest = {j: site for j, site in sites.items() if j != i}
-        besides = setting.several_nearest(i, sorted(rest))
-        stay = full_error_on_lattice(sites, setting)
-        best, cost = best_on_lattice(i, besides, rest, setting, "full", side)
-        if cost < stay - 1e-11 * abs(stay):
-            sites = best
+        for near in setting.several_nearest(i, sorted(set(sites) - {i})):
+            around = neighbors_on_lattice(near, sites, setting)[: 2 * q]
+            for place in [sites[j] for j in around]:
+                (other,) = (j for j in sites if sites[j] == place)
+                trial = {**sites, i: sites[other], other: sites[i]}
+                before = full_error_on_lattice(sites, setting)
+                if full_error_on_lattice(trial, setting) < before * (1 - 1e-12):
+                    sites = trial
     return sites

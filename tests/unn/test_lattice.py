@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from oracles import unn as oracle
+from sklearn.datasets import load_digits
 
 from twofold.unn.lattice import Lattice
 from twofold.unn.line import Line
@@ -45,7 +46,7 @@ def test_same_sites_as_the_oracle(exhaustive, include_self, criterion, q, K):
     assert lattice.full_error() == pytest.approx(full, rel=1e-9)
 
     history = lattice.refine()
-    refined = oracle.refine_on_lattice(expected, setting, lattice.side)
+    refined = oracle.refine_on_lattice(expected, setting)
     np.testing.assert_array_equal(sites_of(lattice), table_of(refined))
     assert history[0] == pytest.approx(full, rel=1e-9)
     assert history[-1] == pytest.approx(oracle.full_error_on_lattice(refined, setting), rel=1e-9)
@@ -70,6 +71,23 @@ def test_other_errors_and_missing_entries(criterion, exhaustive):
     lattice.insert(Y, weights)
     expected = oracle.sort_on_lattice(setting, 2, lattice.side, criterion, exhaustive)
     np.testing.assert_array_equal(sites_of(lattice), table_of(expected))
+    lattice.refine()
+    refined = table_of(oracle.refine_on_lattice(expected, setting))
+    assert (refined != table_of(expected)).any()
+    np.testing.assert_array_equal(sites_of(lattice), refined)
+
+
+def test_refinement_halves_the_error_of_digits():
+    Y = load_digits().data[:300]
+    lattice = Lattice(2, n_neighbors=5, n_rows=300, exhaustive=False)
+    lattice.insert(Y)
+    before = lattice.latent
+    history = lattice.refine(20)
+    assert len(history) < 21  # until no row moved
+    assert (np.diff(history[:-1]) < 0).all()
+    assert history[-1] < 0.6 * history[0]
+    sort = [X[np.lexsort(X.T)] for X in (before, lattice.latent)]
+    np.testing.assert_array_equal(*sort)  # the same sites
 
 
 @pytest.mark.parametrize("criterion", ["point", "full"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from twofold import UNN, SubmanifoldUNN
 from twofold.neighbors import (
@@ -18,12 +19,17 @@ def rows(seed=0, n=60, D=4):
     return np.random.default_rng(seed).normal(size=(n, D))
 
 
-def test_auto_refines_all_but_lattices():
-    Y = rows(n=60)
-    assert len(UNN(random_state=0).fit(Y).history_) == 2
-    assert len(UNN(2, random_state=0).fit(Y).history_) == 2
-    assert len(UNN(2, search="greedy", random_state=0).fit(Y).history_) == 1
-    assert len(UNN(2, search="greedy", refine=1, random_state=0).fit(Y).history_) == 2
+@pytest.mark.parametrize(
+    ("model", "sweeps"), [(UNN(), 1), (UNN(2), 1), (UNN(2, search="greedy"), 5)]
+)
+def test_auto_refines(model, sweeps):
+    Y = rows(n=200)
+    auto = model.set_params(random_state=0).fit(Y)
+    assert len(auto.history_) == 2
+    given = clone(model).set_params(refine=sweeps).fit(Y)
+    np.testing.assert_array_equal(auto.embedding_, given.embedding_)
+    other = clone(model).set_params(refine=sweeps - 1).fit(Y)
+    assert (auto.embedding_ != other.embedding_).any()
 
 
 @pytest.mark.parametrize("scale", [1e200, 1e150, 1e-170, 1e-200])

@@ -35,6 +35,9 @@ from twofold.array_types import BoolArray, FloatArray
 MEMBERS = ("svm", "knn", "all")
 TIES = ("smallest", "first")
 N_VOLATILE = 2
+# Resistances are not scaled (the book sees no gain in it), and then a linear machine may go on for
+# hours without getting better; scikit-learn warns when it stops here.
+MOST_STEPS = 1_000_000
 
 
 def active_resistance(traces: FloatArray) -> FloatArray:
@@ -148,8 +151,8 @@ def appliance_ensemble(
     voters: list[tuple[str, Any]] = []
     if members != "knn":
         voters += [
-            ("linear", SVC(kernel="linear", C=linear_C)),
-            ("rbf", SVC(kernel="rbf", C=rbf_C, gamma=rbf_gamma)),
+            ("linear", SVC(kernel="linear", C=linear_C, max_iter=MOST_STEPS)),
+            ("rbf", SVC(kernel="rbf", C=rbf_C, gamma=rbf_gamma, max_iter=MOST_STEPS)),
         ]
     if members != "svm":
         voters += [(f"knn{k}", KNeighborsClassifier(k)) for k in n_neighbors]

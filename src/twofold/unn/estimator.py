@@ -41,6 +41,8 @@ for value_type in (Linear, Polynomial, RBF, Sigmoid, Squared, Huber, EpsilonInse
     register_value_type(value_type)
 
 DOMAIN_SHARE = 0.5
+# The first halves the error of rows that went where there was room, the fifth gains a hundredth.
+LATTICE_SWEEPS = 5
 _TWO_ROWS = np.array([[0.0, 0.0], [1.0, 1.0]])
 
 
@@ -77,9 +79,9 @@ class UNN(TwoWayModel):
         False they come in that order, as in the book, and another order is another embedding.
     refine : int or "auto", default="auto"
         Sweeps after the last row, in which each row is taken out and put back where the error of
-        the whole embedding is lowest; 0 for the methods of the book. "auto" is 1, and 0 on a
-        lattice, where a sweep takes a hundred times as long as all before it. Not for searches
-        that change the whole embedding anyway.
+        the whole embedding is lowest, or on a lattice changes places with another where that
+        lowers it; 0 for the methods of the book. "auto" is 1, and 5 on a lattice. Not for
+        searches that change the whole embedding anyway.
     n_jobs : int, default=None
         Threads; None means all cores. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -229,7 +231,8 @@ class UNN(TwoWayModel):
         """Return how many sweeps refine the embedding."""
         if self.refine != "auto":
             return int(self.refine)
-        return 0 if is_discrete(self.search_) and int(self.n_components) > 1 else 1
+        is_lattice = is_discrete(self.search_) and int(self.n_components) > 1
+        return LATTICE_SWEEPS if is_lattice else 1
 
     def _task(
         self, Y: FloatArray, weights: FloatArray, rng: np.random.Generator, tell: Tell

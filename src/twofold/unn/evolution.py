@@ -17,8 +17,9 @@ from __future__ import annotations
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.unn.regression import rows_of
+from twofold.unn.row_store import RowStore
 from twofold.unn.searches import Evolution, EvolutionStrategy
+from twofold.unn.sorted_rows import get_rule, rows_in
 from twofold.unn.swaps import places_of, try_swaps
 from twofold.unn.task import Outcome, Task
 from twofold.unn.whole_error import WholeError
@@ -52,10 +53,11 @@ def evolve(task: Task, search: Evolution, start: FloatArray) -> Outcome:
         return Outcome(start, np.zeros(1), 0, "nothing to swap")
     order = np.lexsort(start.T[::-1])
     sites = np.ascontiguousarray(start[order], dtype=np.float64)
-    Y = task.Y - task.Y.mean(axis=0) if task.error.is_shift_invariant else task.Y
-    rows, include_self = rows_of(Y, task.weights), search.include_self
-    k = task.others(include_self)
-    places = places_of(sites, order, k, rows, include_self, task.error)
+    store = RowStore(task.error)
+    store.append(task.Y, task.weights)
+    rows = rows_in(store, np.empty(0))
+    rule = get_rule(task.n_neighbors, "full", task.error, search.include_self)
+    places = places_of(sites, order, rows, rule)
 
     def value() -> float:
         return float(task.weights[places.row_at] @ places.errors)
@@ -65,7 +67,7 @@ def evolve(task: Task, search: Evolution, start: FloatArray) -> Outcome:
     try:
         while done < search.n_steps:
             pairs = draw_pairs(task.rng, n, min(BLOCK, search.n_steps - done))
-            tried, idle = try_swaps(pairs, idle, patience, places, rows, include_self, task.error)
+            tried, idle = try_swaps(pairs, idle, patience, places, rows, rule)
             done += tried
             history.append(value())
             if idle >= patience and done < search.n_steps:

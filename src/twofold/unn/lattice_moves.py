@@ -138,7 +138,7 @@ def _is_touched(
 ) -> tuple[bool, bool]:
     """Return whether the neighbours of a row change by a push, and whether it moves itself.
 
-    `at` is the site at which the push begins. A push of length 0 also serves a row taken out.
+    `at` is the site at which the push begins.
     """
     site = cells.sites[number]
     squared, moves = 0, True
@@ -156,7 +156,7 @@ def _is_touched(
 
 @compiled
 def cost_of(push: Push, at: IntArray, n: int, cells: Cells, rule: Rule) -> float:
-    """Return what a push costs on a lattice of n rows, 0 to n - 1 or with `push.number` left out.
+    """Return what a push of a further row costs on a lattice of n rows.
 
     That is the error of the new row or, for the full criterion, the change of the sum of all.
     """
@@ -167,9 +167,7 @@ def cost_of(push: Push, at: IntArray, n: int, cells: Cells, rule: Rule) -> float
     weights, errors = cells.rows.weights, cells.rows.errors
     total = weights[push.number] * own
     site = np.empty_like(at)
-    for j in range(n + 1):
-        if j == push.number:
-            continue
+    for j in range(n):
         touched, moves = _is_touched(j, at, push, n, cells, rule)
         if touched:
             site[:] = cells.sites[j]
@@ -181,12 +179,12 @@ def cost_of(push: Push, at: IntArray, n: int, cells: Cells, rule: Rule) -> float
 
 @compiled
 def commit(push: Push, at: IntArray, n: int, cells: Cells, rule: Rule, keep: bool) -> None:
-    """Do a push on a lattice of n rows, 0 to n - 1 or with `push.number` left out."""
+    """Put a further row on a lattice of n rows by a push."""
     stride = _stride(push.axis, cells) * push.sign
-    touched = np.zeros(n + 1, dtype=np.bool_)
+    touched = np.ones(n + 1, dtype=np.bool_)
     if keep:
-        for j in range(n + 1):
-            touched[j] = j == push.number or _is_touched(j, at, push, n, cells, rule)[0]
+        for j in range(n):
+            touched[j] = _is_touched(j, at, push, n, cells, rule)[0]
     for step in range(push.length, 0, -1):
         j = cells.grid[push.at + (step - 1) * stride]
         cells.grid[push.at + step * stride] = j
@@ -206,18 +204,6 @@ def refresh(touched: BoolArray, n: int, cells: Cells, rule: Rule) -> None:
         if touched[j]:
             found, reach = _error_on(cells.sites[j], j, n_others, nothing, cells, rule)
             cells.rows.errors[j], cells.reach[j] = found, reach
-
-
-@compiled
-def take_out(number: int, n: int, cells: Cells, rule: Rule) -> None:
-    """Leave the site of one of n rows free; its number must be passed over until it is back."""
-    at = cells.sites[number].copy()
-    gone = Push(number, flat(at, cells.side), 0, 1, 0)
-    touched = np.zeros(n, dtype=np.bool_)
-    for j in range(n):
-        touched[j] = j != number and _is_touched(j, at, gone, n - 1, cells, rule)[0]
-    cells.grid[gone.at] = NOBODY
-    refresh(touched, n - 1, cells, rule)
 
 
 @compiled
@@ -265,10 +251,8 @@ def _spread_of(push: Push, at: IntArray, cells: Cells) -> int:
 
 
 @compiled
-def best_push(
-    number: int, low: int, high: int, n: int, cells: Cells, rule: Rule, site: IntArray
-) -> tuple[Push, float]:
-    """Return the best of the cheapest pushes next to the rows `low` to `high`, and its cost.
+def best_push(number: int, low: int, high: int, cells: Cells, rule: Rule, site: IntArray) -> Push:
+    """Return the best of the cheapest pushes of a further row next to the rows `low` to `high`.
 
     Of pushes as cheap the one that keeps rows closest together is best, then the first: while there
     are few rows all cost the same, and always to go the first way would make a column. The site of
@@ -279,8 +263,6 @@ def best_push(
     best, best_cost, best_spread = Push(number, 0, 0, 1, NO_PUSH), 0.0, 0
     trial = np.empty_like(site)
     for beside in range(low, high):
-        if beside == number:
-            continue
         for direction in range(2 * q):
             axis, sign = direction // 2, 2 * (direction % 2) - 1
             push = _push_beside(number, beside, axis, sign, cells)
@@ -288,7 +270,7 @@ def best_push(
                 continue
             trial[:] = cells.sites[beside]
             trial[axis] += sign
-            cost = cost_of(push, trial, n, cells, rule)
+            cost = cost_of(push, trial, number, cells, rule)
             spread = _spread_of(push, trial, cells)
             is_tie = not is_cheaper(best_cost, cost)
             if (
@@ -299,9 +281,8 @@ def best_push(
                 best, best_cost, best_spread = push, cost, spread
                 site[:] = trial
     if best.length == NO_PUSH:
-        best = _nearest_free(number, low if low != number else low + 1, site, cells)
-        best_cost = cost_of(best, site, n, cells, rule)
-    return best, best_cost
+        best = _nearest_free(number, low, site, cells)
+    return best
 
 
 @compiled
@@ -315,40 +296,8 @@ def insert_rows(
         if len(nearest) > 0:
             low = nearest[number - start]
             high = low + 1
-        push, _ = best_push(number, low, high, number, cells, rule, site)
+        push = best_push(number, low, high, cells, rule, site)
         commit(push, site, number, cells, rule, keep_errors)
-
-
-@compiled
-def refine_rows(nearest: IntArray, n: int, cells: Cells, rule: Rule) -> int:
-    """Take each row out and put it back where the full error is smallest; return the moves.
-
-    Places beside the rows `nearest` (n, k) are tried. `rule` is that of the full criterion. A row
-    stays unless the sum falls by more than rounding.
-    """
-    site = np.empty(cells.sites.shape[1], dtype=np.intp)
-    trial = np.empty_like(site)
-    moves = 0
-    for number in range(n):
-        old = cells.sites[number].copy()
-        take_out(number, n, cells, rule)
-        stay = Push(number, flat(old, cells.side), 0, 1, 0)
-        cost_to_stay = cost_of(stay, old, n - 1, cells, rule)
-        low = nearest[number, 0]
-        push, cost = best_push(number, low, low + 1, n - 1, cells, rule, site)
-        for k in range(1, nearest.shape[1]):
-            low = nearest[number, k]
-            other, value = best_push(number, low, low + 1, n - 1, cells, rule, trial)
-            is_closer = _spread_of(other, trial, cells) < _spread_of(push, site, cells)
-            if is_cheaper(value, cost) or (is_closer and not is_cheaper(cost, value)):
-                push, cost = other, value
-                site[:] = trial
-        if is_cheaper(cost, cost_to_stay):
-            moves += 1
-            commit(push, site, n - 1, cells, rule, True)
-        else:
-            commit(stay, old, n - 1, cells, rule, True)
-    return moves
 
 
 @compiled

@@ -1,6 +1,6 @@
 """What a line and a lattice of rows have in common: the rows, the rule of their places, refinement.
 
-Refinement takes rows out and puts them back, which the book (Kramer 2013) does not do.
+Refinement goes over the rows again, which the book (Kramer 2013) does not do.
 """
 
 from __future__ import annotations
@@ -9,16 +9,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Literal
 
-from twofold.array_types import IntArray
+import numpy as np
+
+from twofold.array_types import FloatArray, IntArray
 from twofold.unn.earlier_neighbors import nearest_earlier, several_nearest_others
-from twofold.unn.line_vectors import Rule
+from twofold.unn.line_vectors import Rows, Rule
 from twofold.unn.point_errors import PointError
 from twofold.unn.row_store import RowStore
 
 Criterion = Literal["point", "full"]
 Watch = Callable[[int], None]
 
-# Rows next to which a row is put back where not all places are tried: more of them hardly help.
+# Rows next to which a row is put again where not all places are tried: more of them hardly help.
 N_CANDIDATES = 10
 
 
@@ -46,7 +48,7 @@ class SortedRows(ABC):
         return len(self._store)
 
     def refine(self, n_sweeps: int = 1, watch: Watch | None = None) -> list[float]:
-        """Take each row out and put it back where the sum of all errors is smallest.
+        """Put each row elsewhere if that lowers the sum of all errors.
 
         Sweeps end early when no row moves.
 
@@ -83,11 +85,11 @@ class SortedRows(ABC):
 
     @abstractmethod
     def _candidates(self) -> IntArray:
-        """Return the rows next to which each row may be put back, (n, candidates)."""
+        """Return the rows next to which each row may be put, (n, candidates)."""
 
     @abstractmethod
     def _sweep(self, candidates: IntArray, rule: Rule) -> int:
-        """Take each row out and put it back; return how many went elsewhere."""
+        """Go over all rows once; return how many went elsewhere."""
 
     def _nearest_earlier(self, first: int) -> IntArray:
         """Return the nearest earlier row of each row from ``first`` on."""
@@ -108,6 +110,12 @@ class SortedRows(ABC):
             n_threads=self._n_threads,
             observed=self._store.observed(),
         )
+
+
+def rows_in(store: RowStore, errors: FloatArray) -> Rows:
+    """Return the rows of a store for compiled loops, not linked to a line."""
+    nobody: IntArray = np.empty(0, dtype=np.intp)
+    return Rows(store["values"], store["mass"], store["weights"], nobody, nobody, errors)
 
 
 def get_rule(n_neighbors: int, criterion: str, error: PointError, include_self: bool) -> Rule:
