@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray
+from twofold.number_checks import check_count
 
 MOST_ROUNDS = 1_000
 
 
 def check_request(n: object, spread: object) -> None:
     """Raise unless so many points can be drawn in that way."""
-    if not isinstance(n, Integral) or n < 1:
-        raise ValueError(f"`n_samples` must be an integer of at least 1; got {n!r}.")
+    check_count("n_samples", n)
     if spread not in ("density", "uniform"):
         raise ValueError(f"`spread` must be 'density' or 'uniform'; got {spread!r}.")
 

@@ -18,8 +18,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Literal
+
+from twofold.number_checks import check_count
 
 Homotopy = Literal["auto", "none", "density", "box"]
 
@@ -66,8 +68,7 @@ class LeaveKOut:
     homotopy: Homotopy = "auto"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.k, Integral) or isinstance(self.k, bool) or self.k < 1:
-            raise ValueError(f"`k` must be an integer of at least 1; got {self.k!r}.")
+        check_count("k", self.k)
         if not _is_finite_number(self.border, 0):
             raise ValueError(f"`border` must be a number of at least 0; got {self.border!r}.")
         _check_homotopy(self.homotopy)

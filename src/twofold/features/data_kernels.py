@@ -25,7 +25,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -41,6 +41,7 @@ from twofold.features.pair_sums import (
     own_sums,
     pair_sums,
 )
+from twofold.number_checks import check_count, check_positive
 
 _ROWS_FOR_SCALE = 1_000  # their pairs give the median distance to a percent or two
 _ROWS_TO_TRY = 5
@@ -99,9 +100,8 @@ class Polynomial(DataKernel):
     coef0: float = 0.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.degree, Integral) or self.degree < 1:
-            raise ValueError(f"`degree` must be an integer of at least 1; got {self.degree!r}.")
-        _check_positive("gamma", self.gamma)
+        check_count("degree", self.degree)
+        check_positive("gamma", self.gamma)
         if not isinstance(self.coef0, Real) or not 0 <= self.coef0 < math.inf:
             raise ValueError(f"`coef0` must be a finite number, not below 0; got {self.coef0!r}.")
 
@@ -135,7 +135,7 @@ class RBF(DataKernel):
     gamma: float | None = None
 
     def __post_init__(self) -> None:
-        _check_positive("gamma", 1.0 if self.gamma is None else self.gamma)
+        check_positive("gamma", 1.0 if self.gamma is None else self.gamma)
 
     def gram(self, A: FloatArray, B: FloatArray) -> FloatArray:
         """Return ``exp(-gamma ||a - b||²)`` of every pair."""
@@ -170,7 +170,7 @@ class Laplacian(DataKernel):
     gamma: float | None = None
 
     def __post_init__(self) -> None:
-        _check_positive("gamma", 1.0 if self.gamma is None else self.gamma)
+        check_positive("gamma", 1.0 if self.gamma is None else self.gamma)
 
     def gram(self, A: FloatArray, B: FloatArray) -> FloatArray:
         """Return ``exp(-gamma ||a - b||₁)`` of every pair."""
@@ -365,11 +365,6 @@ def _check_values(A: FloatArray, n: int, name: str) -> FloatArray:
             f"with the {n} training rows; got shape {A.shape}."
         )
     return A
-
-
-def _check_positive(name: str, value: float) -> None:
-    if not isinstance(value, Real) or not 0 < value < math.inf:
-        raise ValueError(f"`{name}` must be a finite number above 0; got {value!r}.")
 
 
 def _call(function: KernelFunction, A: FloatArray, B: FloatArray) -> FloatArray:

@@ -8,7 +8,7 @@ the nearest centre (`distances`).
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -28,6 +28,7 @@ from twofold.engine.threads import single_threaded_blas
 from twofold.k_harmonic_means.descent import Problem, count_lost, descend, powers_to_try
 from twofold.k_harmonic_means.distances import map_distances
 from twofold.k_harmonic_means.scaled_rows import Units, merge_equal_rows
+from twofold.number_checks import check_count
 
 
 class KHarmonicMeans(
@@ -179,9 +180,7 @@ class KHarmonicMeans(
 
     def _check_parameters(self) -> None:
         for name in ("n_clusters", "max_iter"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"`{name}` must be an integer of at least 1; got {value!r}.")
+            check_count(name, getattr(self, name))
         for name, least, other in (("p", 2, "'auto' or "), ("tol", 0, "")):
             value = getattr(self, name)
             if other and isinstance(value, str) and value == "auto":

@@ -24,7 +24,7 @@ from twofold.array_types import FloatArray
 from twofold.features.data_kernels import DataKernel, check_rows
 from twofold.features.pair_sums import SQUARED_GAP, pair_sums
 from twofold.kernel_pca.neighbors import neighbor_scale
-from twofold.preimages.checks import check_count, check_positive
+from twofold.number_checks import check_count, check_positive
 
 # Half of the kernel's height is at a third of its radius or so: as wide as the default of "rbf".
 SCALES_IN_RADIUS = 3.0

@@ -17,7 +17,7 @@ from twofold.features.feature_map import multiply_rows
 from twofold.features.pair_sums import SQUARED_GAP, pair_sums
 from twofold.kernel_pca.from_all_rows import DataDependentKernel, KernelValues
 from twofold.kernel_pca.neighbors import neighbor_scale
-from twofold.preimages.checks import check_count, check_positive
+from twofold.number_checks import check_count, check_positive
 from twofold.preimages.coordinates import Parts
 
 

@@ -51,8 +51,8 @@ from twofold.kernel_pca.spectral_model import (
 from twofold.kernel_pca.spectrum import choose_solver, count_kept, fix_signs, leading_eigenpairs
 from twofold.kernel_pca.telling import warn
 from twofold.landmark_choice import nearest_landmarks
+from twofold.number_checks import check_count, check_positive
 from twofold.preimages import get_method
-from twofold.preimages.checks import check_count, check_positive
 from twofold.preimages.coordinates import CoordinateMap
 
 EXTENSIONS = ("analytic", "nystrom", "ridge")

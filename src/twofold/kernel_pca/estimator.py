@@ -43,8 +43,8 @@ from twofold.kernel_pca.spectrum import (
     symmetric,
 )
 from twofold.kernel_pca.telling import warn
+from twofold.number_checks import check_count
 from twofold.preimages import get_method
-from twofold.preimages.checks import check_count
 from twofold.preimages.coordinates import CoordinateMap, GaussianCoordinates
 
 LEAST_LANDMARKS = 3

@@ -33,7 +33,7 @@ from twofold.kernel_pca.data_dependent import KERNELS, DataDependentKernel
 from twofold.kernel_pca.neighbors import check_size, neighbor_scale
 from twofold.kernel_pca.sparse_matrix import count_missing
 from twofold.kernel_pca.spectrum import decompose
-from twofold.preimages.checks import check_count
+from twofold.number_checks import check_count
 from twofold.preimages.coordinates import GaussianCoordinates
 from twofold.preimages.press import (
     CoordinatePress,

@@ -26,7 +26,7 @@ from twofold.kernel_pca.neighbors import (
     rigid_pairs,
 )
 from twofold.landmark_choice import nearest_landmarks
-from twofold.preimages.checks import check_count, check_positive
+from twofold.number_checks import check_count, check_positive
 
 # Squared distances between neighbours may be missed by so much of their mean in MVU.
 MOST_EXCESS = 1e-3

@@ -32,8 +32,8 @@ from twofold.kernel_pca.feature_space import extend_by_ridge
 from twofold.kernel_pca.incomplete_rows import place_incomplete
 from twofold.kernel_pca.neighbors import check_size
 from twofold.kernel_pca.telling import warn
+from twofold.number_checks import check_count
 from twofold.preimages import PreImages, get_method
-from twofold.preimages.checks import check_count
 from twofold.preimages.coordinates import GaussianCoordinates
 
 DOMAIN_SHARE = 0.5

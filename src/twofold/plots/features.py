@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
+from twofold.number_checks import check_count
 from twofold.plots.drawing import (
     add_color_bar,
     draw_border,
@@ -184,8 +185,7 @@ def important_features(model: TwoWayModel, n: int = 20, *, ax: Axes | None = Non
     >>> model = UKR(init="pca", max_iter=5).fit(load_digits_split().Y_train[:200])
     >>> ax = plots.important_features(model, 10)
     """
-    if n < 1:
-        raise ValueError(f"`n` must be an integer of at least 1; got {n!r}.")
+    check_count("n", n)
     parts = _parts(model)
     shown = ranked(parts)[:n]
     total = np.sqrt((parts[shown] ** 2).sum(axis=1))

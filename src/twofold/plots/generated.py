@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 
 from twofold.array_types import FloatArray
 from twofold.contract import TwoWayModel
+from twofold.number_checks import check_count
 from twofold.plots.drawing import draw_border, frame_map, intervals, open_axes, open_map
 from twofold.plots.items import ItemStyle, draw_items, item_style
 from twofold.plots.latent_view import LatentView
@@ -158,18 +159,17 @@ def path(
     >>> model = UKR(init="pca", max_iter=5).fit(load_digits_split().Y_train[:200])
     >>> ax = plots.path(model, 0, 1, steps=8, image_shape=(8, 8))
     """
-    if not isinstance(steps, Integral) or steps < 2:
-        raise ValueError(f"`steps` must be an integer of at least 2; got {steps!r}.")
+    check_count("steps", steps, 2)
     style = item_style(model, image_shape, kind)
-    ends = [_latent_point(model, end) for end in (start, stop)]
+    first, last = _latent_point(model, start), _latent_point(model, stop)
     height, band = (1.0, CURVE_BAND) if style.is_curve else (style.aspect, BAND)
     ax = open_axes(ax, (max(0.75 * steps, 4.0), 0.75 * height + 1.1))
-    rows = model.inverse_transform(_between(*ends, int(steps)))
+    rows = model.inverse_transform(_between(first, last, int(steps)))
     centers = np.column_stack([np.arange(steps), np.full(steps, height / 2)])
     # In a small subplot curves take all the height there is; an image must keep its shape.
     ax.set_aspect("auto" if style.is_curve else "equal")
     draw_items(ax, rows, centers, (1.0, height), style)
-    _draw_band(ax, model, _between(*ends, FINE_STEPS), steps - 1, band)
+    _draw_band(ax, model, _between(first, last, FINE_STEPS), steps - 1, band)
     ax.set_ylim(-BAND_GAP - band, height)
     _frame_path(ax, [_end_name(model, end) for end in (start, stop)], int(steps))
     return ax

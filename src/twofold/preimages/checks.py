@@ -1,10 +1,10 @@
-"""Checks of the numbers that several methods share."""
+"""Checks of what several methods share."""
 
 from __future__ import annotations
 
-import math
-from numbers import Integral, Real
 from typing import Any
+
+from twofold.number_checks import check_count, check_positive
 
 
 def check_search(method: Any, criteria: tuple[str, ...]) -> None:
@@ -18,15 +18,3 @@ def check_loop(tol: float, max_iter: int) -> None:
     """Raise ValueError unless a loop can end."""
     check_positive("tol", tol)
     check_count("max_iter", max_iter)
-
-
-def check_positive(name: str, value: float) -> None:
-    """Raise ValueError unless the value is a finite number above 0."""
-    if not isinstance(value, Real) or not 0 < value < math.inf:
-        raise ValueError(f"`{name}` must be a finite number above 0; got {value!r}.")
-
-
-def check_count(name: str, value: int, at_least: int = 1) -> None:
-    """Raise ValueError unless the value is an integer of at least that size."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < at_least:
-        raise ValueError(f"`{name}` must be an integer of at least {at_least}; got {value!r}.")

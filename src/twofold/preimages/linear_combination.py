@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from twofold.array_types import FloatArray
-from twofold.preimages.checks import check_count
+from twofold.number_checks import check_count
 from twofold.preimages.points import FeaturePoints, PreImageMethod, PreImages, blocks
 
 # Directions of the neighbours' features below this share of the largest eigenvalue are noise.

@@ -25,7 +25,7 @@ import numpy as np
 
 from twofold.array_types import FloatArray
 from twofold.features import RBF, Linear, Polynomial
-from twofold.preimages.checks import check_count
+from twofold.number_checks import check_count
 from twofold.preimages.points import FeaturePoints, PreImageMethod, PreImages, blocks
 
 # With few components the kernel values of ψ can be negative or above one: no distance has these.

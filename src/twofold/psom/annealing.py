@@ -11,9 +11,11 @@ grow with the square of the data's unit, so the schedule does not depend on that
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
+
+from twofold.number_checks import check_count
 
 # The rows of both experiments of the thesis, for which its λ are given.
 ROWS_OF_SCHEDULE = 1000
@@ -55,9 +57,7 @@ class Annealing:
         if not (_is_number(self.factor) and 0 < self.factor <= 1):
             raise ValueError(f"`factor` must be above 0 and at most 1; got {self.factor!r}.")
         for name in ("n_steps", "cycles"):
-            count = getattr(self, name)
-            if not isinstance(count, Integral) or isinstance(count, bool) or count < 1:
-                raise ValueError(f"`{name}` must be an integer of at least 1; got {count!r}.")
+            check_count(name, getattr(self, name))
         if not (_is_number(self.holdout) and 0 <= self.holdout <= 0.5):
             raise ValueError(f"`holdout` must lie between 0 and 0.5; got {self.holdout!r}.")
 

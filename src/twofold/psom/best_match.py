@@ -22,7 +22,6 @@ window around what was found, until the two agree.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +29,7 @@ from numpy.typing import ArrayLike
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled
 from twofold.engine.threads import count_threads, run_tasks
+from twofold.number_checks import check_count
 from twofold.optimize.levenberg_marquardt import levenberg_marquardt
 from twofold.psom.grid import Grid
 from twofold.psom.interpolation import checked_values, jets
@@ -98,8 +98,7 @@ def best_match(
     values = checked_values(grid, W)
     data, weights = _checked_data(values, Y, component_weights)
     first = None if start is None else _checked_start(grid, start, len(data))
-    if not isinstance(n_starts, Integral) or isinstance(n_starts, bool) or n_starts < 1:
-        raise ValueError(f"`n_starts` must be an integer of at least 1; got {n_starts!r}.")
+    check_count("n_starts", n_starts)
     scaled = _Scaled.of(values, data, weights)
     used = np.flatnonzero(scaled.weights.any(axis=0))
     search = _Search(grid, scaled.W[:, used], Windows.of(grid, local), bounds, max_iter)

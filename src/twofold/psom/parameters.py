@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from twofold.number_checks import check_count
 from twofold.psom.annealing import get_schedule
 from twofold.psom.grid import SPACINGS, Grid
 from twofold.psom.local import Windows
@@ -118,9 +119,7 @@ def enclose(X: Any, q: int) -> Any:
 def check_common(model: Any) -> None:
     """Raise unless the parameters that every way to fit reads can be used."""
     for name in ("n_starts", "max_iter"):
-        value = getattr(model, name)
-        if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"`{name}` must be an integer of at least 1; got {value!r}.")
+        check_count(name, getattr(model, name))
     if model.verbose not in (True, False, "auto"):
         raise ValueError(f"`verbose` must be True, False or 'auto'; got {model.verbose!r}.")
     is_list = isinstance(model.callbacks, Sequence) and not isinstance(model.callbacks, str)

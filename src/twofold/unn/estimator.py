@@ -14,7 +14,6 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import ExitStack
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -26,6 +25,7 @@ from twofold.contract import TwoWayModel
 from twofold.engine.threads import count_threads
 from twofold.features import RBF, Linear, Polynomial, Sigmoid
 from twofold.losses import EpsilonInsensitive, Huber, Squared
+from twofold.number_checks import check_count
 from twofold.optimize import Event, ProgressBar
 from twofold.tables import register_value_type
 from twofold.unn.data_range import check_range, warn_of_many_neighbors
@@ -312,8 +312,7 @@ class UNN(TwoWayModel):
             value = getattr(self, name)
             if name == "refine" and isinstance(value, str) and value == "auto":
                 continue
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-                raise ValueError(f"`{name}` must be an integer of at least {least}; got {value!r}.")
+            check_count(name, value, least)
         for name, allowed in (
             ("missing", MISSING),
             ("shuffle", (True, False)),

@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, TypeAlias, cast
 
+from twofold.number_checks import check_count, check_positive
 from twofold.tables import register_value_type
 
 # Up to so many rows "auto" looks at every gap of the line.
@@ -89,7 +90,7 @@ class Gaussian:
     include_self: bool = True
 
     def __post_init__(self) -> None:
-        _check_count("n_candidates", self.n_candidates)
+        check_count("n_candidates", self.n_candidates)
         _check_choice("nearest", self.nearest, ("distance", "argmax"))
         _check_choice("spread", self.spread, ("squared", "distance"))
         _check_flag("include_self", self.include_self)
@@ -116,7 +117,7 @@ class Swarm:
     include_self: bool = True
 
     def __post_init__(self) -> None:
-        _check_count("n_steps", self.n_steps)
+        check_count("n_steps", self.n_steps)
         try:
             pull = tuple(float(c) for c in self.pull)
         except (TypeError, ValueError):
@@ -151,9 +152,9 @@ class Evolution:
     include_self: bool = True
 
     def __post_init__(self) -> None:
-        _check_count("n_steps", self.n_steps)
+        check_count("n_steps", self.n_steps)
         if self.patience is not None:
-            _check_count("patience", self.patience)
+            check_count("patience", self.patience)
         _check_choice("start", self.start, ("sorted", "order"))
         _check_flag("include_self", self.include_self)
 
@@ -191,10 +192,10 @@ class EvolutionStrategy:
 
     def __post_init__(self) -> None:
         for name in ("n_generations", "n_parents", "n_children", "n_mates"):
-            _check_count(name, getattr(self, name))
+            check_count(name, getattr(self, name))
         _check_choice("selection", self.selection, ("comma", "plus"))
         _check_choice("recombination", self.recombination, ("dominant", "intermediate"))
-        _check_positive("sigma", self.sigma)
+        check_positive("sigma", self.sigma)
         _check_flag("include_self", self.include_self)
         if self.selection == "comma" and self.n_children < self.n_parents:
             raise ValueError(
@@ -238,10 +239,10 @@ class CMAES:
         _check_choice("space", self.space, ("penalty", "box"))
         if not isinstance(self.penalty, Real) or not 0 <= self.penalty < math.inf:
             raise ValueError(f"`penalty` must be a number of at least 0; got {self.penalty!r}.")
-        _check_count("n_generations", self.n_generations)
+        check_count("n_generations", self.n_generations)
         if self.population is not None:
-            _check_count("population", self.population, least=4)
-        _check_positive("sigma", self.sigma)
+            check_count("population", self.population, least=4)
+        check_positive("sigma", self.sigma)
         _check_flag("include_self", self.include_self)
 
 
@@ -295,13 +296,3 @@ def _check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
 def _check_flag(name: str, value: object) -> None:
     if not isinstance(value, bool):
         raise ValueError(f"`{name}` must be True or False; got {value!r}.")
-
-
-def _check_count(name: str, value: object, least: int = 1) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"`{name}` must be an integer of at least {least}; got {value!r}.")
-
-
-def _check_positive(name: str, value: object) -> None:
-    if not isinstance(value, Real) or not 0 < float(value) < math.inf:
-        raise ValueError(f"`{name}` must be a finite number above 0; got {value!r}.")

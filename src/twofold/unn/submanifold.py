@@ -23,7 +23,6 @@ Clusters of fewer than q + 2 rows, too few for a manifold, stand in a row.
 from __future__ import annotations
 
 from itertools import product
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -33,6 +32,7 @@ from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.engine.threads import count_threads
 from twofold.features import RBF, Linear, Polynomial, Sigmoid
+from twofold.number_checks import check_count
 from twofold.table_checks import check_size
 from twofold.unn.constructive_k_means import ConstructiveKMeans
 from twofold.unn.data_range import check_range, warn_of_many_neighbors
@@ -330,11 +330,7 @@ class SubmanifoldUNN(TwoWayModel):
         ConstructiveKMeans(self.threshold, order=self.order)._check_parameters()
         selecting = isinstance(self.data_kernel, str) and self.data_kernel == "select"
         self._template(None if selecting else self.data_kernel, 0)._check_parameters()
-        size, least = self.selection_size, max(3, int(self.n_components) + 2)
-        if not isinstance(size, Integral) or isinstance(size, bool) or size < least:
-            raise ValueError(
-                f"`selection_size` must be an integer of at least {least}; got {size!r}."
-            )
+        check_count("selection_size", self.selection_size, max(3, int(self.n_components) + 2))
 
 
 def _spread_out(parts: list[FloatArray]) -> list[FloatArray]:
