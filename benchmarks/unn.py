@@ -18,6 +18,7 @@ import numpy as np
 from sklearn.manifold import Isomap
 
 from benchmarks.report import Row, show
+from twofold import UNN
 from twofold.unn.lattice import Lattice
 from twofold.unn.line import Line
 
@@ -106,9 +107,21 @@ def run_lattice() -> list[Row]:
     return rows
 
 
+def run_defaults() -> list[Row]:
+    """Time `fit` as users call it: checks, the search, refinement, the objective."""
+    rows = []
+    for search, n, D, target in (("exhaustive", 2_000, 256, 5.0), ("greedy", 50_000, 50, 30.0)):
+        model = UNN(search=search, n_jobs=N_THREADS, random_state=0)
+        model.fit(make_data(50, D))
+        wall, used = timed(model.fit, make_data(n, D))
+        rows.append(Row(f"UNN(search={search!r}).fit, {n:,} x {D}, s", wall, target))
+        rows.append(Row(f"UNN(search={search!r}).fit, {n:,} x {D}, core s", used))
+    return rows
+
+
 def run() -> list[Row]:
     """Measure."""
-    return [*run_exhaustive(), *run_greedy(), *run_lattice()]
+    return [*run_exhaustive(), *run_greedy(), *run_lattice(), *run_defaults()]
 
 
 if __name__ == "__main__":

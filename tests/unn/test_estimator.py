@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from oracles import unn_continuous as oracle
+from sklearn.datasets import load_wine
 
 import twofold
 from twofold import UKR, UNN
@@ -73,14 +74,26 @@ def test_objective_is_the_leave_one_out_error(search, refine):
         near = sorted(others, key=lambda j, i=i: (abs(X[j, 0] - X[i, 0]), X[j, 0]))[:4]
         errors.append(((oracle.mean_of(Y, weights, near) - Y[i]) ** 2).sum())
     assert model.objective_ == pytest.approx(np.average(errors, weights=weights))
-    assert len(model.history_) == 1 + (refine > 0)
-    assert model.n_iter_ >= len(Y)
+    assert len(model.history_) == 1 + refine
+    assert model.n_iter_ == len(Y) + refine
 
 
-@pytest.mark.parametrize("n_components", [1, 2])
-def test_refinement_lowers_the_error(n_components):
-    model = UNN(n_components, random_state=0, refine=2).fit(rows(n=150))
-    assert model.history_[1] < 0.95 * model.history_[0]
+@pytest.mark.parametrize("missing", [None, "embed_and_repair", "distances"])
+@pytest.mark.parametrize(
+    ("n_components", "search"),
+    [(1, "exhaustive"), (1, "greedy"), (2, "exhaustive"), (2, "greedy"), (2, "auto"), (3, "swarm")],
+)
+def test_every_sweep_lowers_the_error(n_components, search, missing):
+    Y, _ = load_wine(return_X_y=True)
+    Y = (Y - Y.mean(axis=0)) / Y.std(axis=0)
+    if missing:
+        Y[np.random.default_rng(1).random(Y.shape) < 0.3] = np.nan
+    options = {} if missing is None else {"missing": missing}
+    model = UNN(n_components, search=search, refine=4, random_state=0, **options).fit(Y)
+    falls = np.diff(model.history_)
+    # Missing entries are left out of `objective_`; the sweeps scale distances up by them.
+    assert (falls <= (0.02 if missing == "distances" else 1e-9) * model.history_[:-1]).all()
+    assert model.history_[-1] < 0.9 * model.history_[0]
 
 
 def test_auto_goes_by_dimensions_and_rows():
@@ -324,7 +337,10 @@ def test_searches_of_whole_embeddings_do_not_grow():
         ({"data_kernel": "laplacian"}, "`data_kernel` must be"),
         ({"missing": "guess"}, "`missing` must be one of"),
         ({"shuffle": "yes"}, "`shuffle` must be one of"),
-        ({"refine": -1}, "`refine` must be an integer of at least 0"),
+        ({"refine": -1}, "`refine` must be 'auto' or an integer of at least 0"),
+        ({"refine": "x"}, "`refine` must be 'auto' or an integer of at least 0"),
+        ({"refine": None}, "`refine` must be 'auto' or an integer of at least 0"),
+        ({"refine": 2, "search": "evolution"}, "changes the whole embedding anyway"),
         ({"verbose": "loud"}, "`verbose` must be one of"),
         ({"n_jobs": 0}, "`n_jobs` must be"),
     ],

@@ -89,7 +89,7 @@ def test_the_error_kept_is_that_of_the_result(loss, power, kernel, q):
     assert found.history[-1] == pytest.approx(again, rel=1e-12)
     if q == 1:
         line = Line(n_neighbors=5, error=error)
-        line.load(Y, np.argsort(found.X[:, 0]), weights)
+        line.load(Y, found.X, weights)
         assert found.history[-1] == pytest.approx(line.full_error(), rel=1e-9)
     assert (np.diff(found.history) <= 1e-12 * found.history[0]).all()
     assert found.history[-1] < 0.9 * found.history[0]

@@ -145,7 +145,7 @@ def test_row_by_row_and_after_load_as_at_once(exhaustive, criterion, power):
     for i in range(60):
         one_by_one.insert(Y[i : i + 1], weights[i : i + 1])
         if i == 39:
-            loaded.load(Y[:40], one_by_one.order, weights[:40])
+            loaded.load(Y[:40], one_by_one.latent, weights[:40])
     loaded.insert(Y[40:], weights[40:])
     np.testing.assert_array_equal(one_by_one.order, at_once.order)
     np.testing.assert_array_equal(loaded.order, at_once.order)

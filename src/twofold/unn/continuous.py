@@ -130,7 +130,8 @@ class ContinuousPoints:
     ) -> list[float]:
         """Take each row up and put it where the whole error falls; return the errors on the way.
 
-        An interrupt ends it between two blocks of rows, with every row in its place.
+        `watch` hears after each sweep how many were made. An interrupt ends it between two blocks
+        of rows, with every row in its place.
         """
         rows = self._rows()
         judge = self._judge(rows)
@@ -152,9 +153,10 @@ class ContinuousPoints:
                         errors,
                         reach,
                     )
-                    if watch is not None:
-                        watch(sweep * n + stop)
+                self.X = self.tree.X[:n].copy()
                 totals.append(float(self.weights @ errors))
+                if watch is not None:
+                    watch(sweep + 1)
         finally:
             self.X = self.tree.X[:n].copy()
         return totals

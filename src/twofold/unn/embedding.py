@@ -53,12 +53,16 @@ class Embedder(Protocol):
         """Embed rows, one after the other."""
         ...
 
+    def load(self, Y: FloatArray, latent: FloatArray, weights: FloatArray | None = None) -> None:
+        """Take over rows that have latent points."""
+        ...
+
     def fill(self, number: int) -> FloatArray:
         """Fill the missing entries of a row from its neighbours; return it."""
         ...
 
     def refine(self, n_sweeps: int = 1, watch: Callable[[int], None] | None = None) -> list[float]:
-        """Take rows out and put them back where the whole error falls."""
+        """Put rows elsewhere where the whole error falls; `watch` hears after each sweep."""
         ...
 
 
@@ -70,14 +74,14 @@ class Embedding:
     ----------
     X : (n, q) latent points
     filled : (n, D) rows with their missing entries filled, None where nothing is filled
-    rough : (n, q) latent points before refinement, None without any
+    stages : latent points (n, q) before refinement and after each sweep; only X without any
     n_iter : rows that were put somewhere, and sweeps or steps after that
     stop_reason : str
     """
 
     X: FloatArray
     filled: FloatArray | None
-    rough: FloatArray | None
+    stages: list[FloatArray]
     n_iter: int
     stop_reason: str
 
@@ -175,8 +179,8 @@ def embed(
     back[order] = np.arange(len(order))
     if found.filled is not None:
         filled = found.filled[back]
-    rough = None if found.rough is None else found.rough[back]
-    return replace(found, X=found.X[back], filled=filled, rough=rough)
+    stages = [X[back] for X in found.stages]
+    return replace(found, X=stages[-1], filled=filled, stages=stages)
 
 
 def _check_missing(search: Search, missing: str, has_kernel: bool) -> None:
@@ -200,7 +204,7 @@ def _construct(
     """Put the rows of a task into an embedder, and refine that."""
     n = len(task.Y)
     embedder = make_embedder(task, search, has_kernel, n)
-    filled, place = None, np.arange(n)
+    filled = None
 
     def watch(done: int) -> None:
         task.tell("embedding rows", done, n, np.nan)
@@ -210,23 +214,41 @@ def _construct(
 
         filled, X = embed_and_repair(task.Y, task.weights, embedder)
         filled = np.where(np.isnan(task.Y), filled, task.Y)  # to the last bit
-        # Incomplete rows came last: where each row of the task is in the embedder.
-        place = np.argsort(np.isnan(task.Y).sum(axis=1), kind="stable")
-        place = np.argsort(place)
+        task = replace(task, Y=filled)
     else:
         embedder.insert(task.Y, task.weights, watch)
         X = embedder.latent
-    reason = "all rows embedded"
-    if not n_sweeps:
-        return Embedding(X, filled, None, n, reason)
+    stages, reason = [X], "all rows embedded"
+    if n_sweeps:
+        refined, reason = _refine(task, search, has_kernel, n_sweeps, X)
+        stages += refined
+    return Embedding(stages[-1], filled, stages, n + len(stages) - 1, reason)
+
+
+def _refine(
+    task: Task, search: Constructive, has_kernel: bool, n_sweeps: int, X: FloatArray
+) -> tuple[list[FloatArray], str]:
+    """Return latent points after each sweep over an embedding X (n, q), and why they ended.
+
+    Each row is left out of its own neighbours, whatever the search does: the error that falls is
+    the one that the model reports, and a row that nobody is like has nothing to gain by solitude.
+    """
+    refiner = make_embedder(task, replace(search, include_self=False), has_kernel, len(X))
+    refiner.load(task.Y, X, task.weights)
+    stages: list[FloatArray] = []
+
+    def watch(done: int) -> None:
+        stages.append(refiner.latent.copy())
+        task.tell("refining", done, n_sweeps, np.nan)
+
     task.tell("refining", 0, n_sweeps, np.nan)
     try:
-        made = len(embedder.refine(n_sweeps)) - 1
-        reason += ", all sweeps made" if made == n_sweeps else ", refined until no row moved"
+        refiner.refine(n_sweeps, watch)
     except KeyboardInterrupt:
-        made, reason = 0, INTERRUPTED
         warn_interrupted()
-    return Embedding(embedder.latent[place], filled, X, n + made, reason)
+        return [*stages, refiner.latent], INTERRUPTED
+    ending = "all sweeps made" if len(stages) == n_sweeps else "refined until no row moved"
+    return stages, f"all rows embedded, {ending}"
 
 
 def _evolve(task: Task, search: Search) -> Embedding:
@@ -253,7 +275,7 @@ def _evolve(task: Task, search: Search) -> Embedding:
 def _report(found: Outcome) -> Embedding:
     if found.stop_reason == INTERRUPTED:
         warn_interrupted()
-    return Embedding(found.X, None, None, found.n_iter, found.stop_reason)
+    return Embedding(found.X, None, [found.X], found.n_iter, found.stop_reason)
 
 
 def _discrete_start(task: Task, search: Evolution) -> FloatArray:

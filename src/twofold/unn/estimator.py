@@ -29,7 +29,13 @@ from twofold.number_checks import check_count
 from twofold.optimize import Event, ProgressBar
 from twofold.tables import register_value_type
 from twofold.unn.data_range import check_range, warn_of_many_neighbors
-from twofold.unn.embedding import MISSING, check_dimensions, embed, is_discrete
+from twofold.unn.embedding import (
+    MISSING,
+    check_dimensions,
+    embed,
+    is_constructive,
+    is_discrete,
+)
 from twofold.unn.partial import grow, is_growing
 from twofold.unn.point_errors import get_point_error
 from twofold.unn.projection import LatentDensity, project
@@ -80,8 +86,9 @@ class UNN(TwoWayModel):
     refine : int or "auto", default="auto"
         Sweeps after the last row, in which each row is taken out and put back where the error of
         the whole embedding is lowest, or on a lattice changes places with another where that
-        lowers it; 0 for the methods of the book. "auto" is 1, and 5 on a lattice. Not for
-        searches that change the whole embedding anyway.
+        lowers it; each row is left out of its own neighbours then, as in ``objective_``. 0 for the
+        methods of the book. "auto" is 1, and 5 on a lattice. Not for searches that change the
+        whole embedding anyway.
     n_jobs : int, default=None
         Threads; None means all cores. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -104,7 +111,7 @@ class UNN(TwoWayModel):
         Mean squared distance between rows and the means of their K nearest latent neighbours, each
         row left out of its own.
     history_ : ndarray
-        The same before refinement, if there was any, and at the end.
+        The same before refinement and after each sweep.
     n_iter_, stop_reason_ : int, str
         Rows embedded and sweeps or steps made, and why it ended.
     domain_threshold_ : float
@@ -222,13 +229,32 @@ class UNN(TwoWayModel):
             self.filled_ = found.filled.astype(Y.dtype)
         self.n_iter_, self.stop_reason_ = found.n_iter, found.stop_reason
         X = found.X.astype(Y.dtype)
-        stages = [X] if found.rough is None else [found.rough.astype(Y.dtype), X]
-        self.history_ = np.array([self._surface_of(stage).mean_squared_error() for stage in stages])
+        self.history_ = np.array(
+            [self._surface_of(stage.astype(Y.dtype)).mean_squared_error() for stage in found.stages]
+        )
         self.objective_ = float(self.history_[-1])
         return X
 
+    def _check_refine(self) -> None:
+        if isinstance(self.refine, str) and self.refine == "auto":
+            return
+        try:
+            check_count("refine", self.refine, 0)
+        except ValueError as error:
+            raise ValueError(
+                f"`refine` must be 'auto' or an integer of at least 0; got {self.refine!r}."
+            ) from error
+
     def _sweeps(self) -> int:
         """Return how many sweeps refine the embedding."""
+        if not is_constructive(self.search_):
+            if self.refine not in ("auto", 0):
+                raise ValueError(
+                    f"refine={self.refine!r} goes with searches that put one row after the other; "
+                    f"search={self.search_!r} changes the whole embedding anyway. Leave `refine` "
+                    "at 'auto'."
+                )
+            return 0
         if self.refine != "auto":
             return int(self.refine)
         is_lattice = is_discrete(self.search_) and int(self.n_components) > 1
@@ -308,11 +334,9 @@ class UNN(TwoWayModel):
         return np.where(deviation > 0, deviation, 1.0) * float(m ** (-1 / (q + 4)))
 
     def _check_parameters(self) -> None:
-        for name, least in (("n_components", 1), ("n_neighbors", 1), ("refine", 0)):
-            value = getattr(self, name)
-            if name == "refine" and isinstance(value, str) and value == "auto":
-                continue
-            check_count(name, value, least)
+        check_count("n_components", self.n_components)
+        check_count("n_neighbors", self.n_neighbors)
+        self._check_refine()
         for name, allowed in (
             ("missing", MISSING),
             ("shuffle", (True, False)),

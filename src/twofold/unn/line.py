@@ -116,8 +116,9 @@ class Line(SortedRows):
         else:
             self._insert_by_vectors(start, watch)
 
-    def load(self, Y: FloatArray, order: IntArray, weights: FloatArray | None = None) -> None:
-        """Take over rows that are sorted already, (n, D), with their numbers from left to right."""
+    def load(self, Y: FloatArray, latent: FloatArray, weights: FloatArray | None = None) -> None:
+        """Take over rows (n, D) that have their ranks (n, 1) already."""
+        order = np.argsort(np.asarray(latent)[:, 0], kind="stable")
         self._store = RowStore(self._error)
         self._store.append(Y, weights)
         self._uses_products = (
@@ -128,7 +129,7 @@ class Line(SortedRows):
             self._store["order"][: len(order)] = order
             line_products.rebuild(len(self), self._products(), self._rule, self._keeps_errors)
         else:
-            self._tie(np.asarray(order))
+            self._tie(order)
             if self._keeps_errors:
                 line_vectors.all_errors(self.order, self._rows(), self._rule)
 

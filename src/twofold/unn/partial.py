@@ -16,9 +16,7 @@ from sklearn.utils.validation import _check_sample_weight
 from twofold.array_types import FloatArray, IntArray
 from twofold.distinct_rows import merge_duplicates
 from twofold.table_checks import check_missing
-from twofold.unn.continuous import ContinuousPoints
-from twofold.unn.embedding import Embedder, is_constructive, make_embedder
-from twofold.unn.line import Line
+from twofold.unn.embedding import is_constructive, make_embedder
 from twofold.unn.searches import Constructive, get_search
 
 if TYPE_CHECKING:
@@ -89,7 +87,7 @@ def _insert(model: UNN, Y: FloatArray, weights: FloatArray, arrival: IntArray) -
         task = model._task(model.data_, model.weights_, rng, model._tell(stack))
         search = cast(Constructive, model.search_)
         embedder = make_embedder(task, search, model.data_kernel is not None, n + len(Y))
-        _load(embedder, old, model.latent_, model.weights_)
+        embedder.load(old.astype(np.float64), model.latent_.astype(np.float64), model.weights_)
         if is_repairing:
             for place, j in enumerate(order):
                 embedder.insert(new[j : j + 1], weights[j : j + 1])
@@ -108,17 +106,6 @@ def _insert(model: UNN, Y: FloatArray, weights: FloatArray, arrival: IntArray) -
     model.data_ = np.concatenate([model.data_, Y])
     model.weights_ = np.concatenate([model.weights_, weights])
     model.n_iter_ += len(Y)
-
-
-def _load(embedder: Embedder, Y: FloatArray, X: FloatArray, weights: FloatArray) -> None:
-    """Let an embedder take over rows that have latent points."""
-    rows, places = Y.astype(np.float64), X.astype(np.float64)
-    if isinstance(embedder, Line):
-        embedder.load(rows, np.argsort(places[:, 0], kind="stable"), weights)
-    elif isinstance(embedder, ContinuousPoints):
-        embedder.load(rows, places, weights)
-    else:
-        cast(Any, embedder).load(rows, places, weights)
 
 
 def _carried(X: FloatArray, before: FloatArray, after: FloatArray) -> FloatArray:

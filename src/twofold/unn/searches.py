@@ -241,7 +241,7 @@ class CMAES:
             raise ValueError(f"`penalty` must be a number of at least 0; got {self.penalty!r}.")
         check_count("n_generations", self.n_generations)
         if self.population is not None:
-            check_count("population", self.population, least=4)
+            check_count("population", self.population, 4)
         check_positive("sigma", self.sigma)
         _check_flag("include_self", self.include_self)
 

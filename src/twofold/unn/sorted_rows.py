@@ -50,7 +50,7 @@ class SortedRows(ABC):
     def refine(self, n_sweeps: int = 1, watch: Watch | None = None) -> list[float]:
         """Put each row elsewhere if that lowers the sum of all errors.
 
-        Sweeps end early when no row moves.
+        Sweeps end early when no row moves. `watch` hears after each how many were made.
 
         Returns
         -------
