@@ -2,8 +2,8 @@
 
 Exhaustive search of 256 columns, greedy search of 50, on two threads, after the loops are compiled.
 Wall time depends on who else uses the machine, so core seconds (all threads added up) stand beside
-it. Growth is the exponent of n in core seconds between the two largest sizes. Isomap embeds the
-same rows into one dimension.
+it. Growth is the exponent of n in core seconds from the smallest to the largest size. Isomap embeds
+the same rows into one dimension.
 
     python -m benchmarks.unn
 """
@@ -43,8 +43,8 @@ def timed(work: Callable[..., object], *arguments: object) -> tuple[float, float
 
 
 def growth(sizes: tuple[int, ...], seconds: list[float]) -> float:
-    """Return the exponent of n between the two largest sizes."""
-    return math.log(seconds[-1] / seconds[-2]) / math.log(sizes[-1] / sizes[-2])
+    """Return the exponent of n from the smallest to the largest size."""
+    return math.log(seconds[-1] / seconds[0]) / math.log(sizes[-1] / sizes[0])
 
 
 def line(exhaustive: bool, criterion: str = "point") -> Line:

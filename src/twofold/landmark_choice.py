@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -17,6 +16,7 @@ from twofold.k_harmonic_means import KHarmonicMeans
 from twofold.k_harmonic_means.distances import block_slices, squared_distance
 from twofold.k_harmonic_means.scaled_rows import Units, merge_equal_rows
 from twofold.landmarks import Landmarks
+from twofold.number_checks import is_integer
 
 # k-means finds its way on this many rows a landmark, then settles on that many: on 60,000 rows in
 # 50 dimensions with 500 landmarks it takes a quarter of the time of k-means on all rows until
@@ -149,7 +149,7 @@ def nearest_landmarks(Y: FloatArray, landmarks: FloatArray, k: int) -> IntArray:
     (n, k) array
         Indices of landmarks.
     """
-    if not isinstance(k, Integral) or isinstance(k, bool) or not 1 <= k <= len(landmarks):
+    if not is_integer(k) or not 1 <= k <= len(landmarks):
         raise ValueError(
             f"`k` must be an integer from 1 to {len(landmarks)}, the number of landmarks; "
             f"got {k!r}."

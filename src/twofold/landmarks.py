@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Literal
 
 import numpy as np
+
+from twofold.number_checks import is_integer, is_number
 
 LEAST = 3
 
@@ -48,7 +49,7 @@ class Landmarks:
     adapt: bool | float = True
 
     def __post_init__(self) -> None:
-        if self.count != "auto" and not (_is_integer(self.count) and self.count >= LEAST):
+        if self.count != "auto" and not (is_integer(self.count) and self.count >= LEAST):
             raise ValueError(
                 f"`count` must be 'auto' or an integer of at least {LEAST}; got {self.count!r}."
             )
@@ -56,9 +57,8 @@ class Landmarks:
             raise ValueError(
                 f"`choice` must be 'kmeans', 'kharmonic' or 'random'; got {self.choice!r}."
             )
-        if not (
-            isinstance(self.adapt, Real) and math.isfinite(self.adapt) and float(self.adapt) >= 0
-        ):
+        is_smoothness = is_number(self.adapt) and 0 <= self.adapt < math.inf
+        if not (is_smoothness or isinstance(self.adapt, bool)):
             raise ValueError(
                 "`adapt` must be True, False or the smoothness, a finite number of at least 0; "
                 f"got {self.adapt!r}."
@@ -89,11 +89,11 @@ def get_landmarks(landmarks: object) -> Landmarks | None:
     """Return the landmarks that None (none), a number, "auto" or an object asks for."""
     if landmarks is None or isinstance(landmarks, Landmarks):
         return landmarks
-    if _is_integer(landmarks) and int(landmarks) < LEAST:  # type: ignore[call-overload]
+    if is_integer(landmarks) and int(landmarks) < LEAST:  # type: ignore[call-overload]
         raise ValueError(
             f"`landmarks` must be at least {LEAST}, or None for none; got {landmarks!r}."
         )
-    if _is_integer(landmarks):
+    if is_integer(landmarks):
         return Landmarks(int(landmarks))  # type: ignore[call-overload]
     if isinstance(landmarks, str) and landmarks == "auto":
         return Landmarks()
@@ -101,7 +101,3 @@ def get_landmarks(landmarks: object) -> Landmarks | None:
         "`landmarks` must be None, 'auto', a number of landmarks, or a Landmarks object of "
         f"twofold.landmarks; got {landmarks!r}."
     )
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)

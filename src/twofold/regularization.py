@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Literal
 
-from twofold.number_checks import check_count
+from twofold.number_checks import check_count, is_number
 
 Homotopy = Literal["auto", "none", "density", "box"]
 
@@ -192,7 +192,7 @@ def _check_schedule(
         raise ValueError(
             f"`start` must be a finite number not below `penalty` = {penalty}; got {start!r}."
         )
-    if not isinstance(decay, Real) or not 0 < decay < 1:
+    if not is_number(decay) or not 0 < decay < 1:
         raise ValueError(f"`decay` must be a number between 0 and 1; got {decay!r}.")
     if target is not None and not _is_finite_number(target, 0):
         raise ValueError(f"`target` must be a number of at least 0; got {target!r}.")

@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from numbers import Real
 
 import numpy as np
 
@@ -32,6 +31,7 @@ from twofold.engine.local_fit import FittedSums, LocalFit
 from twofold.engine.plan import Plan, plan
 from twofold.engine.threads import count_threads, run_tasks
 from twofold.kernels import Kernel
+from twofold.number_checks import is_number
 
 # Given the numbers of some rows, their sums (rows, C) and their shifts (rows,): return the loss of
 # each row and U (rows, C), or None where no gradient is wanted.
@@ -48,7 +48,7 @@ BACKENDS = ("auto", "cpu_dense", "cpu_cells")
 
 def check_tolerance(tolerance: float) -> None:
     """Raise unless the tolerance is a small positive number."""
-    if not isinstance(tolerance, Real) or not 0 < tolerance < 0.1:
+    if not is_number(tolerance) or not 0 < tolerance < 0.1:
         raise ValueError(f"`tolerance` must be a number between 0 and 0.1; got {tolerance!r}.")
 
 

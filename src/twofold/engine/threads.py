@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from numbers import Integral
 from typing import TypeVar
 
 import joblib
 from threadpoolctl import ThreadpoolController
+
+from twofold.number_checks import is_integer
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -26,7 +27,7 @@ def count_threads(n_jobs: int | None) -> int:
     available = int(joblib.cpu_count())
     if n_jobs is None:
         return available
-    if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
+    if not is_integer(n_jobs) or n_jobs == 0:
         raise ValueError(
             "`n_jobs` must be None (every core), a number of threads, or negative to leave cores "
             f"out (-1 every core, -2 all but one); got {n_jobs!r}."

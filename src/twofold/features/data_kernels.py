@@ -25,7 +25,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -41,7 +40,7 @@ from twofold.features.pair_sums import (
     own_sums,
     pair_sums,
 )
-from twofold.number_checks import check_count, check_positive
+from twofold.number_checks import check_count, check_positive, is_number
 
 _ROWS_FOR_SCALE = 1_000  # their pairs give the median distance to a percent or two
 _ROWS_TO_TRY = 5
@@ -102,7 +101,7 @@ class Polynomial(DataKernel):
     def __post_init__(self) -> None:
         check_count("degree", self.degree)
         check_positive("gamma", self.gamma)
-        if not isinstance(self.coef0, Real) or not 0 <= self.coef0 < math.inf:
+        if not is_number(self.coef0) or not 0 <= self.coef0 < math.inf:
             raise ValueError(f"`coef0` must be a finite number, not below 0; got {self.coef0!r}.")
 
     def gram(self, A: FloatArray, B: FloatArray) -> FloatArray:

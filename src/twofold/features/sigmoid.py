@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 
 from twofold.array_types import FloatArray
 from twofold.compiled import compiled
 from twofold.features.data_kernels import KERNELS, DataKernel, check_rows
 from twofold.features.pair_sums import PRODUCT, own_sums, pair_sums
+from twofold.number_checks import check_positive, is_number
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,8 @@ class Sigmoid(DataKernel):
     beta: float = -1e-2
 
     def __post_init__(self) -> None:
-        if not isinstance(self.alpha, Real) or not 0 < self.alpha < math.inf:
-            raise ValueError(f"`alpha` must be a finite number above 0; got {self.alpha!r}.")
-        if not isinstance(self.beta, Real) or not math.isfinite(self.beta):
+        check_positive("alpha", self.alpha)
+        if not is_number(self.beta) or not math.isfinite(self.beta):
             raise ValueError(f"`beta` must be a finite number; got {self.beta!r}.")
 
     def gram(self, A: FloatArray, B: FloatArray) -> FloatArray:

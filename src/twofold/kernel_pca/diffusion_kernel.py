@@ -6,7 +6,6 @@ See :mod:`~twofold.kernel_pca.data_dependent` for the formulas.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Self
 
 import numpy as np
@@ -17,7 +16,7 @@ from twofold.features.feature_map import multiply_rows
 from twofold.features.pair_sums import SQUARED_GAP, pair_sums
 from twofold.kernel_pca.from_all_rows import DataDependentKernel, KernelValues
 from twofold.kernel_pca.neighbors import neighbor_scale
-from twofold.number_checks import check_count, check_positive
+from twofold.number_checks import check_count, check_positive, is_number
 from twofold.preimages.coordinates import Parts
 
 
@@ -41,7 +40,7 @@ class Diffusion(DataDependentKernel):
 
     def __post_init__(self) -> None:
         check_positive("scale", 1.0 if self.scale is None else self.scale)
-        if not isinstance(self.alpha, Real) or not 0 <= self.alpha <= 1:
+        if not is_number(self.alpha) or not 0 <= self.alpha <= 1:
             raise ValueError(f"`alpha` must be a number from 0 to 1; got {self.alpha!r}.")
         check_count("time", self.time)
 

@@ -20,7 +20,6 @@ back are those of kernel PCA. A new row z takes one step to the training rows:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -51,7 +50,7 @@ from twofold.kernel_pca.spectral_model import (
 from twofold.kernel_pca.spectrum import choose_solver, count_kept, fix_signs, leading_eigenpairs
 from twofold.kernel_pca.telling import warn
 from twofold.landmark_choice import nearest_landmarks
-from twofold.number_checks import check_count, check_positive
+from twofold.number_checks import check_count, check_positive, is_number
 from twofold.preimages import get_method
 from twofold.preimages.coordinates import CoordinateMap
 
@@ -260,9 +259,9 @@ class DiffusionMap(SpectralModel):
 
     def _check_parameters(self) -> None:
         check_common(self)
-        if not isinstance(self.alpha, Real) or not 0 <= self.alpha <= 1:
+        if not is_number(self.alpha) or not 0 <= self.alpha <= 1:
             raise ValueError(f"`alpha` must be a number from 0 to 1; got {self.alpha!r}.")
-        if not isinstance(self.time, Real) or not 0 <= self.time < np.inf:
+        if not is_number(self.time) or not 0 <= self.time < np.inf:
             raise ValueError(f"`time` must be a finite number of at least 0; got {self.time!r}.")
         if self.scale != "auto":
             check_positive("scale", self.scale)

@@ -6,7 +6,6 @@ Schölkopf, Smola and Müller 1998; Arias 2007, chapter 2. What follows from the
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -43,7 +42,7 @@ from twofold.kernel_pca.spectrum import (
     symmetric,
 )
 from twofold.kernel_pca.telling import warn
-from twofold.number_checks import check_count
+from twofold.number_checks import check_count, is_number
 from twofold.preimages import get_method
 from twofold.preimages.coordinates import CoordinateMap, GaussianCoordinates
 
@@ -340,7 +339,7 @@ class KernelPCA(SparseMatrixModel):
         kernel = get_kernel(self.kernel)
         if self.eigen_solver not in SOLVERS:
             raise ValueError(f"`eigen_solver` must be one of {SOLVERS}; got {self.eigen_solver!r}.")
-        if not isinstance(self.tol, Real) or not self.tol >= 0:
+        if not is_number(self.tol) or not self.tol >= 0:
             raise ValueError(f"`tol` must be a number of at least 0; got {self.tol!r}.")
         if self.n_landmarks is not None:
             check_count("n_landmarks", self.n_landmarks, LEAST_LANDMARKS)

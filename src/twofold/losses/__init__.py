@@ -29,12 +29,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, ClassVar, Literal, Protocol, cast
 
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.number_checks import is_number
 
 # Beyond 1.345 standard deviations Huber's loss is linear: 95 % as efficient as least squares under
 # normal noise. The median of |r| is 1/1.4826 of the standard deviation of normal residuals.
@@ -83,14 +83,14 @@ class Huber:
     is_rotation_invariant: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.trim is not None and not (isinstance(self.trim, Real) and 1 < self.trim < math.inf):
+        if self.trim is not None and not (is_number(self.trim) and 1 < self.trim < math.inf):
             raise ValueError(
                 "`trim` must be a number above 1, or None to let every row take part; "
                 f"got {self.trim!r}."
             )
         if self.delta is None:
             return
-        if not isinstance(self.delta, Real) or not 0 < self.delta < math.inf:
+        if not is_number(self.delta) or not 0 < self.delta < math.inf:
             raise ValueError(
                 "`delta` must be a positive number, or None to find it during the fit; "
                 f"got {self.delta!r}."

@@ -10,7 +10,6 @@ the same weights.
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import FloatArray
+from twofold.number_checks import is_integer, is_number
 from twofold.unn.data_range import check_range
 
 # Neighbours of several rows held at once, as numbers and distances: 64 MB.
@@ -76,9 +76,9 @@ class _DistanceWeighted(BaseEstimator):
 
     def _neighbors(self, kind: Any, n: int) -> Any:
         k = self.n_neighbors
-        if k is not None and (not isinstance(k, Integral) or isinstance(k, bool) or k < 1):
+        if k is not None and (not is_integer(k) or k < 1):
             raise ValueError(f"`n_neighbors` must be None (all) or at least 1; got {k!r}.")
-        if not isinstance(self.p, Real) or isinstance(self.p, bool) or not self.p >= 1:
+        if not is_number(self.p) or not self.p >= 1:
             raise ValueError(f"`p` must be a number of at least 1; got {self.p!r}.")
         return kind(
             n if k is None else min(int(k), n),

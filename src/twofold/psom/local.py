@@ -13,11 +13,11 @@ agree: the map jumps where the window changes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.number_checks import is_integer
 from twofold.psom.basis import AxisBasis
 from twofold.psom.grid import Grid
 
@@ -40,8 +40,7 @@ class Windows:
     @classmethod
     def of(cls, grid: Grid, local: int | None) -> Windows:
         """Return windows of ``local`` nodes an axis; of all nodes if None."""
-        is_count = isinstance(local, Integral) and not isinstance(local, bool)
-        if local is not None and (not is_count or local < 2):
+        if local is not None and (not is_integer(local) or local < 2):
             raise ValueError(
                 "`local` must be None (all nodes) or the number of nodes an axis of a window, "
                 f">= 2; got {local!r}."

@@ -22,12 +22,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
 from twofold.array_types import FloatArray
+from twofold.number_checks import is_number
 
 # Range of λ relative to the largest s². Data without noise drive it to the lower end.
 LEAST, MOST = 1e-10, 1e3
@@ -51,7 +51,7 @@ class Discrepancy:
     sigma: float
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.sigma, Real) and 0 < float(self.sigma) < math.inf):
+        if not (is_number(self.sigma) and 0 < float(self.sigma) < math.inf):
             raise ValueError(
                 f"`sigma`, the standard deviation of the noise, must be > 0; got {self.sigma!r}."
             )
@@ -115,8 +115,7 @@ def checked_smoothness(smoothness: Smoothness) -> float | Rule:
         return smoothness
     if isinstance(smoothness, str) and smoothness == "gcv":
         return GCV()
-    is_number = isinstance(smoothness, Real) and not isinstance(smoothness, bool | np.bool_)
-    if is_number and 0 <= float(smoothness) < np.inf:
+    if is_number(smoothness) and 0 <= float(smoothness) < np.inf:
         return float(smoothness)
     raise ValueError(
         "`smoothness` must be a number >= 0, 'gcv', GCV() or Discrepancy(sigma); "

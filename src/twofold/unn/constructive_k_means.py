@@ -28,7 +28,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -42,6 +41,7 @@ from threadpoolctl import threadpool_limits
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled
+from twofold.number_checks import is_number
 from twofold.unn.data_range import check_range
 
 ORDERS = ("farthest", "given")
@@ -195,7 +195,7 @@ class ConstructiveKMeans(ClusterMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         zeta = self.threshold
-        is_distance = isinstance(zeta, Real) and not isinstance(zeta, bool) and 0 < zeta < np.inf
+        is_distance = is_number(zeta) and 0 < float(zeta) < np.inf
         if not is_distance and not (isinstance(zeta, str) and zeta == "auto"):
             raise ValueError(f"`threshold` must be 'auto' or a distance above 0; got {zeta!r}.")
         if self.order not in ORDERS:

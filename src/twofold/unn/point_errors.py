@@ -25,7 +25,6 @@ A `PointError` is plain numbers, so that compiled loops can take it.
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +34,7 @@ from twofold.array_types import FloatArray
 from twofold.compiled import compiled
 from twofold.features import RBF, DataKernel, Linear, Polynomial, Sigmoid, get_data_kernel
 from twofold.losses import EpsilonInsensitive, Huber, Squared
+from twofold.number_checks import is_number
 
 SQUARED, ABSOLUTE, HUBER, EPSILON = range(4)
 NO_KERNEL, POLYNOMIAL_KERNEL, RBF_KERNEL, TANH_KERNEL = range(4)
@@ -109,7 +109,7 @@ def get_point_error(
     ValueError, TypeError
         For anything that is not in these lists.
     """
-    if isinstance(power, bool) or not isinstance(power, Real) or not power >= 1:
+    if not is_number(power) or not power >= 1:
         raise ValueError(
             f"`power` must be a number from 1 to infinity (2: Euclidean); got {power!r}."
         )

@@ -17,10 +17,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, TypeAlias, cast
 
-from twofold.number_checks import check_count, check_positive
+from twofold.number_checks import check_count, check_positive, is_number
 from twofold.tables import register_value_type
 
 # Up to so many rows "auto" looks at every gap of the line.
@@ -237,7 +236,7 @@ class CMAES:
 
     def __post_init__(self) -> None:
         _check_choice("space", self.space, ("penalty", "box"))
-        if not isinstance(self.penalty, Real) or not 0 <= self.penalty < math.inf:
+        if not is_number(self.penalty) or not 0 <= self.penalty < math.inf:
             raise ValueError(f"`penalty` must be a number of at least 0; got {self.penalty!r}.")
         check_count("n_generations", self.n_generations)
         if self.population is not None:
