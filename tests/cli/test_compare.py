@@ -11,7 +11,7 @@ from twofold.cli.comparing import chosen_methods, scaled_rows
 from twofold.cli.console import Console, UsageError
 from twofold.cli.training_table import TrainingTable
 from twofold.selection import compare
-from twofold.selection.embedders import USUAL
+from twofold.selection.embedders import EMBEDDERS, USUAL
 
 QUICK = ["--with", "pca,isomap", "-k", "8"]
 
@@ -85,8 +85,27 @@ def test_a_method_that_fails_is_told(table):
 def test_methods_by_name():
     assert chosen_methods(None) == USUAL
     assert chosen_methods(["pca, UKR", "pca"]) == ("pca", "ukr")
+    assert chosen_methods(["unn,kernel-pca", "diffusion_map,PSOM"]) == (
+        "unn",
+        "kernel_pca",
+        "diffusion_map",
+        "psom",
+    )
     with pytest.raises(UsageError, match="no method 'foo'"):
         chosen_methods(["foo"])
+
+
+def test_families_of_the_library_can_be_compared(table):
+    done = run_well("compare", table, "--with", "unn,kernel-pca,diffusion-map,psom", "-k", "8")
+    methods = {line.split()[0] for line in done.stdout.splitlines()[1:]}
+    assert methods == {"unn", "kernel_pca", "diffusion_map", "psom"}
+    assert "gave no map" not in done.stderr
+
+
+def test_help_names_every_method():
+    said = "".join(run_well("compare", "--help").stdout.split())
+    for name in EMBEDDERS:
+        assert name in said
 
 
 def test_refuses_before_the_work(table, tmp_path):

@@ -10,10 +10,18 @@ from sklearn.datasets import make_blobs
 from sklearn.decomposition import PCA
 from sklearn.manifold import Isomap
 
+from twofold import PSOM, UNN
 from twofold.datasets import make_s_triangle, make_spiral, make_swiss_roll
 from twofold.metrics import coranking, neighborhood_hit
 from twofold.selection import compare, gp_evidence, procrustes_distance, whiten
-from twofold.selection.embedders import EMBEDDERS, Request, embedder, named_candidates
+from twofold.selection.embedders import (
+    EMBEDDERS,
+    TWO_WAY,
+    Request,
+    embedder,
+    grid_of,
+    named_candidates,
+)
 from twofold.selection.recommending import (
     WHITE_NOISE,
     Baseline,
@@ -185,6 +193,24 @@ def test_every_named_method_embeds(name):
     X = embedder(name, Request(60, 2, 8, 0, 1)).fit_transform(BENT.Y[:60])
     assert X.shape == (60, 2)
     assert np.isfinite(X).all()
+
+
+def test_families_of_the_library_go_by_their_names():
+    for name, family in TWO_WAY.items():
+        model = embedder(name, Request(60, 2, 8, 5, 1))
+        assert type(model) is family
+        assert model._wanted_dimensions() == 2
+        assert getattr(model, "random_state", 5) == 5
+    found = compare(BENT.Y, ["pca", "unn"], n_neighbors=8)
+    assert set(found.table.index) == {"pca", "unn"}
+    assert not found.failures
+    model = UNN(2, random_state=0).fit(BENT.Y)
+    np.testing.assert_array_equal(found.embeddings["unn"], model.embedding_)
+
+
+def test_grids_have_about_as_many_nodes_whatever_their_axes():
+    assert [grid_of(q) for q in (1, 2, 3, 4)] == [(10,), (10, 10), (5,) * 3, (3,) * 4]
+    assert grid_of(2) == PSOM().grid
 
 
 def test_tsne_says_how_many_dimensions_it_has():

@@ -46,8 +46,8 @@ def compare(
         typer.Option(
             "--with",
             metavar="A,B,C",
-            help="Methods: pca, lle, isomap, laplacian, mds, tsne, umap, ukr. All but mds and "
-            "umap by default.",
+            help="Methods: pca, lle, isomap, laplacian, mds, tsne, umap, ukr, unn, kernel_pca, "
+            "diffusion_map, psom. By default pca, lle, isomap, laplacian, tsne and ukr.",
             show_default=False,
         ),
     ] = None,
@@ -138,7 +138,8 @@ def chosen_methods(texts: list[str] | None) -> tuple[str, ...]:
     """Return the methods that ``--with`` names; commas or several options separate them."""
     from twofold.selection.embedders import EMBEDDERS, USUAL
 
-    names = [name.strip().lower() for text in texts or () for name in text.split(",")]
+    given = [name.strip() for text in texts or () for name in text.split(",")]
+    names = [name.lower().replace("-", "_") for name in given]  # as --method of 'fit' writes them
     unknown = [name for name in names if name and name not in EMBEDDERS]
     if unknown:
         raise UsageError(

@@ -12,6 +12,24 @@ from twofold.cli.console import counted, listed
 SMALL_GAIN, LAST_PART = 0.01, 0.1
 # Parameters that say nothing about the model, only about the run that made it.
 OF_THE_RUN = ("callbacks", "verbose", "n_jobs", "model", "estimator")
+# Parameters that ask for fewer rows in place of all.
+OF_LANDMARKS = ("landmarks", "n_landmarks")
+# With these values the objective is a squared error of rows, each reconstructed from the others;
+# a model without a loss minimises something else.
+OF_SQUARED_ERRORS = {"loss": "squared", "data_kernel": None, "regularization": "loo", "power": 2}
+# What fits of one family or another choose and find by themselves, and what people call it.
+FOUND = {
+    "search_": "search",
+    "kernel_": "kernel",
+    "scale_": "kernel width",
+    "preimage_": "way back",
+    "eigenvalues_": "eigenvalues",
+    "grid_": "grid",
+    "smoothness_": "smoothness",
+    "threshold_": "cluster radius",
+}
+MOST_NUMBERS = 6
+CLOSED_FORM = "closed form"
 
 
 def describe(model: Any, versions: dict[str, str]) -> dict[str, Any]:
@@ -31,6 +49,9 @@ def describe(model: Any, versions: dict[str, str]) -> dict[str, Any]:
         facts |= {
             "rows": len(model.embedding_),
             "dimensions": int(model.embedding_.shape[1]),
+        }
+    if hasattr(model, "latent_"):
+        facts |= {
             "carried_rows": len(model.latent_),
             "missing_cells": _missing_cells(model),
         }
@@ -38,6 +59,7 @@ def describe(model: Any, versions: dict[str, str]) -> dict[str, Any]:
         if hasattr(model, name):
             facts[name.rstrip("_")] = getattr(model, name)
     facts["still_improving"] = is_still_improving(model)
+    facts["found"] = {name.rstrip("_"): _plain_found(model, name) for name in _found(model)}
     return facts | _notes(model)
 
 
@@ -57,9 +79,12 @@ def describe_in_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     if facts.get("image_shape"):
         pairs.append(("images", " x ".join(str(side) for side in facts["image_shape"])))
     if "n_iter" in facts:
-        end = how_it_ended(facts["stop_reason"], facts["n_iter"], facts["still_improving"])
-        pairs.append(("fit", f"start {facts['start']}, {end}"))
+        how = (facts["stop_reason"], facts["n_iter"], facts["still_improving"])
+        pairs.append(("fit", how_it_went(facts.get("start"), *how)))
         pairs.append(("objective", f"{facts['objective']:.6g}"))
+    for name, words in FOUND.items():
+        if name.rstrip("_") in facts["found"]:
+            pairs.append((words, _in_words(facts["found"][name.rstrip("_")])))
     changed = [f"{name}={facts['parameters'][name]}" for name in facts["changed_parameters"]]
     pairs.append(("parameters", ", ".join(changed) or "all as usual"))
     pairs.append(("saved with", ", ".join(f"{k} {v}" for k, v in facts["versions"].items())))
@@ -68,6 +93,8 @@ def describe_in_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 def is_still_improving(model: Any) -> bool:
     """Say whether the last iterations of a fit lowered the objective by more than a little."""
+    if getattr(model, "stop_reason_", None) == CLOSED_FORM:
+        return False
     values = [float(value) for value in getattr(model, "history_", ())]
     if len(values) < 2:
         return True
@@ -75,8 +102,16 @@ def is_still_improving(model: Any) -> bool:
     return before - values[-1] >= SMALL_GAIN * abs(before)
 
 
+def how_it_went(start: str | None, reason: str, n_iter: int, still_improving: bool) -> str:
+    """Return in words where a fit began, if that was chosen, and how it ended."""
+    end = how_it_ended(reason, n_iter, still_improving)
+    return end if start is None else f"start {start}, {end}"
+
+
 def how_it_ended(reason: str, n_iter: int, still_improving: bool) -> str:
     """Return in words how many iterations a fit took, and why no more."""
+    if reason == CLOSED_FORM:
+        return reason
     steps = counted(n_iter, "iteration")
     if reason != "max_iter":
         return f"{steps}, {reason}"
@@ -85,10 +120,29 @@ def how_it_ended(reason: str, n_iter: int, still_improving: bool) -> str:
     return f"stopped after {steps} (more would change little; --max-iter for more)"
 
 
+def is_squared_error(model: Any) -> bool:
+    """Say whether the objective of a model is a squared error of rows, in its own units."""
+    given = getattr(model, "model_", model).get_params(deep=False)
+    return "loss" in given and all(
+        given.get(name, value) == value for name, value in OF_SQUARED_ERRORS.items()
+    )
+
+
+def is_left_out(model: Any) -> bool:
+    """Say whether rows were reconstructed from the others; from landmarks they are not."""
+    return len(model.latent_) >= len(set(model.member_.tolist())) > 1
+
+
+def takes_gaps(model: Any) -> bool:
+    """Say whether a model takes rows with missing cells."""
+    return bool(model.__sklearn_tags__().input_tags.allow_nan)
+
+
 def _rows_in_words(facts: dict[str, Any]) -> str:
     words = f"{facts['rows']:,}"
-    if facts["carried_rows"] < facts["rows"]:
-        what = "landmarks" if facts["parameters"].get("landmarks") != "None" else "different ones"
+    if facts.get("carried_rows", facts["rows"]) < facts["rows"]:
+        asked = [facts["parameters"].get(name, "None") != "None" for name in OF_LANDMARKS]
+        what = "landmarks" if any(asked) else "different ones"
         words += f", carried by {facts['carried_rows']:,} {what}"
     if facts["has_names"]:
         words += ", with names"
@@ -106,10 +160,45 @@ def _changed(model: Any, parameters: dict[str, str]) -> list[str]:
     return [name for name, value in parameters.items() if value != str(usual[name].default)]
 
 
+def _found(model: Any) -> list[str]:
+    """Return the names of what a fit chose by itself: what only repeats a parameter is none."""
+    given = getattr(model, "model_", model).get_params(deep=False)
+    return [
+        name
+        for name in FOUND
+        if hasattr(model, name) and str(getattr(model, name)) != str(given.get(name[:-1]))
+    ]
+
+
+def _plain_found(model: Any, name: str) -> Any:
+    """Return a fitted attribute as numbers or as text."""
+    value = getattr(model, name)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if hasattr(value, "shape"):  # of a grid its sides say enough
+        return " x ".join(str(side) for side in value.shape)
+    return value if _is_number(value) else str(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float)
+
+
+def _in_words(value: Any) -> str:
+    """Return what was found in a few words: a number, the first of many, a text."""
+    if isinstance(value, list):
+        more = f" and {len(value) - MOST_NUMBERS:,} more" if len(value) > MOST_NUMBERS else ""
+        return ", ".join(f"{one:.4g}" for one in value[:MOST_NUMBERS]) + more
+    return f"{value:.6g}" if _is_number(value) else str(value)
+
+
 def _missing_cells(model: Any) -> int:
     import numpy as np
+    from scipy.sparse import issparse
 
-    return int(np.isnan(model.data_).sum())
+    # A sparse kernel matrix holds the entries that are not zero.
+    values = model.data_.data if issparse(model.data_) else model.data_
+    return int(np.isnan(values).sum())
 
 
 def _notes(model: Any) -> dict[str, Any]:

@@ -22,6 +22,7 @@ OPTIONS = {
     "`image_shape`": "--image-shape",
     "`n_samples`": "--samples",
     "max_mb": "--max-mb",
+    "by `complete`": "with: twofold complete",
 }
 PLOT_HINT = "Install what draws pictures with: pip install 'twofold[plot]'"
 
@@ -58,7 +59,7 @@ def explain(error: Exception) -> tuple[str, str | None, int]:
             1,
         )
     if isinstance(error, ValueError | TypeError):
-        return _in_options(str(error)), getattr(error, "hint", None), 1
+        return in_options(str(error)), getattr(error, "hint", None), 1
     return (
         f"Something unexpected happened ({type(error).__name__}: {error}).",
         f"This is a mistake in twofold. Run the command again with {TRACEBACK_VARIABLE}=1 in the "
@@ -80,7 +81,8 @@ def _explain_file_error(error: OSError) -> tuple[str, str | None, int]:
     return f"{place}{error.strerror}.", hints.get(error.errno or 0), 1
 
 
-def _in_options(message: str) -> str:
+def in_options(message: str) -> str:
+    """Return a message of the library with options in place of parameters."""
     for parameter, option in OPTIONS.items():
         message = message.replace(parameter, option)
     return message

@@ -11,9 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from twofold.cli.console import Console, Interrupted, UsageError, listed
-from twofold.cli.describing import how_it_ended, is_still_improving
-from twofold.cli.files import MODEL_SUFFIX, STANDARD, beside, check_output
+from twofold.cli.console import CommandError, Console, Interrupted, UsageError, counted, listed
+from twofold.cli.describing import (
+    how_it_went,
+    is_left_out,
+    is_squared_error,
+    is_still_improving,
+    takes_gaps,
+)
+from twofold.cli.files import MODEL_SUFFIX, STANDARD, beside, check_output, shown
+from twofold.cli.methods import METHODS, USUAL_DIMENSIONS, USUAL_METHOD, Method, find_method
 from twofold.cli.options import AsJson, Index, Missing, Quiet, Seed, Table
 
 if TYPE_CHECKING:
@@ -21,8 +28,7 @@ if TYPE_CHECKING:
     from twofold.cli.training_table import TrainingTable
     from twofold.contract import TwoWayModel
 
-# From here on a model of all rows takes its time, and one of landmarks is hardly worse.
-ROWS_FOR_LANDMARKS = 20_000
+ONLY_UKR = "Options that go with --method ukr"
 
 
 def fit(
@@ -37,9 +43,25 @@ def fit(
             show_default=False,
         ),
     ] = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method",
+            metavar="|".join(METHODS),
+            help="What to fit: unsupervised kernel regression, unsupervised nearest neighbours, "
+            "kernel PCA, a diffusion map or a parametrized self-organizing map.",
+        ),
+    ] = USUAL_METHOD,
     dimensions: Annotated[
-        int, typer.Option("--dimensions", "-q", min=1, help="Coordinates of the map.")
-    ] = 2,
+        int | None,
+        typer.Option(
+            "--dimensions",
+            "-q",
+            min=1,
+            help=f"Coordinates of the map; {USUAL_DIMENSIONS} by default.",
+            show_default=False,
+        ),
+    ] = None,
     label: Annotated[
         list[str] | None,
         typer.Option(
@@ -74,14 +96,34 @@ def fit(
         ),
     ] = "standard",
     missing: Missing = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="A parameter of the method as in Python, such as n_neighbors=10. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
     degree: Annotated[
-        Literal["0", "1", "2", "2-axes"],
-        typer.Option("--degree", help="Of the local polynomials; above 0 is slower."),
-    ] = "0",
+        Literal["0", "1", "2", "2-axes"] | None,
+        typer.Option(
+            "--degree",
+            help="Of the local polynomials, 0 by default; above 0 is slower.",
+            show_default=False,
+            rich_help_panel=ONLY_UKR,
+        ),
+    ] = None,
     loss: Annotated[
-        Literal["squared", "huber"],
-        typer.Option("--loss", help="huber is less disturbed by outliers."),
-    ] = "squared",
+        str | None,
+        typer.Option(
+            "--loss",
+            metavar="squared|huber",
+            help="squared by default; huber is less disturbed by outliers.",
+            show_default=False,
+            rich_help_panel=ONLY_UKR,
+        ),
+    ] = None,
     landmarks: Annotated[
         str | None,
         typer.Option(
@@ -89,13 +131,29 @@ def fit(
             metavar="N|auto",
             help="Let so many points stand for all rows; for large tables.",
             show_default=False,
+            rich_help_panel=ONLY_UKR,
         ),
     ] = None,
     kernel: Annotated[
-        Literal["gaussian", "quartic", "triweight"],
-        typer.Option("--kernel", help="How rows nearby are weighted."),
-    ] = "gaussian",
-    max_iter: Annotated[int, typer.Option("--max-iter", min=0, help="Most iterations.")] = 200,
+        str | None,
+        typer.Option(
+            "--kernel",
+            metavar="gaussian|quartic|triweight",
+            help="How rows nearby are weighted; gaussian by default.",
+            show_default=False,
+            rich_help_panel=ONLY_UKR,
+        ),
+    ] = None,
+    max_iter: Annotated[
+        int | None,
+        typer.Option(
+            "--max-iter",
+            min=0,
+            help="Most iterations; 200 by default.",
+            show_default=False,
+            rich_help_panel=ONLY_UKR,
+        ),
+    ] = None,
     seed: Seed = 0,
     image_shape: Annotated[
         str | None,
@@ -109,12 +167,13 @@ def fit(
     quiet: Quiet = False,
     json: AsJson = False,
 ) -> None:
-    """Fit a map to a table and save it as a model.
+    """Fit a map to a table and save it as a model; by UKR unless --method says otherwise.
 
-    Columns of numbers are used, text is left out, empty cells are allowed. A text column that
-    differs in every row is taken for the names of the rows if it is the only one. Ctrl-C ends the
-    fit early and keeps the best model so far, once there is one: not while the table is read and
-    the first start is sought.
+    Columns of numbers are used, text is left out, empty cells are allowed (not by kernel-pca and
+    diffusion-map). A text column that differs in every row is taken for the names of the rows if
+    it is the only one. Ctrl-C ends the fit early and keeps the best model so far, once there is
+    one: not while the table is read and the first start is sought, and never of kernel-pca and
+    diffusion-map, which have no steps.
     """
     from twofold.cli.training_table import Wanted, read_training_table
 
@@ -124,34 +183,42 @@ def fit(
             "--columns and --drop exclude each other.",
             "Name the columns to use, or those to leave out.",
         )
+    chosen = find_method(method)
     target = output or _default_output(table)
-    parameters: dict[str, Any] = {
-        "n_components": dimensions,
+    phase = Phase(console)
+    given = {
         "kernel": kernel,
-        "degree": degree if degree == "2-axes" else int(degree),
+        "degree": int(degree) if degree and degree.isdecimal() else degree,
         "loss": loss,
         "landmarks": parse_landmarks(landmarks),
         "max_iter": max_iter,
-        "random_state": seed,
-        "verbose": False if quiet else "auto",
     }
+    estimator = chosen.make(
+        dimensions,
+        given,
+        settings or [],
+        random_state=seed,
+        verbose=False if quiet else "auto",
+        callbacks=[phase.iterations_begin],
+    )
+    q = estimator._wanted_dimensions()
     shape = parse_image_shape(image_shape)
     check_output(target, table)
     wanted = Wanted(label or [], columns or [], drop or [], index, tuple(missing or ()))
-    phase = Phase(console)
     with phase("reading", "the table was being read"):
-        rows = read_training_table(table, wanted, console, dimensions, shape)
+        rows = read_training_table(table, wanted, console, q, shape, chosen.may_exceed_columns)
+    check_gaps(chosen, estimator, rows, table)
     describe_scaling(console, scale, rows)
-    if len(rows.frame) > ROWS_FOR_LANDMARKS and landmarks is None:
-        console.say(f"{len(rows.frame):,} rows take a while; --landmarks auto is much faster.")
+    advice = chosen.advice(estimator, len(rows.frame))
+    if advice is not None:
+        console.say(f"{len(rows.frame):,} rows take a while; {advice}.")
     started = time.perf_counter()
-    parameters["callbacks"] = [phase.iterations_begin]
-    with console.warnings_shown(), phase("seeking a start", "the start was being sought"):
-        model = fit_model(rows, scale, parameters)
+    with console.warnings_shown(), phase(*chosen.first_phase):
+        model = fit_model(rows, scale, estimator)
     seconds = time.perf_counter() - started
     model.annotate(names=rows.names, labels=rows.labels or None, image_shape=shape)
     model.save(target)
-    summary = summarize(model, rows, loss, seconds)
+    summary = {"method": chosen.name, **summarize(model, rows, seconds)}
     tell_summary(console, summary)
     console.finish(target, {"model": target, "scale": scale, **rows.facts(), **summary})
 
@@ -166,12 +233,13 @@ class Phase:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._is_iterating = False
+        self._doing = ""
 
     @contextmanager
     def __call__(self, doing: str, done_to: str) -> Iterator[None]:
         """Do something that leaves nothing behind if it is interrupted."""
         self._console.say(doing)
+        self._doing = doing
         try:
             yield
         except KeyboardInterrupt:
@@ -180,19 +248,33 @@ class Phase:
     def iterations_begin(self, event: Any) -> None:
         """Say at the first iteration that the search for a start is over."""
         # A bar in a terminal says so itself, and a line would tear it.
-        if not self._is_iterating and not sys.stderr.isatty():
+        if self._doing != "fitting" and not sys.stderr.isatty():
             self._console.say("fitting")
-        self._is_iterating = True
+        self._doing = "fitting"
 
 
-def fit_model(rows: TrainingTable, scale: str, parameters: dict[str, Any]) -> TwoWayModel:
-    """Fit UKR to the rows, its columns scaled or not."""
-    from twofold import UKR, Scaled
+def fit_model(rows: TrainingTable, scale: str, estimator: TwoWayModel) -> TwoWayModel:
+    """Fit a model to the rows, their columns scaled or not."""
+    from twofold import Scaled
 
-    estimator = UKR(**parameters)
     model: TwoWayModel = estimator if scale == "none" else Scaled(estimator, how=scale)
     # Columns without names of their own are given as an array: the model then has none either.
     return model.fit(rows.frame if rows.has_names else rows.frame.to_numpy())
+
+
+def check_gaps(method: Method, model: TwoWayModel, rows: TrainingTable, path: str) -> None:
+    """Raise if cells are missing and the method needs all of them."""
+    if not rows.missing_share or takes_gaps(model):
+        return
+    gaps = rows.frame.isna()
+    n_rows = int(gaps.any(axis=1).sum())
+    raise CommandError(
+        f"--method {method.name} needs complete rows, but {counted(n_rows, 'row')} of "
+        f"{shown(path)} {'has' if n_rows == 1 else 'have'} empty cells, in "
+        f"{listed(gaps.columns[gaps.any()])}.",
+        "Leave these columns out with --drop, or fill the cells first with the map of a method "
+        "that allows gaps: twofold fit, then twofold complete.",
+    )
 
 
 def describe_scaling(console: Console, scale: str, rows: TrainingTable) -> None:
@@ -214,28 +296,29 @@ def describe_scaling(console: Console, scale: str, rows: TrainingTable) -> None:
         )
 
 
-def summarize(model: TwoWayModel, rows: TrainingTable, loss: str, seconds: float) -> dict[str, Any]:
+def summarize(model: TwoWayModel, rows: TrainingTable, seconds: float) -> dict[str, Any]:
     """Return how a fit went."""
-    # With landmarks rows are reconstructed from them; without, each row from the others.
-    is_left_out = loss == "squared" and len(model.latent_) >= len(set(model.member_)) > 1
+    is_error = is_squared_error(model)
     return {
-        "start": model.start_,
+        "start": getattr(model, "start_", None),
         "iterations": int(model.n_iter_),
         "stop_reason": str(model.stop_reason_),
         "still_improving": is_still_improving(model),
         "seconds": round(seconds, 3),
         "objective": float(model.objective_),
-        "error_kind": "leave-one-out" if is_left_out else "reconstruction",
+        "error_kind": "leave-one-out" if is_error and is_left_out(model) else "reconstruction",
         "error_share": float(model.objective_) / _variance(model, rows.frame.to_numpy())
-        if loss == "squared"
+        if is_error
         else None,
     }
 
 
 def tell_summary(console: Console, summary: dict[str, Any]) -> None:
     """Say how a fit went."""
-    end = how_it_ended(summary["stop_reason"], summary["iterations"], summary["still_improving"])
-    console.say(f"fitted in {summary['seconds']:.1f} s: start {summary['start']}, {end}")
+    end = how_it_went(
+        summary["start"], summary["stop_reason"], summary["iterations"], summary["still_improving"]
+    )
+    console.say(f"fitted in {summary['seconds']:.1f} s: {end}")
     if summary["error_share"] is not None:
         console.say(
             f"{summary['error_kind']} error: {100 * summary['error_share']:.3g} % of the variance"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from twofold.cli.console import counted
+from twofold.cli.describing import is_left_out, is_squared_error
 from twofold.cli.scoring import center_and_spread
 
 if TYPE_CHECKING:
@@ -46,9 +47,7 @@ class OwnRows:
     def error_share(self) -> float | None:
         """Return the leave-one-out error as a share of the variance, None if it is not known."""
         model = self._model
-        inside = getattr(model, "model_", model)
-        is_left_out = len(model.latent_) >= len(set(model.member_.tolist())) > 1
-        if getattr(inside, "loss", None) != "squared" or not is_left_out:
+        if not is_squared_error(model) or not is_left_out(model):
             return None
         deviations = (model.data_ - self._center) / self._spread
         weights = model.weights_

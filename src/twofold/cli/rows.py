@@ -123,7 +123,7 @@ def complete(
     filled = np.zeros(len(features), dtype=int)
     done = 0
     with console.warnings_shown(), open_writer(output, like=stream.source) as writer:
-        for piece in stream.pieces(as_written=True):
+        for piece in stream.pieces(to_fill=True):
             whole = piece.Y
             if piece.known.any():
                 whole = piece.apply(stream.model, stream.model.complete)

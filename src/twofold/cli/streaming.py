@@ -15,6 +15,7 @@ import numpy as np
 
 from twofold.cli.columns import Match, feature_names, match_columns
 from twofold.cli.console import CommandError, Console, counted, listed
+from twofold.cli.describing import takes_gaps
 from twofold.cli.files import check_output, check_streams, open_model, shown
 from twofold.cli.row_names import find_row_names
 from twofold.tables import open_table
@@ -67,20 +68,22 @@ class Stream:
     source: TableSource
     match: Match
 
-    def pieces(self, *, as_written: bool = False) -> Iterator[Piece]:
+    def pieces(self, *, to_fill: bool = False) -> Iterator[Piece]:
         """Yield the rows piece by piece, with progress, and report rows without values.
 
-        With ``as_written`` all columns of the frames are as they are in the file.
+        With ``to_fill`` rows may have gaps whatever the model is, and all columns of the frames are
+        as they are in the file.
         """
         n_columns = max(len(self.source.columns), 1)
         size = max(1, min(ROWS_AT_A_TIME, NUMBERS_AT_A_TIME // n_columns))
+        needs_all = not to_fill and not takes_gaps(self.model)
         done = unknown = 0
         features = self.match.features
         numbers = self.source.chunks(size, numbers=features)
         # Read side by side, as numbers and as they are: both in the memory of one piece.
         pairs: Iterable[tuple[pd.DataFrame, pd.DataFrame]] = (
             zip(numbers, self.source.chunks(size), strict=True)
-            if as_written
+            if to_fill
             else ((frame, frame) for frame in numbers)
         )
         with self.console.counting_rows(self.source.expected_rows) as advance:
@@ -88,6 +91,8 @@ class Stream:
                 Y = table[features].to_numpy(dtype=np.float64)
                 self._check_finite(Y, done)
                 known = ~np.isnan(Y).all(axis=1)
+                if needs_all:
+                    self._check_complete(Y, known, done)
                 yield Piece(frame, Y, known, done + 1)
                 done += len(frame)
                 unknown += int((~known).sum())
@@ -110,6 +115,18 @@ class Stream:
                 f"{shown(self.source.path)} has an infinite value in column "
                 f"'{self.match.features[column]}' of row {done + row + 1}.",
                 "Count such cells as missing with --missing inf --missing=-inf.",
+            )
+
+    def _check_complete(self, Y: FloatArray, known: BoolArray, done: int) -> None:
+        gaps = np.argwhere(np.isnan(Y) & known[:, None])
+        if len(gaps):
+            row, column = gaps[0]
+            family = type(getattr(self.model, "model_", self.model)).__name__
+            raise CommandError(
+                f"{shown(self.source.path)} has no value in column "
+                f"'{self.match.features[column]}' of row {done + row + 1}, and a {family} needs "
+                "complete rows.",
+                "Fill the empty cells first, with: twofold complete",
             )
 
 

@@ -85,9 +85,17 @@ class TrainingTable:
 
 
 def read_training_table(
-    path: str, wanted: Wanted, console: Console, q: int, image_shape: tuple[int, ...] | None
+    path: str,
+    wanted: Wanted,
+    console: Console,
+    q: int,
+    image_shape: tuple[int, ...] | None,
+    may_exceed_columns: bool = False,
 ) -> TrainingTable:
-    """Read a table, choose its columns and rows, say what was chosen, and check it."""
+    """Read a table, choose its columns and rows, say what was chosen, and check it.
+
+    With ``may_exceed_columns`` a map may have more dimensions q than there are columns.
+    """
     source = open_table(path, index=wanted.index, missing=wanted.missing)
     console.say_each(source.notes)
     labels = find_columns(
@@ -117,7 +125,7 @@ def read_training_table(
     if names_from is not None:
         console.say(f"row names: '{names_from}'")
     describe(console, path, rows)
-    check(rows, path, q, image_shape)
+    check(rows, path, min(q, values.shape[1]) if may_exceed_columns else q, image_shape)
     _suggest(console, frame, rows)
     return rows
 

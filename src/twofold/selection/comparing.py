@@ -128,9 +128,10 @@ def compare(
         Data without missing entries. Scale columns first if their units differ. Rows that are
         there several times are fitted and scored once.
     candidates : dict, or sequence of str
-        Names of methods ("pca", "lle", "isomap", "laplacian", "mds", "tsne", "umap", "ukr"), or a
-        dict of any names to such a name, to an estimator with ``fit_transform`` (fitted as a
-        clone if it can be cloned) or to an embedding of shape (n_samples, n_components).
+        Names of methods ("pca", "lle", "isomap", "laplacian", "mds", "tsne", "umap", "ukr", "unn",
+        "kernel_pca", "diffusion_map", "psom"), or a dict of any names to such a name, to an
+        estimator with ``fit_transform`` (fitted as a clone if it can be cloned) or to an embedding
+        of shape (n_samples, n_components).
     labels : array-like of shape (n_samples,), default=None
         Classes of the rows: they give the ``neighborhood_hit``, and never drive the recommendation.
         Rows without one (None, NaN or empty text) are left out of that.

@@ -1,0 +1,182 @@
+"""The methods that ``twofold fit`` knows, and their parameters as options give them."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from twofold.cli.console import UsageError, listed
+from twofold.cli.failing import in_options
+
+if TYPE_CHECKING:
+    from twofold.contract import TwoWayModel
+
+USUAL_DIMENSIONS = 2
+# From here on a model of all rows takes its time, and one of fewer is hardly worse.
+MANY_ROWS = 20_000
+# Parameters that an option of every method gives.
+OPTION_OF = {"n_components": "--dimensions", "random_state": "--seed", "verbose": "--quiet"}
+# Parameters that no text can give.
+WITHOUT_TEXT = ("callbacks",)
+# Parameters that say how many axes a grid has, so that --dimensions has nothing left to say.
+GRIDS = ("grid", "nodes")
+
+
+@dataclass(frozen=True)
+class Method:
+    """A family of models as the command line offers it.
+
+    Attributes
+    ----------
+    name : what --method calls it; with _ for - it is the name that `compare` knows
+    options : its parameters that have options of their own
+    may_exceed_columns : whether the map may have more dimensions than the table has columns
+    for_many_rows : a parameter that is None unless a large table is made small, and what to do
+    first_phase : what a fit does before all else, and the same for an interrupt in it
+    """
+
+    name: str
+    options: tuple[str, ...] = ()
+    may_exceed_columns: bool = False
+    for_many_rows: tuple[str, str] | None = None
+    first_phase: tuple[str, str] = ("fitting", "the map was being fitted")
+
+    def make(
+        self,
+        dimensions: int | None,
+        given: Mapping[str, Any],
+        settings: Sequence[str],
+        **common: Any,
+    ) -> TwoWayModel:
+        """Return the unfitted model that options ask for, its parameters checked.
+
+        ``given`` are values of options by parameter, None where an option is not there;
+        ``settings`` are texts of the kind NAME=VALUE; ``common`` are parameters that families
+        take if they have them.
+        """
+        from twofold.selection.embedders import two_way_model
+
+        model = two_way_model(self.name.replace("-", "_"), dimensions or USUAL_DIMENSIONS, **common)
+        known = list(model.get_params(deep=False))
+        given = {name: value for name, value in given.items() if value is not None}
+        self._check_options(given, known)
+        chosen = self._parse(settings, known)
+        for name in chosen:
+            if name in given:
+                raise UsageError(f"{option_of(name)} and --set {name} say the same thing.")
+            if name in GRIDS and dimensions is not None:
+                raise UsageError(
+                    f"--dimensions and --set {name} both say how many dimensions the map has.",
+                    "Leave --dimensions out.",
+                )
+        model.set_params(**given, **chosen)
+        try:
+            model._check_parameters()
+        except (ValueError, TypeError) as error:
+            raise UsageError(_in_words_of_options(str(error), given, chosen)) from error
+        return model
+
+    def advice(self, model: TwoWayModel, n_rows: int) -> str | None:
+        """Return what helps with so many rows, None if there are few or it is done already."""
+        if n_rows <= MANY_ROWS or self.for_many_rows is None:
+            return None
+        parameter, words = self.for_many_rows
+        return words if getattr(model, parameter) is None else None
+
+    def _check_options(self, given: Mapping[str, Any], known: Sequence[str]) -> None:
+        for name in given:
+            if name not in self.options:
+                knowing = [other.name for other in METHODS.values() if name in other.options]
+                setting = f"{name}=VALUE" if name in known else "NAME=VALUE"
+                raise UsageError(
+                    f"{option_of(name)} goes with --method {' or '.join(knowing)}, not with "
+                    f"{self.name}.",
+                    f"Leave it out; parameters of {self.name} are set by --set {setting}.",
+                )
+
+    def _parse(self, settings: Sequence[str], parameters: list[str]) -> dict[str, Any]:
+        """Return parameters by name from texts of the kind NAME=VALUE."""
+        known = sorted(set(parameters) - {*OPTION_OF, *WITHOUT_TEXT})
+        found: dict[str, Any] = {}
+        for text in settings:
+            name, equals, value = (part.strip() for part in text.partition("="))
+            if not equals or not name:
+                raise UsageError(
+                    f"--set takes NAME=VALUE; got '{text}'.", f"For example: --set {known[0]}=VALUE"
+                )
+            if name in OPTION_OF:
+                raise UsageError(f"{name} has an option of its own.", f"Use {OPTION_OF[name]}.")
+            if name not in known:
+                close = difflib.get_close_matches(name, known, n=1)
+                guess = f"Did you mean {listed(close)}? " if close else ""
+                raise UsageError(
+                    f"--method {self.name} has no parameter '{name}'.",
+                    f"{guess}It has {', '.join(known)}.",
+                )
+            if name in found:
+                raise UsageError(f"--set {name} is there twice.", "Give every parameter once.")
+            found[name] = parse_value(value)
+        return found
+
+
+METHODS = {
+    method.name: method
+    for method in (
+        Method(
+            "ukr",
+            options=("kernel", "degree", "loss", "landmarks", "max_iter"),
+            for_many_rows=("landmarks", "--landmarks auto is much faster"),
+            first_phase=("seeking a start", "the start was being sought"),
+        ),
+        Method("unn"),
+        Method(
+            "kernel-pca",
+            may_exceed_columns=True,
+            for_many_rows=("n_landmarks", "--set n_landmarks=1000 needs less time and memory"),
+        ),
+        Method(
+            "diffusion-map",
+            may_exceed_columns=True,
+            for_many_rows=("n_neighbors", "--set n_neighbors=30 needs less memory"),
+        ),
+        Method("psom"),
+    )
+}
+USUAL_METHOD = "ukr"
+
+
+def find_method(text: str) -> Method:
+    """Return the method of a name; kernel_pca and KERNEL-PCA will do for kernel-pca."""
+    name = text.strip().lower().replace("_", "-")
+    if name not in METHODS:
+        close = difflib.get_close_matches(name.replace("-", ""), METHODS, n=1)
+        guess = f"Did you mean {listed(close)}? " if close else ""
+        raise UsageError(
+            f"--method knows no '{text}'.", f"{guess}Choose from {', '.join(METHODS)}."
+        )
+    return METHODS[name]
+
+
+def option_of(parameter: str) -> str:
+    """Return what the option of a parameter is called."""
+    return OPTION_OF.get(parameter, f"--{parameter.replace('_', '-')}")
+
+
+def _in_words_of_options(message: str, given: Iterable[str], chosen: Iterable[str]) -> str:
+    """Return a message about parameters with what the command line calls them."""
+    for name in chosen:
+        message = message.replace(f"`{name}`", f"--set {name}")
+    for name in given:
+        message = message.replace(f"`{name}`", option_of(name))
+    return in_options(message)
+
+
+def parse_value(text: str) -> Any:
+    """Return what a text says as JSON, and the text itself if it is none."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
