@@ -321,11 +321,11 @@ class TwoWayModel(
         return np.sqrt(np.maximum(np.linalg.det(metric), 0))
 
     def kernel_regression(self) -> KernelDescription | None:
-        """Return the way back in plain arrays, or None if it is no kernel regression.
+        """Return the way back in plain arrays, or None if it is no regression of rows.
 
         Returns
         -------
-        KernelDescription or None
+        KernelDescription, NearestMeans or None
         """
         check_is_fitted(self)
         return None

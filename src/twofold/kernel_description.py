@@ -1,10 +1,13 @@
-"""A kernel regression in plain arrays, for those who run it elsewhere: in a web page, say."""
+"""The way back of a model in plain arrays, for those who run it elsewhere: in a web page, say."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Self
 
-from twofold.array_types import FloatArray
+import numpy as np
+
+from twofold.array_types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +38,50 @@ class KernelDescription:
     tolerance: float
     latent_scale: FloatArray
 
-    def with_data(self, data: FloatArray) -> KernelDescription:
+    def with_data(self, data: FloatArray) -> Self:
         """Return the same regression of other rows."""
         return replace(self, data=data)
+
+    def in_order(self, order: IntArray) -> Self:
+        """Return the same with references in another order."""
+        return replace(
+            self,
+            latent=self.latent[order],
+            data=self.data[order],
+            weights=self.weights[order],
+            widths=None if self.widths is None else self.widths[order],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class NearestMeans(KernelDescription):
+    """A mean of the nearest references; the kernel is only that of the density.
+
+        f(x) = Σ_{j ∈ N_K(x)} ω_j y_j / Σ_{j ∈ N_K(x)} ω_j
+
+    over the K nearest latent points, entries that are missing left out. Where the map has parts of
+    their own, the K are those of the part that the nearest point belongs to.
+
+    Attributes
+    ----------
+    n_neighbors : K
+    groups : (m,) the part of the map that each reference belongs to, or None for one map
+    observed : (m, D) which entries of ``data`` were given, the others were filled; None for all
+    """
+
+    n_neighbors: int = 1
+    groups: IntArray | None = None
+    observed: BoolArray | None = None
+
+    @property
+    def rows(self) -> FloatArray:
+        """The rows (m, D) as they were given, NaN where an entry was filled."""
+        return self.data if self.observed is None else np.where(self.observed, self.data, np.nan)
+
+    def in_order(self, order: IntArray) -> Self:
+        """Return the same with references in another order."""
+        return replace(
+            super().in_order(order),
+            groups=None if self.groups is None else self.groups[order],
+            observed=None if self.observed is None else self.observed[order],
+        )

@@ -49,6 +49,25 @@ def test_a_homotopy_can_be_drawn(table):
     assert "stages" in plots.history(model).get_xlabel()
 
 
+def test_a_history_of_one_value_is_read_from_zero(model):
+    model.history_, model.n_iter_ = np.array([302.5]), 300
+    ax = plots.history(model)
+    assert len(ax.get_xticks()) == 0
+    assert ax.get_xlabel().startswith("end of the fit")
+    assert ax.get_ylim()[0] == 0
+    assert 302.5 < ax.get_ylim()[1] < 500
+
+
+@pytest.mark.parametrize("count", [2, 3, 6])
+def test_a_history_of_sweeps_is_not_one_of_iterations(model, count):
+    # Of UNN: iterations are rows and sweeps, the history has an entry for each sweep.
+    model.history_, model.n_iter_ = np.linspace(9.0, 5.0, count), 150 + count
+    ax = plots.history(model)
+    np.testing.assert_array_equal(ax.lines[0].get_xdata(), np.arange(count))
+    assert ax.get_xlabel() == "step"
+    assert all(tick == round(tick) for tick in ax.get_xticks())
+
+
 def test_an_empty_history_is_an_error(model):
     model.history_ = np.empty(0)
     with pytest.raises(ValueError, match="no history"):

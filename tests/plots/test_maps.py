@@ -12,7 +12,7 @@ from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from twofold import UKR, plots
+from twofold import UKR, UNN, plots
 from twofold.plots.drawing import MOST_VECTOR_POINTS, color_limits, intervals
 from twofold.plots.palette import COLORS, MISSING
 
@@ -218,3 +218,48 @@ def test_intervals_reach_half_a_step_further():
     axis = np.arange(6.0)
     is_in = np.array([True, True, False, False, True, False])
     assert intervals(axis, is_in) == [(-0.5, 1.5), (3.5, 4.5)]
+
+
+def test_the_flat_density_of_ranks_is_not_drawn(table):
+    ranks = UNN(1, random_state=0).fit(table[0])
+    plain, lined = plots.latent_map(ranks), plots.latent_map(ranks, contours=True)
+    assert len(lined.collections) == len(plain.collections)
+    hilly = UKR(1, init="pca", max_iter=2).fit(table[0])
+    plain, lined = plots.latent_map(hilly), plots.latent_map(hilly, contours=True)
+    assert len(lined.collections) == len(plain.collections) + 1
+
+
+@pytest.fixture(scope="module")
+def cube(table):
+    """A lattice of three dimensions, of which a picture shows two."""
+    return UNN(3, search="greedy", random_state=0).fit(table[0])
+
+
+def test_rows_of_a_lattice_do_not_cover_each_other(cube):
+    X = cube.embedding_
+    assert len(np.unique(X[:, :2], axis=0)) < 0.7 * len(X)
+    (drawn,) = (item.get_offsets() for item in points(plots.latent_map(cube)))
+    gaps = np.linalg.norm(drawn[:, None] - drawn[None], axis=2) + np.eye(len(X))
+    assert gaps.min() > 0.1
+    # Each stays nearest to its own place, and a layer moves as one.
+    np.testing.assert_array_equal(np.rint(drawn), X[:, :2])
+    moved = np.asarray(drawn) - X[:, :2]
+    for layer in np.unique(X[:, 2]):
+        assert np.ptp(moved[X[:, 2] == layer], axis=0) == pytest.approx(0, abs=1e-9)
+
+
+def test_rows_of_other_maps_stay_in_place(table):
+    model = UNN(3, random_state=0).fit(np.repeat(table[0][:60], 2, axis=0))
+    (drawn,) = (item.get_offsets() for item in points(plots.latent_map(model)))
+    np.testing.assert_array_equal(drawn, model.embedding_[:, :2])
+
+
+def test_places_without_a_slope_are_not_painted(cube, monkeypatch):
+    def without_slope_far_out(self, X):
+        gaps = np.linalg.norm(X[:, None] - self.latent_[None], axis=2).min(axis=1)
+        return np.where(gaps > 1.001, 0.0, 3.0)
+
+    monkeypatch.setattr(type(cube), "magnification", without_slope_far_out)
+    (image,) = plots.magnification(cube).images
+    shown = np.unique(image.get_array().compressed())
+    np.testing.assert_allclose(shown, np.log10(3.0))

@@ -2,7 +2,8 @@
 
 Of these the first that fits is taken:
 
-1. the model's regression in 16 bits (in 8, if nothing is lost by it), then in 8;
+1. the model's regression, be it of kernels or of nearest rows, in 16 bits (in 8, if nothing is lost
+   by it), then in 8;
 2. for a model of landmarks given with its table: the regression, and the data of some rows;
 3. a stand-in of fewer references, and the data of some rows.
 
@@ -38,7 +39,7 @@ from twofold.explorer.stand_in import (
     make_trial,
     measured,
 )
-from twofold.kernel_description import KernelDescription
+from twofold.kernel_description import KernelDescription, NearestMeans
 
 # More references make a page slow before they make a stand-in better.
 MOST_REFERENCES, LEAST_REFERENCES = 20_000, 16
@@ -92,6 +93,8 @@ class _Planner:
         own = getattr(self.model, "data_", None)
         if self.description is not None:
             own = self.description.data
+        if isinstance(self.description, NearestMeans):
+            own = self.description.rows
         known = self.member >= 0
         if self.wanted.data is not None and not known.all():
             return self.wanted.data, np.arange(self.n)
@@ -261,14 +264,7 @@ def in_order_of_rows(model: TwoWayModel) -> tuple[KernelDescription | None, IntA
     first = np.full(len(found.latent), len(member))
     np.minimum.at(first, member[held], held)
     order = np.argsort(first, kind="stable")
-    in_order = replace(
-        found,
-        latent=found.latent[order],
-        data=found.data[order],
-        weights=found.weights[order],
-        widths=None if found.widths is None else found.widths[order],
-    )
-    return in_order, np.where(member >= 0, np.argsort(order)[member], -1)
+    return found.in_order(order), np.where(member >= 0, np.argsort(order)[member], -1)
 
 
 def _spread(Y: FloatArray) -> float:

@@ -1,9 +1,10 @@
 """What the page needs of a model: a header and a few arrays; format 1.
 
 The header is JSON. Its ``sections`` name the arrays in the data: references of the regression
-(``reg.x``, ``reg.y``, ``reg.w``, ``reg.h``), rows (``rows.x``, ``rows.y``, ``rows.ref``) and what
-is known about them (``rows.names``, ``rows.label.*``, ``rows.density``, ``rows.magnification``).
-Data are codes: see :mod:`twofold.explorer.codes`. Nothing in it depends on time or machine.
+(``reg.x``, ``reg.y``, ``reg.w``, ``reg.h``, ``reg.group``), rows (``rows.x``, ``rows.y``,
+``rows.ref``) and what is known about them (``rows.names``, ``rows.label.*``, ``rows.density``,
+``rows.magnification``). Data are codes: see :mod:`twofold.explorer.codes`. Nothing in it depends on
+time or machine.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from twofold.explorer.sections import (
     add_positions,
 )
 from twofold.explorer.stand_in import cover
-from twofold.kernel_description import KernelDescription
+from twofold.kernel_description import KernelDescription, NearestMeans
 from twofold.row_notes import RowNotes
 
 FORMAT = 1
@@ -165,7 +166,9 @@ def _corners(box: DomainBox | None) -> dict[str, list[float]] | None:
 
 def _described(shown: Shown) -> dict[str, Any]:
     found = shown.regression
+    of_means = {"neighbors": found.n_neighbors} if isinstance(found, NearestMeans) else {}
     return {
+        **of_means,
         "kernel": found.kernel,
         "degree": found.degree if isinstance(found.degree, str) else int(found.degree),
         "tolerance": float(found.tolerance),
@@ -196,6 +199,8 @@ def _add_regression(sections: Sections, found: KernelDescription, scale: Scale) 
         sections.add("reg.w", found.weights.astype(np.float32))
     if found.widths is not None:
         sections.add("reg.h", found.widths.astype(np.float32))
+    if isinstance(found, NearestMeans) and found.groups is not None:
+        sections.add("reg.group", found.groups.astype(np.int32))
 
 
 def _add_rows(sections: Sections, X: FloatArray, shown: Shown, scale: Scale) -> None:

@@ -61,7 +61,7 @@ def row_facts(model: TwoWayModel) -> RowFacts:
     """
     X = model.embedding_.astype(np.float64)
     description = model.kernel_regression()
-    density = model.density(X) if description is None else _density(description, X)
+    density = model.density(X) if description is None else density_of(description, X)
     scale = latent_scale(model, description)
     most = _affordable_places(model, description)
     if len(X) <= most:
@@ -72,22 +72,12 @@ def row_facts(model: TwoWayModel) -> RowFacts:
 
 
 def latent_scale(model: TwoWayModel, description: KernelDescription | None) -> FloatArray:
-    """Return the factors (q,) from latent units to those of a model's kernel, 1 if it has none."""
-    scale = getattr(model, "latent_scale_", 1.0)
+    """Return the factors (q,) from latent units to bandwidths of the model's density."""
     if description is not None:
-        scale = description.latent_scale
-    return np.broadcast_to(np.asarray(scale, dtype=np.float64), model.embedding_.shape[1:])
-
-
-def _density(description: KernelDescription, X: FloatArray) -> FloatArray:
-    """Return what the model's ``density`` does, without the sums of rows."""
-    engine = KernelSums(get_kernel(description.kernel), description.tolerance)
-    omega = description.weights.astype(np.float64)[:, None]
-    references = description.latent.astype(np.float64) * description.latent_scale
-    prepared = PreparedReferences(engine, references, omega, description.widths)
-    sums = prepared.at(X * description.latent_scale)
-    lowered = np.where(sums.shift > 0, engine.kernel.value(sums.shift), 1)
-    return np.asarray(lowered * sums.values[:, 0] / omega.sum())
+        scale = np.asarray(description.latent_scale, dtype=np.float64)
+    else:
+        scale = 1 / bandwidths(model)
+    return np.broadcast_to(scale, model.embedding_.shape[1:])
 
 
 def _affordable_places(model: TwoWayModel, description: KernelDescription | None) -> int:
@@ -140,3 +130,20 @@ def _interpolated(places: FloatArray, values: FloatArray, X: FloatArray) -> Floa
     weights = 1 / np.maximum(np.square(distance), np.finfo(float).tiny * 1e100)
     logs = np.log(values[known])[near]
     return np.asarray(np.exp((weights * logs).sum(axis=1) / weights.sum(axis=1)))
+
+
+def bandwidths(model: TwoWayModel) -> FloatArray:
+    """Return the bandwidth (q,) of a model's density along each latent coordinate."""
+    unit = np.asarray(model._latent_unit(), dtype=np.float64)
+    return np.where(unit > 0, unit, 1.0)  # a coordinate in which all rows are equal
+
+
+def density_of(description: KernelDescription, X: FloatArray) -> FloatArray:
+    """Return the kernel density (m,) of a regression's references, without the sums of rows."""
+    engine = KernelSums(get_kernel(description.kernel), description.tolerance)
+    omega = description.weights.astype(np.float64)[:, None]
+    references = description.latent.astype(np.float64) * description.latent_scale
+    prepared = PreparedReferences(engine, references, omega, description.widths)
+    sums = prepared.at(X * description.latent_scale)
+    lowered = np.where(sums.shift > 0, engine.kernel.value(sums.shift), 1)
+    return np.asarray(lowered * sums.values[:, 0] / omega.sum())

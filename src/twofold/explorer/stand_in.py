@@ -41,6 +41,8 @@ from twofold.latent_sampling import draw_latent_points
 
 TOLERANCE = 1e-6
 N_TRIAL_PLACES = 1_000
+# Of the box of these places, in bandwidths: so far may the domain reach beyond the rows.
+TRIAL_MARGIN = 1.5
 # In units of the gap to a near neighbour: narrower kernels leave holes, wider ones blur.
 WIDTH_FACTORS = (0.35, 0.5, 0.7)
 LATTICE_FACTORS = (0.5, 0.7)
@@ -91,14 +93,25 @@ class Trial:
 
 
 def make_trial(model: TwoWayModel, latent_scale: FloatArray, spread: float) -> Trial:
-    """Ask a model about random places; the same ones each time."""
+    """Ask a model about random places; the same ones each time.
+
+    They are spread evenly over the domain, as hands move over it: near rows a stand-in is best.
+    Where the domain is a small part of the box around it, places near rows make up the number.
+    """
     rng = np.random.RandomState(0)
     X = model.embedding_.astype(np.float64)
-    equal = np.ones(len(X))
-    inside = draw_latent_points(X, equal, N_TRIAL_PLACES, rng, 1 / latent_scale, model.in_domain)
-    around = rng.uniform(X.min(axis=0), X.max(axis=0), (2 * N_TRIAL_PLACES, X.shape[1]))
+    margin = TRIAL_MARGIN / latent_scale
+    size = (2 * N_TRIAL_PLACES, X.shape[1])
+    around = rng.uniform(X.min(axis=0) - margin, X.max(axis=0) + margin, size)
+    is_inside = np.asarray(model.in_domain(around))
+    inside = around[is_inside][:N_TRIAL_PLACES]
+    lacking = N_TRIAL_PLACES - len(inside)
+    if lacking:
+        equal = np.ones(len(X))
+        more = draw_latent_points(X, equal, lacking, rng, 1 / latent_scale, model.in_domain)
+        inside = np.concatenate([inside, more])
     values = model.inverse_transform(inside).astype(np.float64)
-    return Trial(inside, values, model.density(inside), around, model.in_domain(around), spread)
+    return Trial(inside, values, model.density(inside), around, is_inside, spread)
 
 
 def make_stand_in(

@@ -62,14 +62,34 @@ def history(model: TwoWayModel, *, ax: Axes | None = None) -> Axes:
     if len(known) and known.min() > 0 and known.max() > MUCH * known.min():
         ax.set_yscale("log")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_xlabel("iteration" if n_stages == 1 else f"iteration ({n_stages} stages)")
+    ax.set_xlabel(_history_axis(len(values), model.n_iter_, n_stages))
     ax.set_ylabel("objective")
+    if len(values) == 1:
+        _show_single_value(ax, float(values[0]))
     # Above the axes: inside, the stages of a homotopy may pass anywhere.
     ax.annotate(f"{values[-1]:.4g}  ({model.stop_reason_})", (1, 1), xycoords="axes fraction",
                 xytext=(0, 3), textcoords="offset points", ha="right", fontsize="small",
                 color=INK)  # fmt: skip
     light_frame(ax)
     return ax
+
+
+def _history_axis(count: int, n_iter: int, n_stages: int) -> str:
+    """Return what the entries of a history are counted by."""
+    if count == 1:
+        return "end of the fit (the only value that was kept)"
+    if n_stages > 1:
+        return f"iteration ({n_stages} stages)"
+    # A history of fewer entries has one for each stretch of iterations: a sweep over all rows, say.
+    return "iteration" if count > n_iter else "step"
+
+
+def _show_single_value(ax: Axes, value: float) -> None:
+    """Let a history of one value be read from zero: there is no course to be seen."""
+    ax.set_xticks([])
+    ax.lines[0].set_markersize(7)
+    if np.isfinite(value) and value != 0:
+        ax.set_ylim(*sorted((0.0, 1.3 * value)))
 
 
 def stage_joins(values: FloatArray, n_stages: int) -> list[int]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from scipy.ndimage import binary_dilation, generate_binary_structure
+from scipy.spatial import cKDTree
 
 from twofold.array_types import BoolArray, FloatArray
 from twofold.contract import TwoWayModel
@@ -30,6 +31,10 @@ MOST_WIDENINGS = 4
 BLOCK = 1024
 # Differences of the log density beyond this are cut: a density of 0 has no logarithm.
 MOST_LOG = 4.0
+# From this share of covered rows on, they are drawn along a slant; so far along both axes, as a
+# share of the gap between places.
+COVERED = 0.1
+SLANT = np.array([0.75, 0.6])
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,24 @@ class LatentView:
     def rows(self) -> FloatArray:
         """What is seen of the embedding (n, 1 or 2)."""
         return np.asarray(self.model.embedding_[:, list(self.dims)], dtype=np.float64)
+
+    @cached_property
+    def slanted_rows(self) -> FloatArray:
+        """The same with the rows of a lattice beside each other that would cover each other.
+
+        Each is moved along a slant, less than half of the gap between places, by the rank of what
+        is not shown of it: as if the lattice were seen from a little aside.
+        """
+        hidden = [m for m in range(self.q) if m not in self.dims]
+        places, first = np.unique(self.rows, axis=0, return_inverse=True)
+        layers, rank = np.unique(self.model.embedding_[:, hidden], axis=0, return_inverse=True)
+        pairs = np.unique(np.column_stack([first.ravel(), rank.ravel()]), axis=0)
+        n_covered = len(pairs) - len(places)
+        if len(layers) < 2 or len(places) < 2 or n_covered < COVERED * len(pairs):
+            return self.rows
+        gap = float(np.median(cKDTree(places).query(places, k=2)[0][:, 1]))
+        share = rank.ravel() / (len(layers) - 1) - 0.5
+        return self.rows + gap * share[:, None] * SLANT
 
     @property
     def names(self) -> list[str]:

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from scipy.spatial import cKDTree
 
-from twofold.array_types import FloatArray
+from twofold.array_types import BoolArray, FloatArray
 from twofold.contract import TwoWayModel
 from twofold.plots.drawing import (
     MOST_VECTOR_POINTS,
@@ -36,6 +37,9 @@ JACOBIAN_SIZE = 110
 # Magnifications this far below the highest look alike.
 MOST_DECADES = 4.0
 N_DENSITY_LINES = 7
+# Quartiles of a density this near to each other show nothing.
+FLAT_RATIO = 1.1
+NEARLY = 1e-6
 
 
 def latent_map(
@@ -52,7 +56,9 @@ def latent_map(
     """Draw the rows a model was fitted to in its latent space.
 
     Of more than two latent dimensions two are shown, and the domain is a cut through the median of
-    the others. With one dimension rows stand at their coordinate, one above the other in order.
+    the others; rows of a lattice that would cover one another stand along a slant, in the order of
+    the coordinates that are not shown. With one dimension rows stand at their coordinate, one above
+    the other in order.
 
     Parameters
     ----------
@@ -72,7 +78,8 @@ def latent_map(
     domain : bool, default=True
         Draw the border of the domain and shade what is outside.
     contours : bool, default=False
-        Draw lines of equal latent density; each is at twice the density of the one outside it.
+        Draw lines of equal latent density; each is at twice the density of the one outside it. With
+        one dimension it is a hill at the bottom, and nothing where the density is flat.
     names : bool, default=False
         Write the names of rows beside them, as many as fit without covering anything. They are
         placed for the size the figure has now.
@@ -118,7 +125,7 @@ def magnification(
 
     Where the picture is bright, neighbours on the map are far apart in the data: a border between
     clusters, or a fold. With one latent dimension it is a curve; of more than two, a cut through
-    the median of those that are not shown.
+    the median of those that are not shown. Nothing is painted where no slope is known.
 
     Parameters
     ----------
@@ -145,6 +152,7 @@ def magnification(
     support = view.support(lattice)
     wanted = lattice.nearly(support >= 0)
     values = lattice.evaluate(lambda X: _log_magnification(model, X), wanted)[:, 0]
+    values[np.isneginf(values) & ~_near_rows(model, lattice.places)] = np.nan
     # A place that is flat but for rounding has a magnification of nearly 0, or of 0.
     values = np.maximum(values, color_limits(values)[1] - MOST_DECADES)
     title = "log10 magnification"
@@ -184,10 +192,22 @@ def _log_magnification(model: TwoWayModel, X: FloatArray) -> FloatArray:
         return np.log10(model.magnification(X).astype(np.float64))
 
 
+def _near_rows(model: TwoWayModel, X: FloatArray) -> BoolArray:
+    """Say which places (m, q) have a row within a bandwidth of the latent density.
+
+    Further out all neighbours may lie in one plane. A mean of neighbours then has no slope across
+    it, and a magnification of 0 means that nothing is known.
+    """
+    unit = model._latent_unit()
+    unit = np.where(unit > 0, unit, 1.0)
+    distance, _ = cKDTree(model.embedding_ / unit).query(X / unit)
+    return np.asarray(distance <= 1 + NEARLY)
+
+
 def _seen(view: LatentView) -> FloatArray:
     """Return where rows are drawn (n, 2); those of a line one above the other."""
     if not view.is_line:
-        return view.rows
+        return view.slanted_rows
     return np.column_stack([view.rows[:, 0], np.arange(1, len(view.rows) + 1)])
 
 
@@ -214,6 +234,8 @@ def _draw_density(ax: Axes, view: LatentView, lattice: Lattice) -> None:
     """Draw lines of equal density, or the density over a line as a hill at the bottom."""
     density = view.model.density(lattice.places).astype(np.float64)
     if view.is_line:
+        if _is_flat(density[density >= view.model.domain_threshold_]):
+            return
         ax.fill_between(
             lattice.axes[0],
             0,
@@ -230,6 +252,14 @@ def _draw_density(ax: Axes, view: LatentView, lattice: Lattice) -> None:
     if len(levels):
         field = lattice.shaped(density)
         ax.contour(*lattice.axes, field, levels=levels, colors=[QUIET], linewidths=0.4, zorder=1.4)
+
+
+def _is_flat(density: FloatArray) -> bool:
+    """Say whether a density inside a domain is one plateau, as that of ranks is."""
+    if len(density) == 0:
+        return True
+    low, high = np.quantile(density, [0.25, 0.75])
+    return bool(high <= FLAT_RATIO * low)
 
 
 def _draw_rows(

@@ -19,16 +19,19 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.engine.threads import count_threads
 from twofold.features import RBF, Linear, Polynomial, Sigmoid
+from twofold.kernel_description import NearestMeans
 from twofold.losses import EpsilonInsensitive, Huber, Squared
 from twofold.number_checks import check_count
 from twofold.optimize import Event, ProgressBar
 from twofold.tables import register_value_type
 from twofold.unn.data_range import check_range, warn_of_many_neighbors
+from twofold.unn.description import describe
 from twofold.unn.embedding import (
     MISSING,
     check_dimensions,
@@ -201,6 +204,11 @@ class UNN(TwoWayModel):
                 f"{error} The model has no rows yet, so partial_fit is fit: begin with "
                 f"{int(self.n_components) + 2} rows or more, then pass others, also one by one."
             ) from error
+
+    def kernel_regression(self) -> NearestMeans:
+        """Return the way back, means of nearest rows, in plain arrays."""
+        check_is_fitted(self)
+        return describe(self)
 
     # ---- what the contract asks for -------------------------------------------------------------
 

@@ -27,15 +27,18 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.engine.threads import count_threads
 from twofold.features import RBF, Linear, Polynomial, Sigmoid
+from twofold.kernel_description import NearestMeans
 from twofold.number_checks import check_count
 from twofold.table_checks import check_size
 from twofold.unn.constructive_k_means import ConstructiveKMeans
 from twofold.unn.data_range import check_range, warn_of_many_neighbors
+from twofold.unn.description import describe
 from twofold.unn.embedding import INTERRUPTED, is_discrete
 from twofold.unn.estimator import UNN
 from twofold.unn.projection import LatentDensity, project
@@ -147,6 +150,11 @@ class SubmanifoldUNN(TwoWayModel):
         self.refine = refine
         self.n_jobs = n_jobs
         self.random_state = random_state
+
+    def kernel_regression(self) -> NearestMeans:
+        """Return the way back, means of the nearest rows of a cluster, in plain arrays."""
+        check_is_fitted(self)
+        return describe(self, self.clusters_)
 
     # ---- what the contract asks for -------------------------------------------------------------
 

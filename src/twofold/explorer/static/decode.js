@@ -68,6 +68,7 @@ export class Atlas {
     this.refCodes = this.section("reg.y");
     this.refWeights = this.section("reg.w");
     this.refWidths = this.section("reg.h");
+    this.refGroups = this.section("reg.group");
     this.rowX = this.latentOfRows();
     // Rows that are no references have a table of their own.
     this.rowCodes = this.section("rows.y") ?? this.refCodes;

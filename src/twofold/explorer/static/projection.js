@@ -3,6 +3,10 @@
 // Starts are references whose rows are nearest to y, apart from each other in latent space, and a
 // coarse set of places all over the map; the best of them go on with damped Gauss-Newton steps. A step
 // that would leave the domain ends at its border, and the next one goes along it.
+//
+// A mean of nearest references has steps and no slopes. There the references of the K rows nearest to y,
+// the mean of their places and the middles between them and their neighbours compete with the reference
+// whose mean is nearest to y, as in the model.
 
 import { kernelHalfWidth } from "./kernel_weights.js";
 
@@ -28,6 +32,11 @@ const SLACK = 0.6;
 const SLACK_DECAY = 0.6;
 const LEAST_SLACK = 0.02;
 
+// Of so many references the mean at each is tried, half a second for a wide table; of more only those at
+// the references whose rows are nearest.
+const MOST_MEANS = 20_000;
+const MEANS_OF_LARGE_TABLES = 256;
+
 /**
  * Find the latent place of a row.
  * @param {Regression} regression
@@ -41,6 +50,7 @@ export function project(regression, y, observed = null) {
   const columns = Int32Array.from(target.keys()).filter((j) => Number.isFinite(target[j]));
   if (columns.length === 0) return { x: middleOfMap(regression.atlas), error: NaN };
   const search = new ProjectionSearch(regression, target, columns);
+  if (regression.nearest !== null) return placeAmongMeans(search);
   const descents = search.starts().map((x) => search.begin(x));
   for (let count = 0; count < MOST_STEPS; count++) {
     const best = Math.min(...descents.map((descent) => descent.error));
@@ -52,6 +62,49 @@ export function project(regression, y, observed = null) {
   }
   const found = descents.reduce((a, b) => (b.error < a.error ? b : a));
   return { x: found.x, error: Math.sqrt(found.error) };
+}
+
+/** The place of a row where f is a mean of nearest references. */
+function placeAmongMeans(search) {
+  const { regression, value, q } = search;
+  const { refX, m } = regression.atlas;
+  const placeOf = (ref) => Float64Array.from(refX.subarray(ref * q, (ref + 1) * q));
+  let best = { x: placeOf(0), error: Infinity };
+  const compete = (x, error, mayTie) => {
+    if (error < best.error || (mayTie && error === best.error)) best = { x, error };
+  };
+  const refsNear = (count) => regression.nearestRefs(search.target, count).map(({ ref }) => ref);
+  const isSmall = m <= MOST_MEANS;
+  for (const ref of isSmall ? Array(m).keys() : refsNear(MEANS_OF_LARGE_TABLES)) {
+    const x = placeOf(ref);
+    compete(x, search.errorAt(x, value), false);
+  }
+  const ofReference = best;
+  const near = refsNear(regression.nearest.k);
+  const middle = meanPlace(near, regression.atlas);
+  compete(middle, search.errorAt(middle, value), true);
+  for (const ref of near) {
+    const x = placeOf(ref);
+    const others = regression.nearest.nearest(x, 2 * q + 1, null).filter((other) => other !== ref);
+    for (const other of others.slice(0, 2 * q)) {
+      const between = placeOf(other).map((place, d) => (place + x[d]) / 2);
+      compete(between, search.errorAt(between, value), false);
+    }
+  }
+  const { x, error } = regression.inDomain(best.x) ? best : ofReference;
+  return { x, error: Math.sqrt(error) };
+}
+
+/** The mean of the places of references, each counted by its weight. */
+function meanPlace(refs, { refX, refWeights, q }) {
+  const x = new Float64Array(q);
+  let mass = 0;
+  for (const ref of refs) {
+    const weight = refWeights === null ? 1 : refWeights[ref];
+    mass += weight;
+    for (let d = 0; d < q; d++) x[d] += weight * refX[ref * q + d];
+  }
+  return x.map((sum) => sum / mass);
 }
 
 function middleOfMap(atlas) {

@@ -3,13 +3,15 @@
 //   f(x) = Σ_i ω_i y_i F(s_i) / Σ_i ω_i F(s_i)     (degree 0; above, see local_fit.js)
 //   p(x) = Σ_i ω_i F(s_i) / Σ_i ω_i
 //
-// with s the squared distance in kernel units. Entries that are missing take no part, feature by
+// with s the squared distance in kernel units. Of some models f is the mean of the K references nearest on
+// the map instead, see nearest_means.js. Entries that are missing take no part, feature by
 // feature; where no reference is in reach the mean stands in.
 
 import { DensityGridSum } from "./density_grid.js";
 import { Gathering, kernelHalfWidth, kernelReach } from "./kernel_weights.js";
 import { LatentIndex, keepIfNear } from "./latent_index.js";
 import { LocalFit, columnPatterns } from "./local_fit.js";
+import { NearestReferences } from "./nearest_means.js";
 import { RowSums } from "./row_sums.js";
 
 // How long the slow density grid works before it lets the page breathe, in milliseconds.
@@ -38,6 +40,7 @@ export class Regression {
     const spread = atlas.header.feature_spread;
     this.perSpread = Float64Array.from(this.low, (_, j) => (spread ? 1 / spread[j] : 1));
     this.prepareReferences(regression);
+    this.nearest = regression.neighbors ? new NearestReferences(atlas, regression.neighbors) : null;
     const { m, D, q } = atlas;
     this.table = new RowSums(atlas.refCodes, m, D, this.missing);
     if (!this.table.hasGaps) this.missing = null;
@@ -87,6 +90,21 @@ export class Regression {
     return total;
   }
 
+  /** Gather the references that f is made of at a latent place; return their total weight. */
+  gatherForMean(x) {
+    const { nearest, near, rows } = this;
+    if (nearest === null) return this.gather(x);
+    const { refWeights } = this.atlas;
+    const isPlace = Array.prototype.every.call(x, Number.isFinite);
+    near.count = isPlace ? nearest.write(x, rows) : 0;
+    let total = 0;
+    for (let k = 0; k < near.count; k++) {
+      near.weight[k] = refWeights === null ? 1 : refWeights[rows[k]];
+      total += near.weight[k];
+    }
+    return total;
+  }
+
   /**
    * The regression at a latent place.
    * @param {ArrayLike<number>} x (q,)
@@ -94,7 +112,7 @@ export class Regression {
    * @returns {Float64Array} (D,)
    */
   at(x, out = new Float64Array(this.atlas.D)) {
-    const total = this.gather(x);
+    const total = this.gatherForMean(x);
     this.sums.fill(0);
     if (!(total > 0)) this.masses.fill(0);
     else if (this.fit !== null) this.addFits();
@@ -164,7 +182,7 @@ export class Regression {
 
   /** One feature of the regression at a latent place. */
   featureAt(x, j) {
-    const total = this.gather(x);
+    const total = this.gatherForMean(x);
     const { near, rows, missing, fitted } = this;
     const { refCodes, D } = this.atlas;
     if (!(total > 0)) return this.mean[j];
@@ -194,7 +212,7 @@ export class Regression {
     let pairs = 0;
     for (let k = 0; k < samples; k++) {
       const i = Math.floor((k * m) / samples);
-      this.gather(refX.subarray(i * q, (i + 1) * q));
+      this.gatherForMean(refX.subarray(i * q, (i + 1) * q));
       pairs += this.near.count / samples;
     }
     // Without vectors, and in fits, a product takes four times as long.
