@@ -7,7 +7,7 @@ from sklearn.datasets import load_wine
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from twofold import UKR, ManifoldClassifier, Scaled, load
+from twofold import UKR, KernelPCA, ManifoldClassifier, Scaled, load
 from twofold.kernel_description import KernelDescription
 from twofold.scaled import center_and_spread
 
@@ -142,3 +142,17 @@ def test_wrong_parameters(wine, wrong, error, message):
 def test_no_partial_fit_where_the_model_has_none():
     assert hasattr(Scaled(), "partial_fit")
     assert not hasattr(Scaled(UKR(landmarks=10)), "partial_fit")
+
+
+def test_gaps_are_placed_only_if_the_model_inside_places_them():
+    Y = load_wine().data
+    gappy = Y.copy()
+    gappy[3, 2] = np.nan
+    model = Scaled(KernelPCA(2)).fit(Y)
+    for refuses in (model.transform, model.reconstruct, model.score_samples):
+        with pytest.raises(ValueError, match="KernelPCA compares complete rows; 1 of 178 have"):
+            refuses(gappy)
+    filled = model.complete(gappy)
+    assert abs(filled[3, 2] - Y[3, 2]) < 3 * Y[:, 2].std()
+    filled[3, 2] = Y[3, 2]
+    np.testing.assert_array_equal(filled, Y)

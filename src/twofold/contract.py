@@ -185,7 +185,7 @@ class TwoWayModel(
         -------
         ndarray of shape (n_samples, n_features)
         """
-        Y = self._rows_to_place(X)
+        Y = self._rows_to_fill(X)
         filled = Y.copy()
         partial = np.isnan(Y).any(axis=1)
         if partial.any():
@@ -349,6 +349,12 @@ class TwoWayModel(
 
     def _rows_to_place(self, X: Any) -> FloatArray:
         """Return rows that a fitted model can project."""
+        Y = self._rows_to_fill(X)
+        self._check_gaps(Y)
+        return Y
+
+    def _rows_to_fill(self, X: Any) -> FloatArray:
+        """Return rows in which entries may be missing, some of each row observed."""
         check_is_fitted(self)
         Y = self._validate(X, reset=False)
         check_missing(Y, columns=False)

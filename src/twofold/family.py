@@ -30,6 +30,9 @@ class Family(ABC):
         own fitted attributes; public ones that end in an underscore are what a saved file holds.
         """
 
+    def _check_gaps(self, Y: FloatArray) -> None:  # noqa: B027 - most families place them
+        """Raise if entries of rows Y are missing and the family can fill such rows, not place."""
+
     def _check_parameters(self) -> None:  # noqa: B027 - there may be none
         """Raise if a constructor parameter has a value that no data could make right."""
 

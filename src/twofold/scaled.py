@@ -154,6 +154,9 @@ class Scaled(TwoWayModel):
     def _bound_domain(self) -> None:
         """Nothing to set: the domain is that of the model inside."""
 
+    def _check_gaps(self, Y: FloatArray) -> None:
+        self.model_._check_gaps(Y)
+
     def _place(self, Y: FloatArray) -> FloatArray:
         return self.model_._place(self._scale(Y))
 

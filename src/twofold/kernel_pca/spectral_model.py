@@ -74,15 +74,13 @@ class SpectralModel(TwoWayModel):
     def _advice_for_missing(self) -> str:
         return "Use UKR, which takes them as they are, or fill them in."
 
-    def _rows_to_place(self, X: Any) -> FloatArray:
-        Y = super()._rows_to_place(X)
+    def _check_gaps(self, Y: FloatArray) -> None:
         gaps = int(np.isnan(Y).any(axis=1).sum())
         if gaps:
             raise ValueError(
                 f"{type(self).__name__} compares complete rows; {gaps} of {len(Y)} have missing "
                 "entries (NaN). Fill them in by `complete`."
             )
-        return Y
 
     def complete(self, X: Any) -> FloatArray:
         """Fill the missing entries of rows from the manifold; observed entries stay as they are.
@@ -99,13 +97,7 @@ class SpectralModel(TwoWayModel):
         -------
         ndarray of shape (n_samples, n_features)
         """
-        filled = super()._rows_to_place(X).copy()
-        partial = np.isnan(filled).any(axis=1)
-        if partial.any():
-            rows = filled[partial]
-            found = self._regress(self._project(rows, ~np.isnan(rows)))
-            filled[partial] = np.where(np.isnan(rows), found, rows)
-        return filled
+        return super().complete(X)
 
     def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
         if observed is None:
