@@ -172,6 +172,21 @@ def test_methods_that_take_gaps(holes, tmp_path, name):
     assert np.isnan(twofold.load(path).data_).sum() == 1
 
 
+def test_the_error_of_filled_rows_is_a_share_of_their_variance(tmp_path):
+    frame = make_frame()
+    numbers = frame[COLUMNS].to_numpy(dtype=float)
+    numbers[np.random.default_rng(0).random(numbers.shape) < 0.3] = np.nan
+    frame[COLUMNS] = numbers
+    table, path = write_csv(frame, tmp_path / "gaps.csv"), tmp_path / "m.twofold"
+    facts = run_json("fit", table, "-o", path, "--method", "unn")
+    inside = twofold.load(path).model_
+    variance = inside.filled_.var(axis=0).sum()
+    assert facts["error_share"] == pytest.approx(inside.objective_ / variance)
+    assert facts["error_share"] < 0.9 * inside.objective_ / np.nansum(inside.data_**2) * 60
+    scored = run_json("score", path, table)
+    assert scored["leave_one_out_error_share"] == pytest.approx(facts["error_share"])
+
+
 def test_how_a_fit_went(table, tmp_path):
     path = tmp_path / "m.twofold"
     done = run_well("fit", table, "-o", path, "--method", "unn")

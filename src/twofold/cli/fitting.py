@@ -24,7 +24,6 @@ from twofold.cli.methods import METHODS, USUAL_DIMENSIONS, USUAL_METHOD, Method,
 from twofold.cli.options import AsJson, Index, Missing, Quiet, Seed, Table
 
 if TYPE_CHECKING:
-    from twofold.array_types import FloatArray
     from twofold.cli.training_table import TrainingTable
     from twofold.contract import TwoWayModel
 
@@ -307,9 +306,7 @@ def summarize(model: TwoWayModel, rows: TrainingTable, seconds: float) -> dict[s
         "seconds": round(seconds, 3),
         "objective": float(model.objective_),
         "error_kind": "leave-one-out" if is_error and is_left_out(model) else "reconstruction",
-        "error_share": float(model.objective_) / _variance(model, rows.frame.to_numpy())
-        if is_error
-        else None,
+        "error_share": float(model.objective_) / _variance(model, rows) if is_error else None,
     }
 
 
@@ -325,11 +322,16 @@ def tell_summary(console: Console, summary: dict[str, Any]) -> None:
         )
 
 
-def _variance(model: TwoWayModel, Y: FloatArray) -> float:
+def _variance(model: TwoWayModel, rows: TrainingTable) -> float:
     """Return the mean squared distance of rows from their mean, in the units of the model."""
     import numpy as np
 
-    spread = getattr(model, "spread_", 1.0)
+    from twofold.kernel_description import NearestMeans
+
+    Y, spread = rows.frame.to_numpy(), getattr(model, "spread_", 1.0)
+    description = model.kernel_regression()
+    if isinstance(description, NearestMeans):
+        Y = description.data[model.member_]  # with what was filled, which the error counts
     deviations = (Y - np.nanmean(Y, axis=0)) / spread
     return float(np.nansum(deviations**2)) / len(Y)
 

@@ -104,8 +104,9 @@ class Method:
         for text in settings:
             name, equals, value = (part.strip() for part in text.partition("="))
             if not equals or not name:
+                example = name if name in known else known[0]
                 raise UsageError(
-                    f"--set takes NAME=VALUE; got '{text}'.", f"For example: --set {known[0]}=VALUE"
+                    f"--set takes NAME=VALUE; got '{text}'.", f"For example: --set {example}=VALUE"
                 )
             if name in OPTION_OF:
                 raise UsageError(f"{name} has an option of its own.", f"Use {OPTION_OF[name]}.")

@@ -49,8 +49,12 @@ class OwnRows:
         model = self._model
         if not is_squared_error(model) or not is_left_out(model):
             return None
-        deviations = (model.data_ - self._center) / self._spread
-        weights = model.weights_
+        description, weights = model.kernel_regression(), model.weights_
+        # With the entries that were filled before the fit, which its error counts.
+        rows = model.data_ if description is None else description.data
+        seen = weights[:, None] * ~np.isnan(rows)
+        center = np.nansum(seen * rows, axis=0) / seen.sum(axis=0)
+        deviations = (rows - center) / self._spread
         variance = float(weights @ np.nansum(deviations**2, axis=1) / weights.sum())
         return float(model.objective_) / variance if variance else None
 

@@ -107,14 +107,18 @@ class UNN(TwoWayModel):
     latent_, data_, weights_ : ndarrays
         Latent points, rows and weights of the distinct rows.
     filled_ : ndarray
-        ``data_`` with its gaps filled, where ``fit`` met gaps and filled them.
+        ``data_`` with its gaps filled, where ``fit`` met gaps and filled them. For rows in the
+        order of the table use ``complete``.
+    member_ : ndarray
+        Which of the distinct rows each row passed to ``fit`` is, -1 for those of weight 0.
     search_ : object
         The search with all its numbers.
     objective_ : float
         Mean squared distance between rows and the means of their K nearest latent neighbours, each
-        row left out of its own.
+        row left out of its own. Rows are the distinct ones, by their weights, with what was filled.
     history_ : ndarray
-        The same before refinement and after each sweep.
+        The same before refinement, after each sweep and after each ``partial_fit``. With
+        missing="distances" it may rise a little: sweeps scale errors up to all entries of a row.
     n_iter_, stop_reason_ : int, str
         Rows embedded and sweeps or steps made, and why it ended.
     domain_threshold_ : float
