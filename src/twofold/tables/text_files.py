@@ -115,8 +115,7 @@ class TextTable:
         kinds = (arrow.string(), arrow.float64())
         types = {str(i): kinds[wanted] for i, wanted in enumerate(is_number)}
         try:
-            table = parser.read_csv(
-                arrow.BufferReader(block.data),
+            options = (
                 parser.ReadOptions(
                     column_names=list(types),
                     # Its pieces are shared out to threads, but each costs time for every column.
@@ -132,6 +131,8 @@ class TextTable:
                     decimal_point=self.dialect.decimal,
                 ),
             )
+            with _leaving_interrupts_alone(arrow):
+                table = parser.read_csv(arrow.BufferReader(block.data), *options)
         except arrow.ArrowException:
             return None
         if not any(is_number):
@@ -194,6 +195,16 @@ class TextTable:
             f"'{self._name}', line {line} has a cell in the last column, which has no name.",
             "Give each column a name in the first line.",
         )
+
+
+@contextlib.contextmanager
+def _leaving_interrupts_alone(arrow: Any) -> Iterator[None]:
+    """Keep pyarrow from taking Ctrl-C for itself: what comes as it ends would be lost."""
+    arrow.enable_signal_handlers(False)
+    try:
+        yield
+    finally:
+        arrow.enable_signal_handlers(True)
 
 
 def _arrow(module: str) -> Any:
