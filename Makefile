@@ -5,16 +5,19 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
+# One process a core: threads of linear algebra in each of them would stand in each other's way.
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+
 .PHONY: demo test test-all lint bench clean
 
 demo: .venv/.demo
 	$(BIN)/python examples/digits_demo.py demo-output
 
 test: lint
-	$(BIN)/python -m pytest -n auto
+	$(PYTEST)
 
 test-all: lint
-	$(BIN)/python -m pytest -n auto -m "slow or not slow"
+	$(PYTEST) -m "slow or not slow"
 
 lint: .venv/.test
 	$(BIN)/ruff check .
