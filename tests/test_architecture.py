@@ -25,7 +25,7 @@ LAYERS = [
         "row_notes",
         "table_checks",
     },
-    {"engine", "optimize", "metrics", "tables", "datasets", "latent_sampling"},
+    {"engine", "optimize", "metrics", "tables", "datasets", "latent_density", "latent_sampling"},
     {"distinct_rows", "family", "features", "k_harmonic_means", "kept_model"},
     {"contract", "landmark_choice", "preimages"},
     {"nested_models"},

@@ -71,5 +71,5 @@ class Family(ABC):
         return int(self.n_components)
 
     def _latent_unit(self) -> FloatArray:
-        """Return the bandwidth of the latent density along each coordinate (q,)."""
+        """Return the bandwidth of the latent density along each coordinate (q,), never 0."""
         return np.ones(self.latent_.shape[1])

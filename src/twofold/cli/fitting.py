@@ -297,7 +297,11 @@ def describe_scaling(console: Console, scale: str, rows: TrainingTable) -> None:
 
 def summarize(model: TwoWayModel, rows: TrainingTable, seconds: float) -> dict[str, Any]:
     """Return how a fit went."""
-    is_error = is_squared_error(model)
+    from twofold.cli.scoring import variance_of_rows
+
+    share = None
+    if is_error := is_squared_error(model):
+        share = float(model.objective_) / variance_of_rows(model, rows.frame.to_numpy())
     return {
         "start": getattr(model, "start_", None),
         "iterations": int(model.n_iter_),
@@ -306,7 +310,7 @@ def summarize(model: TwoWayModel, rows: TrainingTable, seconds: float) -> dict[s
         "seconds": round(seconds, 3),
         "objective": float(model.objective_),
         "error_kind": "leave-one-out" if is_error and is_left_out(model) else "reconstruction",
-        "error_share": float(model.objective_) / _variance(model, rows) if is_error else None,
+        "error_share": share,
     }
 
 
@@ -320,20 +324,6 @@ def tell_summary(console: Console, summary: dict[str, Any]) -> None:
         console.say(
             f"{summary['error_kind']} error: {100 * summary['error_share']:.3g} % of the variance"
         )
-
-
-def _variance(model: TwoWayModel, rows: TrainingTable) -> float:
-    """Return the mean squared distance of rows from their mean, in the units of the model."""
-    import numpy as np
-
-    from twofold.kernel_description import NearestMeans
-
-    Y, spread = rows.frame.to_numpy(), getattr(model, "spread_", 1.0)
-    description = model.kernel_regression()
-    if isinstance(description, NearestMeans):
-        Y = description.data[model.member_]  # with what was filled, which the error counts
-    deviations = (Y - np.nanmean(Y, axis=0)) / spread
-    return float(np.nansum(deviations**2)) / len(Y)
 
 
 def parse_landmarks(text: str | None) -> int | str | None:

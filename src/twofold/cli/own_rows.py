@@ -13,7 +13,7 @@ import numpy as np
 
 from twofold.cli.console import counted
 from twofold.cli.describing import is_left_out, is_squared_error
-from twofold.cli.scoring import center_and_spread
+from twofold.cli.scoring import center_and_spread, variance_of_rows
 
 if TYPE_CHECKING:
     from twofold.array_types import FloatArray
@@ -49,13 +49,7 @@ class OwnRows:
         model = self._model
         if not is_squared_error(model) or not is_left_out(model):
             return None
-        description, weights = model.kernel_regression(), model.weights_
-        # With the entries that were filled before the fit, which its error counts.
-        rows = model.data_ if description is None else description.data
-        seen = weights[:, None] * ~np.isnan(rows)
-        center = np.nansum(seen * rows, axis=0) / seen.sum(axis=0)
-        deviations = (rows - center) / self._spread
-        variance = float(weights @ np.nansum(deviations**2, axis=1) / weights.sum())
+        variance = variance_of_rows(model)
         return float(model.objective_) / variance if variance else None
 
     def facts(self) -> dict[str, Any]:

@@ -80,9 +80,29 @@ class Tally:
         return lines
 
 
+def variance_of_rows(model: TwoWayModel, table: FloatArray | None = None) -> float:
+    """Return the mean squared distance of rows from their mean, in the units of a model.
+
+    Rows are those that its error counts: its own, with what it filled before the fit, or the
+    ``table`` that was given for a model whose rows are only landmarks.
+    """
+    description = model.kernel_regression()
+    rows: FloatArray = model.data_ if description is None else description.data
+    weights: FloatArray = model.weights_
+    if table is not None and (model.member_ < 0).all():
+        rows, weights = table, np.ones(len(table))
+    deviations = (rows - _weighted_mean(rows, weights)) / getattr(model, "spread_", 1.0)
+    return float(weights @ np.nansum(deviations**2, axis=1) / weights.sum())
+
+
+def _weighted_mean(rows: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the mean (D,) of rows over their observed entries."""
+    seen = weights[:, None] * ~np.isnan(rows)
+    return np.asarray(np.nansum(seen * rows, axis=0) / seen.sum(axis=0))
+
+
 def center_and_spread(model: TwoWayModel) -> tuple[FloatArray, Any]:
     """Return the centre of the rows a model was fitted to, and what it divides columns by."""
     if hasattr(model, "spread_"):
         return model.center_, model.spread_
-    seen = model.weights_[:, None] * ~np.isnan(model.data_)
-    return np.nansum(seen * model.data_, axis=0) / seen.sum(axis=0), 1.0
+    return _weighted_mean(model.data_, model.weights_), 1.0

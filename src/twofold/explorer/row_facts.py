@@ -76,7 +76,7 @@ def latent_scale(model: TwoWayModel, description: KernelDescription | None) -> F
     if description is not None:
         scale = np.asarray(description.latent_scale, dtype=np.float64)
     else:
-        scale = 1 / bandwidths(model)
+        scale = 1 / np.asarray(model._latent_unit(), dtype=np.float64)
     return np.broadcast_to(scale, model.embedding_.shape[1:])
 
 
@@ -130,12 +130,6 @@ def _interpolated(places: FloatArray, values: FloatArray, X: FloatArray) -> Floa
     weights = 1 / np.maximum(np.square(distance), np.finfo(float).tiny * 1e100)
     logs = np.log(values[known])[near]
     return np.asarray(np.exp((weights * logs).sum(axis=1) / weights.sum(axis=1)))
-
-
-def bandwidths(model: TwoWayModel) -> FloatArray:
-    """Return the bandwidth (q,) of a model's density along each latent coordinate."""
-    unit = np.asarray(model._latent_unit(), dtype=np.float64)
-    return np.where(unit > 0, unit, 1.0)  # a coordinate in which all rows are equal
 
 
 def density_of(description: KernelDescription, X: FloatArray) -> FloatArray:

@@ -32,6 +32,7 @@ from twofold.kernel_pca.feature_space import extend_by_ridge
 from twofold.kernel_pca.incomplete_rows import place_incomplete
 from twofold.kernel_pca.neighbors import check_size
 from twofold.kernel_pca.telling import warn
+from twofold.latent_density import scott_widths
 from twofold.number_checks import check_count
 from twofold.preimages import PreImages, get_method
 from twofold.preimages.coordinates import GaussianCoordinates
@@ -186,11 +187,7 @@ class SpectralModel(TwoWayModel):
         self.domain_threshold_ = DOMAIN_SHARE * float(self._density(self.latent_).min())
 
     def _latent_unit(self) -> FloatArray:
-        m, q = self.latent_.shape
-        shares = self.weights_ / self.weights_.sum()
-        gaps = self.latent_.astype(np.float64) - shares @ self.latent_
-        deviation: FloatArray = np.sqrt(shares @ gaps**2)
-        return deviation * m ** (-1 / (q + 4))
+        return scott_widths(self.latent_, self.weights_)
 
     def _wanted_dimensions(self, Y: FloatArray | None = None) -> int:
         # Features span more directions than rows have columns.

@@ -199,7 +199,6 @@ def _near_rows(model: TwoWayModel, X: FloatArray) -> BoolArray:
     it, and a magnification of 0 means that nothing is known.
     """
     unit = model._latent_unit()
-    unit = np.where(unit > 0, unit, 1.0)
     distance, _ = cKDTree(model.embedding_ / unit).query(X / unit)
     return np.asarray(distance <= 1 + NEARLY)
 

@@ -27,6 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.engine.threads import count_threads
+from twofold.latent_density import scott_widths
 from twofold.optimize import Callback, ProgressBar
 from twofold.optimize.loop import enter_all
 from twofold.psom.annealing import Annealing, get_schedule
@@ -45,7 +46,12 @@ from twofold.psom.parameters import (
 from twofold.psom.row_matching import check_searched, match_rows
 from twofold.psom.smoothness_choice import GCV, Discrepancy
 from twofold.psom.starts import find_start
-from twofold.psom.training_places import DOMAIN_SHARE, TrainingPlaces, best_inside, scott_widths
+from twofold.psom.training_places import (
+    DOMAIN_SHARE,
+    LEAST_WIDTH,
+    TrainingPlaces,
+    best_inside,
+)
 from twofold.psom.units import check_in_reach, check_range, data_unit
 from twofold.psom.unsupervised import INTERRUPTED, ManifoldTask, fit_manifold
 from twofold.tables import register_value_type
@@ -377,7 +383,7 @@ class PSOM(TwoWayModel):
         self.domain_threshold_ = DOMAIN_SHARE * lowest
 
     def _latent_unit(self) -> FloatArray:
-        return scott_widths(self.latent_, self.weights_)
+        return scott_widths(self.latent_, self.weights_, LEAST_WIDTH)
 
     def _wanted_dimensions(self, Y: FloatArray | None = None) -> int:
         q = count_axes(self.grid, self.nodes)

@@ -20,6 +20,7 @@ from twofold.compiled import compiled
 from twofold.engine import KernelSums, PreparedReferences
 from twofold.engine.threads import run_tasks
 from twofold.kernels import get_kernel
+from twofold.latent_density import scott_widths
 
 DOMAIN_SHARE = 0.5
 # Kernel weights below this, relative to the largest, are left out of a density.
@@ -27,19 +28,8 @@ TOLERANCE = 1e-6
 ROWS_PER_TASK = 64
 # Places tried on the line from a training row to a match outside of the domain.
 PLACES_ON_LINE = 33
-
-
-def scott_widths(X: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the widths (q,) of a density over latent points X (n, q) by Scott's rule."""
-    n, q = X.shape
-    shares = weights / weights.sum()
-    gaps = X.astype(np.float64) - shares @ X
-    deviation: FloatArray = np.sqrt(shares @ gaps**2)
-    longest = float(deviation.max())
-    # An axis that no row uses must not be infinitely narrow.
-    return np.maximum(deviation, 1e-3 * longest if longest > 0 else 1.0) * float(
-        n ** (-1 / (q + 4))
-    )
+# An axis that rows hardly use must not be nearly infinitely narrow: a share of the widest.
+LEAST_WIDTH = 1e-3
 
 
 class TrainingPlaces:
@@ -58,7 +48,7 @@ class TrainingPlaces:
     ) -> None:
         self.X = np.ascontiguousarray(X, dtype=np.float64)
         self.images = np.ascontiguousarray(images)
-        self.unit = scott_widths(X, weights)
+        self.unit = scott_widths(X, weights, LEAST_WIDTH)
         self.n_threads = n_threads
         self.engine = KernelSums(get_kernel("gaussian"), TOLERANCE, n_threads)
         shares = (weights / weights.sum())[:, None]

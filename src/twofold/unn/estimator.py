@@ -26,6 +26,7 @@ from twofold.contract import TwoWayModel
 from twofold.engine.threads import count_threads
 from twofold.features import RBF, Linear, Polynomial, Sigmoid
 from twofold.kernel_description import NearestMeans
+from twofold.latent_density import scott_widths
 from twofold.losses import EpsilonInsensitive, Huber, Squared
 from twofold.number_checks import check_count
 from twofold.optimize import Event, ProgressBar
@@ -337,13 +338,9 @@ class UNN(TwoWayModel):
         return self._surface.slopes(X).astype(X.dtype)
 
     def _latent_unit(self) -> FloatArray:
-        m, q = self.latent_.shape
         if is_discrete(self.search_):
-            return np.ones(q)  # a step of the line or the lattice
-        shares = self.weights_ / self.weights_.sum()
-        gaps = self.latent_.astype(np.float64) - shares @ self.latent_
-        deviation: FloatArray = np.sqrt(shares @ gaps**2)
-        return np.where(deviation > 0, deviation, 1.0) * float(m ** (-1 / (q + 4)))
+            return np.ones(self.latent_.shape[1])  # a step of the line or the lattice
+        return scott_widths(self.latent_, self.weights_)
 
     def _check_parameters(self) -> None:
         check_count("n_components", self.n_components)
