@@ -7,11 +7,10 @@ import warnings
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled
-from twofold.engine.threads import count_threads, run_tasks
+from twofold.engine.threads import count_threads, run_tasks, single_threaded
 from twofold.k_harmonic_means import KHarmonicMeans
 from twofold.k_harmonic_means.distances import block_slices, squared_distance
 from twofold.k_harmonic_means.scaled_rows import Units, merge_equal_rows
@@ -61,7 +60,7 @@ def choose_landmarks(
     quantize = _find_means if landmarks.choice == "kmeans" else _find_harmonic_means
     # One thread: with several, k-means adds up in the order in which they finish. It warns of
     # clusters without rows, which are replaced below.
-    with threadpool_limits(1), warnings.catch_warnings():
+    with single_threaded(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         centres = quantize(rows, summed, count, rng)
     return _replace_idle(centres, rows)

@@ -46,6 +46,7 @@ from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.engine.threads import single_threaded
 from twofold.ukr.neighbor_starts import (
     MAX_TSNE_DIMENSIONS,
     TSNE_NEIGHBORS,
@@ -231,7 +232,7 @@ def _single_threaded_pool(n_jobs: int | None) -> Iterator[Executor]:
     """
     n_workers = (os.cpu_count() or 1) if n_jobs is None or n_jobs < 0 else max(1, n_jobs)
     with (
-        threadpool_limits(limits=1),
+        single_threaded(),
         ThreadPoolExecutor(n_workers, initializer=_limit_worker) as pool,
     ):
         try:
@@ -242,7 +243,7 @@ def _single_threaded_pool(n_jobs: int | None) -> Iterator[Executor]:
 
 
 def _limit_worker() -> None:
-    threadpool_limits(limits=1)
+    threadpool_limits(limits=1, user_api="openmp")
 
 
 def _representatives(n: int, random_state: int) -> IntArray:

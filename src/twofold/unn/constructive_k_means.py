@@ -37,10 +37,10 @@ from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled
+from twofold.engine.threads import single_threaded
 from twofold.number_checks import is_number
 from twofold.unn.data_range import check_range
 
@@ -129,7 +129,7 @@ class ConstructiveKMeans(ClusterMixin, BaseEstimator):
         # Far from 0, inner products lose the digits that tell rows apart.
         middle = np.average(rows, axis=0, weights=counted)
         rows = rows - middle
-        with threadpool_limits(limits=1):  # sums in an order that no number of threads changes
+        with single_threaded():  # sums in an order that no number of threads changes
             if self.threshold == "auto":
                 self.threshold_ = _clearest_threshold(rows, counted)
             else:
