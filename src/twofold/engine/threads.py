@@ -6,7 +6,7 @@ the number of threads, to the last bit.
 
 How many threads BLAS may start belongs to the process. So those who keep it on one are counted: the
 first sets the limit and the last lifts it, whichever threads they run on and in whatever order they
-leave. A forked child has none of its parent's threads, and begins with none of its pools and limits.
+leave. A forked child has none of its parent's threads, and begins without pools and limits.
 """
 
 from __future__ import annotations
