@@ -40,10 +40,32 @@ class Family:
     spectral: bool = False
     dimensions: Callable[[int], dict[str, object]] = lambda q: {"n_components": q}
 
+    @property
+    def is_variant(self) -> bool:
+        """Whether another configuration stands for this kind of model by default."""
+        return self.name in VARIANTS
+
     def make_with(self, **parameters: object) -> TwoWayModel:
         """Return an unfitted model with other parameters."""
         return self.make().set_params(**{self.prefix + k: v for k, v in parameters.items()})
 
+
+VARIANTS = (
+    "UKR-1d",
+    "UKR-quartic",
+    "UKR-4d",
+    "UKR-extension",
+    "UKR-density",
+    "UKR-degree-1",
+    "UKR-degree-2",
+    "UKR-huber",
+    "UKR-leave-4-out",
+    "UKR-smoothest",
+    "Scaled-robust-1d",
+    "KernelPCA-diffusion",
+    "UNN-1d",
+    "PSOM-1d",
+)
 
 FAMILIES = [
     Family("UKR", lambda: UKR(random_state=0, max_iter=30)),

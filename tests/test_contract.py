@@ -21,10 +21,21 @@ import twofold
 from twofold.contract import TwoWayModel
 from twofold.datasets import make_random_manifold
 
-# Few iterations leave rows outside of their tubes, which a fit says.
-pytestmark = pytest.mark.filterwarnings("ignore:Some rows are still up to")
+# By default variants of a family take only those tests that their options are most likely to break.
+ALSO_OF_VARIANTS = (
+    "test_learns_the_manifold",
+    "test_fits_with_missing_entries",
+    "test_jacobian_is_the_derivative",
+    "test_saved_and_opened_again",
+)
 
-pytestmark = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+
+def pytest_generate_tests(metafunc):
+    of_variants = metafunc.function.__name__ in ALSO_OF_VARIANTS
+    marks = {True: () if of_variants else pytest.mark.slow, False: ()}
+    families = [pytest.param(f, marks=marks[f.is_variant], id=f.name) for f in FAMILIES]
+    metafunc.parametrize("family", families)
+
 
 DATA = make_random_manifold(160, 2, 6, noise=0.02, random_state=0)
 TRAIN, NEW = DATA.Y[:120], DATA.Y[120:]
@@ -330,6 +341,7 @@ BAD_INPUT = {
 }
 
 
+@pytest.mark.cover(1)
 @pytest.mark.parametrize("case", BAD_INPUT)
 def test_bad_input_is_explained(family: Family, case: str):
     Y, message = BAD_INPUT[case]

@@ -35,8 +35,16 @@ may_not_converge = pytest.mark.filterwarnings("ignore::sklearn.exceptions.Conver
 
 @may_not_converge
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@parametrize_with_checks([KHarmonicMeans(), KHarmonicMeans(p=2.0, max_iter=5)])
+@parametrize_with_checks([KHarmonicMeans()])
 def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@may_not_converge
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks([KHarmonicMeans(p=2.0, max_iter=5)])
+def test_scikit_learn_check_of_a_variant(estimator, check):
     check(estimator)
 
 

@@ -31,6 +31,7 @@ def assert_close(found, expected, limit):
         assert relative_error(a, b) < limit, name
 
 
+@pytest.mark.cover(2)
 @backends
 @pytest.mark.parametrize("kernel", ALL_KERNELS, ids=name_of)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
@@ -44,6 +45,7 @@ def test_values_and_gradients_equal_the_oracle(backend, kernel, dtype, q):
         assert_close(found, problem.expected(kernel), limit)
 
 
+@pytest.mark.cover(2)
 @backends
 @pytest.mark.parametrize("kernel", ALL_KERNELS, ids=name_of)
 @pytest.mark.parametrize("q", [1, 2, 3])

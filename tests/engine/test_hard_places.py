@@ -72,6 +72,7 @@ PLACES = [
 ]
 
 
+@pytest.mark.cover(2)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
 @pytest.mark.parametrize("q", [1, 2, 3])

@@ -91,6 +91,7 @@ def padded(lists):
     return table
 
 
+@pytest.mark.cover(2)
 @backends
 @degrees
 @kernels

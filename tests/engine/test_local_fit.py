@@ -160,6 +160,7 @@ def test_terms_are_the_columns_of_the_design(q):
         np.testing.assert_allclose(found, oracle.design(deltas, degree))
 
 
+@pytest.mark.cover(2)
 @backends
 @dimensions
 @degrees
@@ -189,6 +190,7 @@ def test_columns_in_no_group_are_plain_sums(kernel, backend):
     np.testing.assert_allclose(found[:, -1], kernel.value(s) @ fits.omega, rtol=1e-12)
 
 
+@pytest.mark.cover(2)
 @backends
 @dimensions
 @degrees
@@ -226,6 +228,7 @@ def test_single_precision_is_near_double(degree):
             assert largest_error(a, b) < 1e-4
 
 
+@pytest.mark.cover(2)
 @dimensions
 @degrees
 @kernels
@@ -257,6 +260,7 @@ def test_slopes_with_widths_equal_differences(kernel, degree):
         assert largest_error(slopes[j], expected) < 1e-6
 
 
+@pytest.mark.cover(2)
 @degrees
 @kernels
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
@@ -273,6 +277,7 @@ def test_a_row_gives_the_same_bits_alone_or_among_others(kernel, degree, dtype):
         np.testing.assert_array_equal(prepared.basis(fits.Q[j : j + 1], whole)[0], basis[j])
 
 
+@pytest.mark.cover(2)
 @dimensions
 @degrees
 @kernels
@@ -306,6 +311,7 @@ def test_any_number_of_threads_gives_the_same_bits(kernel, degree, monkeypatch):
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.cover(2)
 @backends
 @kernels
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -351,6 +357,7 @@ def test_isolated_queries_keep_weights_that_sum_to_one(degree, distance, dtype):
     np.testing.assert_allclose(prepared.basis(fits.Q, fits.local).sum(axis=1), 1, atol=1e-3)
 
 
+@pytest.mark.cover(2)
 @backends
 @kernels
 @pytest.mark.parametrize("distance", [30.0, 1e4])

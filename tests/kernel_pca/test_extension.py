@@ -34,8 +34,15 @@ def diffusion(rows: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@parametrize_with_checks([KernelExtension(), KernelExtension("lle", choose_by=None)])
+@parametrize_with_checks([KernelExtension()])
 def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks([KernelExtension("lle", choose_by=None)])
+def test_scikit_learn_check_of_a_variant(estimator, check):
     check(estimator)
 
 

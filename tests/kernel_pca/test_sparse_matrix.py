@@ -30,8 +30,15 @@ def graph(A):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@parametrize_with_checks([KernelPCA(kernel="precomputed"), KernelPCA(kernel="wendland")])
+@parametrize_with_checks([KernelPCA(kernel="precomputed")])
 def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks([KernelPCA(kernel="wendland")])
+def test_scikit_learn_check_of_a_variant(estimator, check):
     check(estimator)
 
 

@@ -22,6 +22,7 @@ def residuals_by_hand(Y, X, K, include_self):
     return np.array([np.linalg.norm(Y[near].mean(axis=0) - Y[i]) for i, near in enumerate(rows)])
 
 
+@pytest.mark.cover(2)
 @pytest.mark.parametrize("q", [1, 2, 3])
 @pytest.mark.parametrize("K", [1, 2, 5, 30])
 @pytest.mark.parametrize("include_self", [True, False])

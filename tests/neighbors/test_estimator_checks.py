@@ -12,14 +12,16 @@ from twofold.neighbors import (
     PropagatingNearestNeighbor,
 )
 
-ESTIMATORS = [
+ONE_OF_EACH = [
     DistanceWeightedKNNRegressor(),
-    DistanceWeightedKNNRegressor(None),
     DistanceWeightedKNNClassifier(),
-    DistanceWeightedKNNClassifier(None),
     ModelBasedKNN(),
-    ModelBasedKNN("representatives"),
     PropagatingNearestNeighbor(),
+]
+VARIANTS = [
+    DistanceWeightedKNNRegressor(None),
+    DistanceWeightedKNNClassifier(None),
+    ModelBasedKNN("representatives"),
 ]
 
 
@@ -31,6 +33,13 @@ def expected_failures(estimator):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
+@parametrize_with_checks(ONE_OF_EACH, expected_failed_checks=expected_failures)
 def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks(VARIANTS)
+def test_scikit_learn_check_of_variants(estimator, check):
     check(estimator)

@@ -30,6 +30,7 @@ def test_a_feature_leads_back_to_its_row(method, name):
     assert found.converged.all()
 
 
+@pytest.mark.cover(2)
 @all_smooth
 @pytest.mark.parametrize("negative", [False, True], ids=["positive", "negative"])
 @pytest.mark.parametrize("method", [FixedPoint(), Gradient()], ids=repr)

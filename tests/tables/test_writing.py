@@ -213,6 +213,7 @@ def test_devices_are_written_to_and_not_replaced(tmp_path):
     assert not os.path.isfile("/dev/null")
 
 
+@pytest.mark.cover(2)
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet", "t.npy", "t.npz"])
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, OSError])
 @pytest.mark.parametrize("is_there", [True, False])

@@ -108,6 +108,7 @@ def test_thin_places_do_not_count(kernel):
     np.testing.assert_allclose(M, plain, rtol=1e-6, atol=1e-6 * np.abs(plain).max())
 
 
+@pytest.mark.cover(2)
 @cases
 @pytest.mark.parametrize("gamma", [0.01, 0.3, 10.0])
 @pytest.mark.parametrize("weighted", [False, True])

@@ -28,6 +28,7 @@ def weighted_variance(kernel, X, weights):
     return share @ (p - share @ p) ** 2
 
 
+@pytest.mark.cover(2)
 @backends
 @kernels
 @pytest.mark.parametrize("q", [1, 2, 3])
@@ -45,6 +46,7 @@ def test_weights_equal_the_formula(kernel, backend):
     assert value == pytest.approx(0.3 * weighted_variance(kernel, X, weights), rel=1e-9)
 
 
+@pytest.mark.cover(2)
 @backends
 @kernels
 @pytest.mark.parametrize("weighted", [False, True], ids=["equal", "weights"])

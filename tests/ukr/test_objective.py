@@ -23,6 +23,7 @@ def turned(X, angle=0.7):
     return X @ np.array([[c, -s], [s, c]])
 
 
+@pytest.mark.cover(2)
 @leaving
 @pytest.mark.parametrize("backend", ["cpu_dense", "cpu_cells"])
 @pytest.mark.parametrize("kernel", ALL_KERNELS, ids=name_of)
@@ -38,6 +39,7 @@ def test_value_and_gradient_equal_the_oracle(kernel, backend, leave_one_out):
         assert relative_error(grad, slope) < 1e-9
 
 
+@pytest.mark.cover(2)
 @leaving
 @pytest.mark.parametrize("kernel", SMOOTH, ids=name_of)
 @pytest.mark.parametrize("missing", [False, True], ids=["complete", "missing"])

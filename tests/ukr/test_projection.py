@@ -105,6 +105,7 @@ def test_full_masks_are_no_masks():
     np.testing.assert_array_equal(found.X, project(surface, Y, None).X)
 
 
+@pytest.mark.cover(2)
 @kernels
 @pytest.mark.parametrize("D", [1, 2, 3, 5, 17])
 @pytest.mark.parametrize("q", [1, 2, 3])

@@ -19,6 +19,7 @@ def places(X, m=30):
     return X[rng.integers(0, len(X), size=m)] + 0.2 * X.std() * rng.normal(size=(m, X.shape[1]))
 
 
+@pytest.mark.cover(2)
 @situations
 @pytest.mark.parametrize("kernel", ALL_KERNELS, ids=name_of)
 @pytest.mark.parametrize("q", [1, 2, 4])

@@ -158,11 +158,17 @@ def expected_failures(estimator):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@parametrize_with_checks(
-    [ConstructiveKMeans(), ConstructiveKMeans(order="given")],
-    expected_failed_checks=expected_failures,
-)
+@parametrize_with_checks([ConstructiveKMeans()], expected_failed_checks=expected_failures)
 def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks(
+    [ConstructiveKMeans(order="given")], expected_failed_checks=expected_failures
+)
+def test_scikit_learn_check_of_a_variant(estimator, check):
     check(estimator)
 
 

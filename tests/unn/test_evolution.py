@@ -57,6 +57,7 @@ def interrupt_after(calls):
     return tell
 
 
+@pytest.mark.cover(2)
 @pytest.mark.parametrize("include_self", [True, False], ids=["self", "others"])
 @pytest.mark.parametrize("q", [1, 2, 3])
 @pytest.mark.parametrize("K", [1, 4, 30])

@@ -23,6 +23,7 @@ def table_of(sites):
     return np.array([sites[j] for j in range(len(sites))])
 
 
+@pytest.mark.cover(2)
 @pytest.mark.parametrize("exhaustive", [True, False], ids=["exhaustive", "greedy"])
 @pytest.mark.parametrize("include_self", [True, False], ids=["self", "others"])
 @pytest.mark.parametrize("criterion", ["point", "full"])

@@ -48,6 +48,7 @@ def check(Y, weights, K, criterion, include_self, exhaustive, loss, power=2.0, k
     return line, setting
 
 
+@pytest.mark.cover(2)
 @pytest.mark.parametrize("exhaustive", [True, False], ids=["exhaustive", "greedy"])
 @pytest.mark.parametrize("include_self", [True, False], ids=["self", "others"])
 @pytest.mark.parametrize("criterion", ["point", "full"])
@@ -67,6 +68,7 @@ def test_same_order_as_the_oracle(
     check(Y, weights, 3, criterion, include_self, exhaustive, loss, power, kernel)
 
 
+@pytest.mark.cover(2)
 @pytest.mark.parametrize("exhaustive", [True, False], ids=["exhaustive", "greedy"])
 @pytest.mark.parametrize("include_self", [True, False], ids=["self", "others"])
 @pytest.mark.parametrize("criterion", ["point", "full"])

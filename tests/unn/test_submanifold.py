@@ -205,6 +205,13 @@ def test_wrong_parameters_are_refused(wrong, message):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@parametrize_with_checks([SubmanifoldUNN(), SubmanifoldUNN(1, data_kernel=Linear())])
+@parametrize_with_checks([SubmanifoldUNN()])
 def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks([SubmanifoldUNN(1, data_kernel=Linear())])
+def test_scikit_learn_check_of_a_variant(estimator, check):
     check(estimator)
