@@ -23,6 +23,7 @@ LAYERS = [
         "number_checks",
         "regularization",
         "row_notes",
+        "sample_weights",
         "table_checks",
     },
     {"engine", "optimize", "metrics", "tables", "datasets", "latent_density", "latent_sampling"},

@@ -30,7 +30,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import BoolArray, FloatArray
 from twofold.distinct_rows import RowIndex, merge_duplicates
@@ -38,6 +38,7 @@ from twofold.family import Family
 from twofold.kept_model import DERIVED, KeptModel
 from twofold.kernel_description import KernelDescription
 from twofold.latent_sampling import check_request, draw_latent_points
+from twofold.sample_weights import checked_weights
 from twofold.table_checks import check_missing, check_size, validate_latent, validate_rows
 
 
@@ -73,7 +74,7 @@ class TwoWayModel(
 
     def _fit_table(self, X: Any, sample_weight: Any) -> None:
         Y = self._validate(X, reset=True)
-        weights = _check_sample_weight(sample_weight, Y, dtype=np.float64, ensure_non_negative=True)
+        weights = checked_weights(sample_weight, Y)
         counted = weights > 0
         check_missing(Y[counted], getattr(self, "feature_names_in_", None))
         distinct = merge_duplicates(Y[counted], weights[counted])

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.contract import TwoWayModel
@@ -26,6 +26,7 @@ from twofold.nested_models import (
     from_template,
     template_of,
 )
+from twofold.sample_weights import checked_weights
 from twofold.table_checks import check_missing
 from twofold.tables import ModelFile
 from twofold.ukr import UKR
@@ -97,7 +98,7 @@ class Scaled(TwoWayModel):
 
     def _fit_table(self, X: Any, sample_weight: Any) -> None:
         Y = self._validate(X, reset=True)
-        weights = _check_sample_weight(sample_weight, Y, dtype=np.float64, ensure_non_negative=True)
+        weights = checked_weights(sample_weight, Y)
         counted = weights > 0
         check_missing(Y[counted], self.__dict__.get("feature_names_in_"))
         # Of distinct rows in their own order, so that neither order nor copies change a bit of it.

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.contract import TwoWayModel
@@ -38,6 +38,7 @@ from twofold.nested_models import (
     from_template,
     template_of,
 )
+from twofold.sample_weights import checked_weights
 from twofold.table_checks import check_missing, check_numeric, check_size
 from twofold.tables import ModelFile, write_model_file
 
@@ -132,7 +133,7 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
     def _fit_classes(self, template: TwoWayModel, X: Any, y: Any, sample_weight: Any) -> Self:
         Y, y = validate_data(self, _table(X), y, ensure_min_samples=2, **CHECKS)
         check_classification_targets(y)
-        weights = _check_sample_weight(sample_weight, Y, dtype=np.float64, ensure_non_negative=True)
+        weights = checked_weights(sample_weight, Y)
         counted = weights > 0
         Y, y, weights = Y[counted], y[counted], weights[counted]
         check_missing(Y, columns=False)

@@ -21,7 +21,7 @@ from sklearn.base import (
 from sklearn.cluster import kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.engine.threads import single_threaded_blas
@@ -29,6 +29,7 @@ from twofold.k_harmonic_means.descent import Problem, count_lost, descend, power
 from twofold.k_harmonic_means.distances import map_distances
 from twofold.k_harmonic_means.scaled_rows import Units, merge_equal_rows
 from twofold.number_checks import check_count
+from twofold.sample_weights import checked_weights
 
 
 class KHarmonicMeans(
@@ -114,7 +115,7 @@ class KHarmonicMeans(
         """
         self._check_parameters()
         Y = validate_data(self, X, dtype=[np.float64, np.float32])
-        weights = _check_sample_weight(sample_weight, Y, dtype=np.float64, ensure_non_negative=True)
+        weights = checked_weights(sample_weight, Y)
         rows, summed = merge_equal_rows(Y, weights)
         if len(Y) < self.n_clusters or len(rows) == 0:
             raise ValueError(

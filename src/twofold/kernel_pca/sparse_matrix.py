@@ -14,12 +14,13 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.features.data_kernels import rounding_of
 from twofold.kernel_pca.spectral_model import SpectralModel
+from twofold.sample_weights import checked_weights
 from twofold.table_checks import check_numeric
 from twofold.tables import ModelFile
 
@@ -36,7 +37,7 @@ class SparseMatrixModel(SpectralModel):
             return
         K = self._kernel_rows(X, reset=True)
         check_square(K.shape)
-        weights = _check_sample_weight(sample_weight, K, dtype=np.float64, ensure_non_negative=True)
+        weights = checked_weights(sample_weight, K)
         self.columns_: IntArray = np.flatnonzero(weights > 0)
         self.data_, self.weights_ = K[self.columns_], weights[self.columns_]
         self.member_ = np.full(len(weights), -1)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from sklearn.utils import check_array
-from sklearn.utils.validation import _check_sample_weight
 
 from twofold.array_types import BoolArray, FloatArray
 from twofold.distinct_rows import merge_duplicates
@@ -21,6 +20,7 @@ from twofold.psom.scattered import ScatteredFit, fit_scattered
 from twofold.psom.smoothing import SmoothGrid, smooth_grid
 from twofold.psom.smoothness_choice import Discrepancy
 from twofold.psom.units import data_unit
+from twofold.sample_weights import checked_weights
 from twofold.table_checks import check_missing
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def fit_at_nodes(model: PSOM, Y: FloatArray) -> None:
 def fit_at_places(model: PSOM, X: Any, Y: FloatArray, sample_weight: Any) -> None:
     """Fit a model to rows Y (m, D) at places X (m, q)."""
     places = check_array(X, dtype=np.float64, input_name="X")
-    weights = _check_sample_weight(sample_weight, Y, dtype=np.float64, ensure_non_negative=True)
+    weights = checked_weights(sample_weight, Y)
     q = count_axes(model.grid, model.nodes)
     counted = places[weights > 0]
     bounds = enclose(counted, q) if model.bounds is None else model.bounds

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight
 
 from twofold.array_types import FloatArray
 from twofold.distinct_rows import merge_duplicates
+from twofold.sample_weights import checked_weights
 from twofold.table_checks import check_missing
 from twofold.ukr.fitted_attributes import report
 from twofold.ukr.fitting import settle
@@ -51,7 +51,7 @@ def check_can_grow(model: UKR) -> None:
 
 def grow(model: UKR, Y: FloatArray, sample_weight: Any) -> None:
     """Take rows Y (m, D) into a fitted model."""
-    weights = _check_sample_weight(sample_weight, Y, dtype=np.float64, ensure_non_negative=True)
+    weights = checked_weights(sample_weight, Y)
     check_missing(Y, columns=False)
     places = model._place(Y)
     known = model._index.find(Y)

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import FloatArray
 from twofold.distinct_rows import merge_duplicates
@@ -19,6 +19,7 @@ from twofold.engine import KernelSums, check_tolerance
 from twofold.kernels import Kernel, get_kernel
 from twofold.losses import Squared
 from twofold.regularization import LeaveOneOut
+from twofold.sample_weights import checked_weights
 from twofold.ukr.problem import Problem
 from twofold.ukr.rows import CarriedRows, data_unit
 from twofold.ukr.scale import common_scale, scale_each_dimension
@@ -90,7 +91,7 @@ class NadarayaWatson(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X, y = validate_data(
             self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2
         )
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weights = checked_weights(sample_weight, X)
         self._keep(X, np.asarray(y, dtype=np.float64), weights)
         problem = self._problem()
         scales = self._scales(problem)

@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 from scipy.spatial import cKDTree
-from sklearn.utils.validation import _check_sample_weight, check_array
+from sklearn.utils.validation import check_array
 
 from twofold.array_types import FloatArray
 from twofold.engine import PreparedReferences
 from twofold.losses import get_loss
 from twofold.regularization import Smoothest
+from twofold.sample_weights import checked_weights
 from twofold.table_checks import check_missing, check_size
 from twofold.ukr.estimator import UKR
 from twofold.ukr.fitting import loss_for_starts, with_huber_scale
@@ -96,7 +97,7 @@ def upgrade(
     if getattr(model.loss, "trim", None) is not None:
         raise TypeError("`trim` fits again without some rows; a picture keeps all. Leave it out.")
     data = model._validate(Y, reset=True)
-    weights = _check_sample_weight(sample_weight, data, dtype=np.float64)
+    weights = checked_weights(sample_weight, data)
     if not (weights > 0).all():
         raise ValueError("Every row of a picture needs a positive `sample_weight`.")
     check_missing(data, getattr(model, "feature_names_in_", None))

@@ -36,12 +36,13 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import gen_batches
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled
 from twofold.engine.threads import single_threaded
 from twofold.number_checks import is_number
+from twofold.sample_weights import checked_weights
 from twofold.unn.data_range import check_range
 
 ORDERS = ("farthest", "given")
@@ -124,7 +125,7 @@ class ConstructiveKMeans(ClusterMixin, BaseEstimator):
         self._check_parameters()
         Y = validate_data(self, X, dtype=[np.float64, np.float32])
         check_range(Y)
-        weights = _check_weights(sample_weight, Y)
+        weights = checked_weights(sample_weight, Y)
         rows, counted = Y[weights > 0].astype(np.float64), weights[weights > 0]
         # Far from 0, inner products lose the digits that tell rows apart.
         middle = np.average(rows, axis=0, weights=counted)
@@ -162,7 +163,7 @@ class ConstructiveKMeans(ClusterMixin, BaseEstimator):
             return self.fit(X, sample_weight=sample_weight)
         Y = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         check_range(Y, differences=False)
-        weights = _check_weights(sample_weight, Y)
+        weights = checked_weights(sample_weight, Y)
         before = _Clusters(self.cluster_centers_.astype(np.float64), self.counts_, np.empty(0, int))
         rows = Y[weights > 0].astype(np.float64)
         self._keep(before.take_in(rows, weights[weights > 0], self.threshold_), Y, weights)
@@ -218,13 +219,6 @@ class _Clusters:
 
 def _empty(D: int) -> _Clusters:
     return _Clusters(np.empty((0, D)), np.empty(0), np.empty(0, dtype=np.int64))
-
-
-def _check_weights(sample_weight: Any, Y: FloatArray) -> FloatArray:
-    weights: FloatArray = _check_sample_weight(
-        sample_weight, Y, dtype=np.float64, ensure_non_negative=True
-    )
-    return weights
 
 
 @compiled

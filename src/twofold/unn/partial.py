@@ -11,10 +11,10 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.distinct_rows import merge_duplicates
+from twofold.sample_weights import checked_weights
 from twofold.table_checks import check_missing
 from twofold.unn.embedding import is_constructive, make_embedder
 from twofold.unn.searches import Constructive, get_search
@@ -39,7 +39,7 @@ def is_growing(model: UNN) -> bool:
 
 def grow(model: UNN, Y: FloatArray, sample_weight: Any) -> None:
     """Take rows Y (m, D) into a fitted model."""
-    weights = _check_sample_weight(sample_weight, Y, dtype=np.float64, ensure_non_negative=True)
+    weights = checked_weights(sample_weight, Y)
     check_missing(Y, columns=False)
     known = model._index.find(Y)
     fresh = (known < 0) & (weights > 0)
