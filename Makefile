@@ -24,6 +24,18 @@ lint: .venv/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+.PHONY: coverage mutants
+
+# Compiled loops leave no trace, so that small tests of each run once more as plain Python.
+coverage: .venv/.test
+	rm -f .coverage .coverage.*
+	$(PYTEST) --cov --cov-report=
+	NUMBA_DISABLE_JIT=1 $(PYTEST) --cov --cov-append --cov-report= @tests/interpreted.txt
+	$(BIN)/python -m dependability.coverage_totals
+
+mutants: .venv/.mutants
+	$(BIN)/python -m dependability.mutants
+
 bench: .venv/.bench
 	$(BIN)/python -m benchmarks
 
@@ -45,6 +57,10 @@ clean:
 .venv/.test: .venv/bin/python pyproject.toml constraints.txt
 	@echo "installing into .venv (a minute or so)"
 	$(INSTALL) --editable ".[dev]"
+	@touch $@
+
+.venv/.mutants: .venv/.test
+	$(INSTALL) --editable ".[mutants]"
 	@touch $@
 
 .venv/.bench: .venv/bin/python pyproject.toml constraints.txt

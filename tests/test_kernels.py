@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
@@ -166,3 +167,52 @@ def test_built_in_kernels_survive_copies_and_pickles(kernel):
 
 def test_own_kernels_survive_copies():
     assert copy.deepcopy(POWER) == POWER
+
+
+def power(exponent, factor=1.0):
+    """Return a kernel of the user's, its derivative off by a factor."""
+    return Kernel(
+        "power",
+        lambda s: (1 + s) ** -exponent,
+        lambda s: -factor * exponent * (1 + s) ** -exponent / (1 + s),
+    )
+
+
+@pytest.mark.parametrize("kernel", ["quartic", "triweight", "gaussian"])
+def test_kernels_without_a_kink_are_for_training(kernel):
+    assert get_kernel(kernel, training=True) is KERNELS[kernel]
+
+
+def test_kernels_cannot_be_changed_and_are_keys():
+    with pytest.raises(FrozenInstanceError):
+        GAUSSIAN.support = 2.0
+    assert {GAUSSIAN: 1}[GAUSSIAN] == 1
+
+
+@pytest.mark.parametrize("exponent", [0.05, 1.0, 3.0])
+def test_own_kernels_are_tried_out(exponent):
+    right = power(exponent)
+    assert get_kernel(right, training=True) is right
+    with pytest.raises(ValueError, match=r"is not the derivative of its `value`.* expected -"):
+        get_kernel(power(exponent, factor=1.02))
+
+
+@pytest.mark.parametrize("start", [0.9999, 1.0001, 0.0, math.nan])
+def test_own_kernels_begin_at_one(start):
+    scaled = Kernel("scaled", lambda s: start * np.exp(-s), lambda s: -start * np.exp(-s))
+    with pytest.raises(ValueError, match=rf"must have F\(0\) = 1; got {start}"):
+        get_kernel(scaled)
+
+
+def test_own_kernels_neither_rise_nor_fall_below_zero():
+    rising = Kernel("rising", lambda s: 1 + s, lambda s: np.ones_like(s))
+    negative = Kernel("negative", lambda s: 1 - s, lambda s: -np.ones_like(s))
+    for kernel in (rising, negative):
+        with pytest.raises(ValueError, match="must not be negative and must not rise"):
+            get_kernel(kernel)
+
+
+def test_own_kernels_are_elementwise():
+    total = Kernel("total", lambda s: np.exp(-s).sum(), lambda s: -np.exp(-s))
+    with pytest.raises(ValueError, match="must take an array and return an array of its shape"):
+        get_kernel(total)

@@ -1,0 +1,546 @@
+"""Mutation testing: whether a test fails when a line is wrong.
+
+A mutant is the library with one small change, made by the operators of cosmic-ray: another operator
+or comparison, a number one up or down, a condition turned round, a loop that never runs. It is
+killed if a test fails or does not end. Only changes that could matter are counted: not those in
+annotations, in messages of exceptions and in decorators that change speed alone, nor arithmetic
+turned into operations on bits, which floats refuse by themselves.
+
+A sample is drawn evenly over the places where something can be changed, one change a place. First
+the tests run once on the library as it is, which tells which test runs which line; a mutant then
+meets only the tests that run its line, the quickest first. Each mutant lives in a copy of ``src``
+and in a process of its own, forked from one that has imported everything but the library.
+
+Compiled loops are not traced, and compiling them for each mutant takes long, so modules that have
+any are first tried as plain Python; what survives there is tried again compiled, without any cache,
+on all tests of its group.
+
+Survivors that no test can kill are listed with the reason in `equivalent_mutants`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import difflib
+import importlib
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache, partial
+from itertools import chain
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import parso
+from cosmic_ray.operators.provider import OperatorProvider
+
+from dependability.equivalent_mutants import EQUIVALENT
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = Path("src/twofold")
+# Imported once and shared by all mutants.
+SHARED = ("coverage", "joblib", "numba", "numpy", "pandas", "polars", "pytest", "sklearn.pipeline")
+SHARED += ("sklearn.model_selection", "sklearn.manifold", "scipy.optimize", "scipy.stats")
+BITS = ("RShift", "LShift", "BitOr", "BitAnd", "BitXor", "Invert")
+NEVER_CHANGED = ("name", "string", "newline", "endmarker", "trailer", "arglist", "simple_stmt")
+OF_SPEED_ALONE = ("compiled", "compiled_in_order", "cache")
+KILLED, SURVIVED, TIMEOUT, HARMLESS = "killed", "survived", "timeout", "equivalent"
+TARGET = 0.85
+
+
+@dataclass(frozen=True)
+class Group:
+    """Modules and the tests that are theirs.
+
+    Attributes
+    ----------
+    modules : files below ``src/twofold``
+    tests : files and folders below ``tests``
+    compiled : whether there are compiled loops among the modules
+    """
+
+    modules: tuple[str, ...]
+    tests: tuple[str, ...]
+    compiled: bool = False
+
+
+GROUPS = {
+    "engine": Group(("engine/*.py",), ("engine", "ukr/test_surface.py"), compiled=True),
+    "kernels": Group(("kernels.py",), ("test_kernels.py", "engine/test_backends.py")),
+    "losses": Group(("losses/*.py",), ("test_losses.py", "ukr/test_objective.py")),
+    "optimize": Group(("optimize/*.py",), ("optimize",), compiled=True),
+    "contract": Group(("contract.py",), ("test_contract.py", "test_ukr_estimator.py")),
+}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of one file.
+
+    Attributes
+    ----------
+    path : of the file, from the root
+    line : where the change begins
+    before, after : the lines that differ
+    code : the whole file with the change
+    """
+
+    path: Path
+    line: int
+    before: str
+    after: str
+    code: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.before}  ->  {self.after}"
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Return what names this change in the list of equivalent ones."""
+        return str(self.path.relative_to(PACKAGE)), self.before, self.after
+
+    def statement(self) -> range:
+        """Return the lines of the smallest statement around the change, without its body."""
+        around = range(self.line, self.line + 1)
+        for node in ast.walk(ast.parse((ROOT / self.path).read_text())):
+            if isinstance(node, ast.stmt) and node.lineno <= self.line <= node.end_lineno:
+                body = getattr(node, "body", None)
+                end = body[0].lineno - 1 if body else node.end_lineno
+                if self.line <= end:
+                    around = range(node.lineno, end + 1)
+        return around
+
+
+# ---- which mutants there are --------------------------------------------------------------------
+
+
+class _WhatMatters(ast.NodeTransformer):
+    """Takes away what a change to makes no mutant."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        node.decorator_list = [
+            d for d in node.decorator_list if getattr(d, "id", "") not in OF_SPEED_ALONE
+        ]
+        return self.generic_visit(node)
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        node.annotation = None
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        node.annotation = ast.Constant(None)
+        return self.generic_visit(node)
+
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        if isinstance(node.exc, ast.Call):
+            node.exc.args = []
+        return self.generic_visit(node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        if getattr(node.value, "id", "") == "Callable":
+            node.slice = ast.Constant(None)
+        return self.generic_visit(node)
+
+
+def _essence(code: str) -> str:
+    return ast.dump(_WhatMatters().visit(ast.parse(code)))
+
+
+@cache
+def _operators() -> dict[str, Any]:
+    """Return the operators that need no arguments, without those of bits."""
+    provider = OperatorProvider()
+    found = {name: provider[name] for name in provider if not provider[name].arguments()}
+    return {name: kind() for name, kind in found.items() if not name.endswith(BITS)}
+
+
+def _nodes(node: Any) -> Iterator[Any]:
+    yield node
+    for child in getattr(node, "children", ()):
+        yield from _nodes(child)
+
+
+def changes_of(code: str) -> dict[tuple[int, int], list[tuple[str, int, int]]]:
+    """Return for every place what can be done there: operator, number of the node, and which."""
+    found: dict[tuple[int, int], list[tuple[str, int, int]]] = {}
+    operators = _operators()
+    for number, node in enumerate(_nodes(parso.parse(code))):
+        if node.type in NEVER_CHANGED or getattr(node.parent, "type", "") == "parameters":
+            continue  # the star of a signature is no product
+        for name, operator in operators.items():
+            for which, (start, _) in enumerate(operator.mutation_positions(node)):
+                found.setdefault(start, []).append((name, number, which))
+    return found
+
+
+def changed(code: str, name: str, number: int, which: int) -> str | None:
+    """Return the code after a change, or None if nothing that matters differs."""
+    tree = parso.parse(code)
+    node = next(n for k, n in enumerate(_nodes(tree)) if k == number)
+    parent, operator = node.parent, _operators()[name]
+    result = operator.mutate(node, which)
+    if result is None:
+        parent.children.remove(node)
+    elif result is not node:
+        parent.children[parent.children.index(node)] = result
+    after = tree.get_code()
+    try:
+        return None if _essence(after) == _essence(code) else after
+    except SyntaxError:
+        return None
+
+
+def _mutant(path: Path, code: str, after: str) -> Mutant:
+    before_lines, after_lines = code.splitlines(), after.splitlines()
+    blocks = difflib.SequenceMatcher(None, before_lines, after_lines, autojunk=False).get_opcodes()
+    _, a, b, c, d = next(block for block in blocks if block[0] != "equal")
+    before, now = (" ".join(map(str.strip, x)) for x in (before_lines[a:b], after_lines[c:d]))
+    return Mutant(path, a + 1, before, now, after)
+
+
+def drawn_mutants(paths: Sequence[Path], count: int, seed: int) -> tuple[list[Mutant], int]:
+    """Return mutants of some files at places drawn at random, and how many places there are.
+
+    A place gives a second one only after every place has given its first.
+    """
+    rng = random.Random(seed)
+    codes = {path: (ROOT / path).read_text() for path in paths}
+    places = [(path, some) for path in paths for some in changes_of(codes[path]).values()]
+    rng.shuffle(places)
+    left = [(path, iter(rng.sample(some, len(some)))) for path, some in places]
+    mutants, n_places = list[Mutant](), len(left)
+    while left and len(mutants) < count:
+        for path, changes in left[:]:
+            if len(mutants) == count:
+                break
+            found = (changed(codes[path], *change) for change in changes)
+            after = next((code for code in found if code is not None), None)
+            if after is None:
+                left.remove((path, changes))
+            else:
+                mutants.append(_mutant(path, codes[path], after))
+    return mutants, n_places
+
+
+# ---- running tests on one -----------------------------------------------------------------------
+
+
+class _Chosen:
+    """A plugin of pytest that keeps some tests, in a given order of files."""
+
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self.seconds = seconds
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        kept = [item for item in items if item.nodeid in self.seconds]
+        of_file: dict[str, list[float]] = {}
+        for item in kept:
+            of_file.setdefault(item.location[0], []).append(self.seconds[item.nodeid])
+        quickest = {name: sum(some) / len(some) for name, some in of_file.items()}
+        kept.sort(key=lambda i: (quickest[i.location[0]], i.location[0], self.seconds[i.nodeid]))
+        items[:] = kept
+
+
+class _Recorder:
+    """A plugin of pytest that notes the time of each test that passes, and the lines it runs."""
+
+    def __init__(self, tracer: Any, limit: float) -> None:
+        self.tracer, self.limit = tracer, limit
+        self.seconds: dict[str, float] = {}
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.tracer.switch_context(nodeid)
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.when == "call" and report.passed and report.duration < self.limit:
+            self.seconds[report.nodeid] = report.duration
+
+
+def _pytest(
+    source: Path, tests: Sequence[str], plugin: object | None, options: Sequence[str]
+) -> int:
+    """Run tests on a copy of the library in this process, which nobody uses afterwards."""
+    import pytest
+
+    os.chdir(ROOT)
+    sys.path.insert(0, str(source))
+    os.environ["PYTHONPATH"] = str(source)
+    places = [f"tests/{name}" for name in tests]
+    quiet = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly"]
+    return int(pytest.main([*quiet, *options, *places], plugins=[plugin] if plugin else []))
+
+
+def _learn(source: Path, group: Group, limit: float, notes: Path) -> int:
+    """Run all tests of a group; write down their times and which test runs which line."""
+    import coverage
+
+    tracer = coverage.Coverage(data_file=None, source=[str(source)], config_file=False)
+    recorder = _Recorder(tracer, limit)
+    tracer.start()
+    _pytest(source, group.tests, recorder, [f"--timeout={3 * limit:.0f}"])
+    tracer.stop()
+    data = tracer.get_data()
+    lines = {
+        str(Path(name).relative_to(source.parent)): data.contexts_by_lineno(name)
+        for name in data.measured_files()
+    }
+    notes.write_text(json.dumps({"seconds": recorder.seconds, "lines": lines}))
+    return 0
+
+
+def _forked(work: Callable[[], int], log: Path) -> int:
+    """Start some work in a process group of its own and return its number."""
+    child = os.fork()
+    if child:
+        return child
+    os.setsid()
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    status = 70
+    try:
+        status = work()
+    finally:
+        os._exit(status)
+
+
+@dataclass
+class _Job:
+    """A process at work on a task, which must be done before its time is over."""
+
+    task: Any
+    child: int
+    deadline: float
+    scratch: Path
+
+    def status(self) -> int | None:
+        """Return the exit status, -1 if it had to be stopped or crashed, None while it runs."""
+        child, status = os.waitpid(self.child, os.WNOHANG)
+        if child:
+            self._stop()
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() < self.deadline:
+            return None
+        self._stop()
+        os.waitpid(self.child, 0)
+        return -int(signal.SIGALRM)
+
+    def _stop(self) -> None:
+        """End the process and whatever it has started."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.child, signal.SIGKILL)
+
+
+def _in_processes(
+    tasks: Sequence[Any], start: Callable[[Any, Path], int], seconds: float, processes: int
+) -> Iterator[tuple[Any, int]]:
+    """Run tasks side by side, each with a folder of its own; yield them as they end."""
+    waiting, jobs = list(reversed(tasks)), list[_Job]()
+    while waiting or jobs:
+        while waiting and len(jobs) < processes:
+            task, scratch = waiting.pop(), Path(tempfile.mkdtemp(prefix="mutant-"))
+            jobs.append(_Job(task, start(task, scratch), time.monotonic() + seconds, scratch))
+        time.sleep(0.05)
+        for job in list(jobs):
+            status = job.status()
+            if status is not None:
+                jobs.remove(job)
+                shutil.rmtree(job.scratch, ignore_errors=True)
+                yield job.task, status
+
+
+# ---- a group ------------------------------------------------------------------------------------
+
+
+def _copy_of_source(scratch: Path, *, with_caches: bool) -> Path:
+    ignore = None if with_caches else shutil.ignore_patterns("*.nbi", "*.nbc")
+    return Path(shutil.copytree(ROOT / "src", scratch / "src", ignore=ignore))
+
+
+def _put(mutant: Mutant, scratch: Path) -> None:
+    """Write the changed file into a copy; an old byte code must not stand in for it."""
+    path = scratch / mutant.path
+    path.write_text(mutant.code)
+    for old in (path.parent / "__pycache__").glob(f"{path.stem}.*"):
+        old.unlink()
+
+
+@dataclass(frozen=True)
+class Stage:
+    """How the tests of a group are run.
+
+    Attributes
+    ----------
+    group : Group
+    interpreted : whether compiled loops run as plain Python
+    seconds : of tests that a mutant may meet, as long as they take on the unchanged library
+    processes : side by side
+    """
+
+    group: Group
+    interpreted: bool
+    seconds: float
+    processes: int
+
+    @property
+    def is_second(self) -> bool:
+        """Whether compiled loops are compiled anew for every mutant."""
+        return self.group.compiled and not self.interpreted
+
+    def try_out(self, mutants: Sequence[Mutant]) -> list[tuple[Mutant, str]]:
+        """Return what became of each mutant; in a process that is used for nothing else."""
+        os.environ["NUMBA_DISABLE_JIT"] = str(int(self.interpreted))
+        sys.dont_write_bytecode = True
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+            os.environ[name] = "1"
+        for name in SHARED:
+            importlib.import_module(name)
+        # Compiled lines are not traced: there every test is run.
+        known = None if self.is_second else self._learned()
+        patience = 600 if known is None else 60 + 5 * self.seconds
+        verdicts = []
+        for mutant, status in _in_processes(
+            mutants, lambda m, folder: self._start(m, folder, known), patience, self.processes
+        ):
+            stopped = TIMEOUT if status == -signal.SIGALRM else KILLED
+            verdicts.append((mutant, SURVIVED if status == 0 else stopped))
+            print(f"{verdicts[-1][1]:9} {mutant}", flush=True)
+        return verdicts
+
+    def _learned(self) -> Known:
+        with tempfile.TemporaryDirectory() as name:
+            scratch = Path(name)
+            source, notes = _copy_of_source(scratch, with_caches=True), scratch / "notes.json"
+            work = partial(_learn, source, self.group, self.seconds / 10, notes)
+            os.waitpid(_forked(work, scratch / "log"), 0)
+            if not notes.exists():
+                raise SystemExit((scratch / "log").read_text())
+            return Known(**json.loads(notes.read_text()))
+
+    def _start(self, mutant: Mutant, scratch: Path, known: Known | None) -> int:
+        source = _copy_of_source(scratch, with_caches=not self.is_second)
+        _put(mutant, scratch)
+        if known is None:
+            work = partial(_pytest, source, self.group.tests, None, ["-x"])
+        else:
+            chosen = known.tests_for(mutant, self.seconds)
+            files = sorted({name.split("::")[0].removeprefix("tests/") for name in chosen})
+            if not files:
+                return _forked(lambda: 0, scratch / "log")
+            work = partial(_pytest, source, files, _Chosen(chosen), ["-x"])
+        return _forked(work, scratch / "log")
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a run on the unchanged library taught.
+
+    Attributes
+    ----------
+    seconds : of each test that passed
+    lines : the tests that ran each line of each file
+    """
+
+    seconds: dict[str, float]
+    lines: dict[str, dict[str, list[str]]]
+
+    def tests_for(self, mutant: Mutant, seconds: float) -> dict[str, float]:
+        """Return the quickest tests that run a mutant's statement, with their times.
+
+        Statements that run as the module is imported concern every test.
+        """
+        lines = self.lines.get(str(mutant.path), {})
+        names = {name for k in mutant.statement() for name in lines.get(str(k), ())}
+        if "" in names:
+            names = set(self.seconds)
+        chosen, left = dict[str, float](), seconds
+        for name in sorted(names & set(self.seconds), key=self.seconds.__getitem__):
+            left -= self.seconds[name]
+            if left < 0:
+                break
+            chosen[name] = self.seconds[name]
+        return chosen
+
+
+def _alone(stage: Stage, mutants: Sequence[Mutant]) -> list[tuple[Mutant, str]]:
+    """Run a stage in a fresh process, since how numba runs is settled when it is imported."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(stage.try_out, mutants).result()
+
+
+def verdicts_of(
+    group: Group, mutants: Sequence[Mutant], *, seconds: float, processes: int
+) -> list[tuple[Mutant, str]]:
+    """Return what became of each mutant of a group."""
+    found = dict(_alone(Stage(group, group.compiled, seconds, processes), mutants))
+    if group.compiled:
+        left = [mutant for mutant, verdict in found.items() if verdict == SURVIVED]
+        found.update(_alone(Stage(group, False, seconds, processes), left) if left else [])
+    return [
+        (mutant, HARMLESS if verdict == SURVIVED and mutant.key in EQUIVALENT else verdict)
+        for mutant, verdict in found.items()
+    ]
+
+
+# ---- the command --------------------------------------------------------------------------------
+
+
+def _paths(group: Group) -> list[Path]:
+    found = chain.from_iterable((ROOT / PACKAGE).glob(pattern) for pattern in group.modules)
+    return sorted(path.relative_to(ROOT) for path in found if path.name != "__main__.py")
+
+
+def _row(name: str, places: int, verdicts: Sequence[str]) -> str:
+    counts = [verdicts.count(kind) for kind in (KILLED, TIMEOUT, SURVIVED, HARMLESS)]
+    killed, timeouts, survived, _ = counts
+    rate = (killed + timeouts) / max(killed + timeouts + survived, 1)
+    return (
+        f"{name:10}{places:8}{len(verdicts):9}"
+        + "".join(f"{c:11}" for c in counts)
+        + (f"{rate:9.1%}")
+    )
+
+
+def main() -> int:
+    """Draw mutants, try them out, print how many were killed; fail below the target."""
+    parser = argparse.ArgumentParser(description="Mutation testing of the parts that all rest on.")
+    parser.add_argument("groups", nargs="*", choices=[*GROUPS, []], help="which (all)")
+    parser.add_argument("--sample", type=int, default=80, help="mutants a group (80)")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample (0)")
+    parser.add_argument("--seconds", type=float, default=30.0, help="of tests a mutant (30)")
+    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="side by side")
+    given = parser.parse_args()
+    rows, everything, survivors = [], list[str](), list[Mutant]()
+    for name in given.groups or GROUPS:
+        group = GROUPS[name]
+        mutants, places = drawn_mutants(_paths(group), given.sample, given.seed)
+        verdicts = verdicts_of(group, mutants, seconds=given.seconds, processes=given.processes)
+        survivors += [mutant for mutant, verdict in verdicts if verdict == SURVIVED]
+        rows.append(_row(name, places, [verdict for _, verdict in verdicts]))
+        everything += [verdict for _, verdict in verdicts]
+    head = "".join(f"{word:>11}" for word in (KILLED, TIMEOUT, SURVIVED, HARMLESS))
+    print(f"\n{'group':10}{'places':>8}{'mutants':>9}{head}{'rate':>9}")
+    print("\n".join(rows))
+    killed = sum(verdict in (KILLED, TIMEOUT) for verdict in everything)
+    counted = sum(verdict != HARMLESS for verdict in everything)
+    print(f"{killed} of {counted} killed, {killed / max(counted, 1):.1%} (target {TARGET:.0%})")
+    for mutant in sorted(survivors, key=str):
+        print(f"survived  {mutant}")
+    return int(killed < TARGET * counted)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
