@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 # One process a core: threads of linear algebra in each of them would stand in each other's way.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
-.PHONY: demo test test-all lint bench clean fuzz-inputs
+.PHONY: demo test test-all lint bench clean fuzz-inputs fuzz-files
 
 demo: .venv/.demo
 	$(BIN)/python examples/digits_demo.py demo-output
@@ -42,6 +42,10 @@ bench: .venv/.bench
 # Odd inputs for everything public; COUNT=20000 tries more of them.
 fuzz-inputs: .venv/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m dependability.inputs --count $(or $(COUNT),2000)
+
+# Files of models with parts changed and the checksum made right.
+fuzz-files: .venv/.test
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m dependability.model_files --count $(or $(COUNT),6000)
 
 clean:
 	rm -rf .venv build demo-output .mypy_cache .ruff_cache .pytest_cache

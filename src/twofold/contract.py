@@ -41,6 +41,9 @@ from twofold.latent_sampling import check_request, draw_latent_points
 from twofold.sample_weights import checked_weights
 from twofold.table_checks import check_missing, check_size, validate_latent, validate_rows
 
+# Training points whose density tells whether the domain of a file is one.
+POINTS_LOOKED_AT = 64
+
 
 class TwoWayModel(
     KeptModel, Family, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
@@ -337,6 +340,18 @@ class TwoWayModel(
         """Rebuild what is derived from the fitted attributes."""
         self._index = RowIndex(self.data_)
         self._restore()
+
+    def _check_restored(self) -> None:
+        self._check_parameters()
+        wanted, found = self._wanted_dimensions(), self._n_features_out
+        if wanted != found:
+            raise ValueError(f"`latent_` has {found} column(s) for {wanted} latent dimension(s)")
+
+    def _check_domain(self) -> None:
+        some = self.latent_[:: max(1, len(self.latent_) // POINTS_LOOKED_AT)]
+        # A point on the border may lie a rounding error outside of it.
+        if not (self._density(some) >= self.domain_threshold_ * (1 - 1e-3)).all():
+            raise ValueError("`domain_threshold_` leaves training points outside of the domain")
 
     @property
     def _n_features_out(self) -> int:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import FloatArray
+from twofold.fitted_state import COMMON, FittedState, check_state, check_totals
 from twofold.row_notes import RowNotes
 from twofold.tables import ModelFile, register_value_type, state_of, write_model_file
 
@@ -29,6 +30,9 @@ class KeptModel(BaseEstimator):
 
     embedding_: FloatArray
     n_features_in_: int
+
+    # What a fit leaves, and so what a file may hold.
+    fitted_state: ClassVar[FittedState] = COMMON
 
     def _wake(self) -> None:
         """Rebuild what is derived from the fitted attributes."""
@@ -79,11 +83,24 @@ class KeptModel(BaseEstimator):
     @classmethod
     def from_file(cls, stored: ModelFile, families: Mapping[str, type[Any]]) -> Self:
         """Return the fitted model of a file; ``families`` are those that parts of it may have."""
+        state = {**stored.attributes, **stored.arrays}
+        check_state(state, cls.fitted_state)
+        check_totals(state)
         model = cls(**stored.params)
-        for name, value in {**stored.attributes, **stored.arrays}.items():
+        for name, value in state.items():
             setattr(model, name, value)
+        model._check_restored()
         model._wake()
+        model._check_domain()
         return model
+
+    def _check_restored(self) -> None:
+        """Raise unless the parameters out of a file can be used and fit the fitted attributes."""
+        raise NotImplementedError
+
+    def _check_domain(self) -> None:
+        """Raise unless the domain out of a file holds the training points."""
+        raise NotImplementedError
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

@@ -47,7 +47,10 @@ def draw_latent_points(
         count += len(kept[-1])
         if count >= n:
             return np.concatenate(kept)[:n]
-    raise RuntimeError(
-        f"Only {count} of {n} points drawn evenly over the map fell into the domain, which is a "
-        "small part of its box; use spread='density'."
+    if bandwidth is None:
+        how, advice = "evenly over the map", "is a small part of its box; use spread='density'"
+    else:
+        how, advice = "around training points", "does not fit them; fit the model again"
+    raise ValueError(
+        f"Only {count} of {n} points drawn {how} fell into the domain, which {advice}."
     )

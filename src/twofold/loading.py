@@ -9,7 +9,7 @@ from twofold.contract import TwoWayModel
 from twofold.kernel_pca import DiffusionMap, KernelExtension, KernelPCA
 from twofold.psom import PSOM
 from twofold.scaled import Scaled
-from twofold.tables import expect_class, read_model_file
+from twofold.tables import ModelFile, ModelFileError, expect_class, read_model_file
 from twofold.ukr import UKR
 from twofold.unn import UNN, SubmanifoldUNN
 
@@ -38,7 +38,7 @@ def load(path: str | os.PathLike[str]) -> TwoWayModel | ManifoldClassifier | Ker
     Raises
     ------
     ModelFileError
-        If the file is damaged, not a model file, or of a newer format.
+        If the file is damaged, not a model file, of a newer format, or holds what no fit leaves.
 
     Examples
     --------
@@ -52,6 +52,17 @@ def load(path: str | os.PathLike[str]) -> TwoWayModel | ManifoldClassifier | Ker
     """
     stored = read_model_file(path)
     expect_class(stored, [*FAMILIES, "ManifoldClassifier", "KernelExtension"])
+    try:
+        return _restored(stored)
+    except Exception as error:  # what is wrong with a made-up file takes many forms
+        raise ModelFileError(
+            f"'{path}' is whole but holds no {stored.class_name} that a fit could have left: "
+            f"{error}. It was saved with twofold {stored.versions.get('twofold', 'unknown')}: open "
+            "it with that version or a newer one, or fit the model again."
+        ) from error
+
+
+def _restored(stored: ModelFile) -> TwoWayModel | ManifoldClassifier | KernelExtension:
     if stored.class_name == "ManifoldClassifier":
         return ManifoldClassifier.from_file(stored, FAMILIES)
     if stored.class_name == "KernelExtension":

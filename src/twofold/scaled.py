@@ -8,7 +8,7 @@ the quartiles, which for normal data is the standard deviation, too, but which o
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.distinct_rows import merge_duplicates
+from twofold.fitted_state import TINY, Array, FittedState, Notes, Size, Value, check_state
 from twofold.kernel_description import KernelDescription
 from twofold.nested_models import (
     Families,
@@ -72,6 +73,15 @@ class Scaled(TwoWayModel):
     >>> model.inverse_transform([[0.0, 0.0]]).shape
     (1, 13)
     """
+
+    fitted_state: ClassVar[FittedState] = {
+        "n_features_in_": Size("D"),
+        "feature_names_in_": Array(("D",), "U", is_optional=True),
+        "center_": Array(("D",)),
+        "spread_": Array(("D",), low=TINY),
+        "model_": Value((TwoWayModel,)),
+        "notes_": Notes(),
+    }
 
     def __init__(self, model: TwoWayModel | None = None, how: str = "standard") -> None:
         self.model = model
@@ -205,7 +215,12 @@ class Scaled(TwoWayModel):
         """Return the fitted model of a file that was read; see :func:`twofold.load`."""
         scaled = cls(from_template(stored.params["model"], families), stored.params["how"])
         inside = from_fitted_part(stored.attributes["model_"], families)
-        scaled.__dict__.update({**stored.attributes, **stored.arrays, "model_": inside})
+        state = {**stored.attributes, **stored.arrays, "model_": inside}
+        sizes = check_state(state, cls.fitted_state, {"N": len(inside.embedding_)})
+        if inside.n_features_in_ != sizes["D"]:
+            raise ValueError(f"`model_` has {inside.n_features_in_} features, not {sizes['D']}")
+        scaled._check_parameters()
+        scaled.__dict__.update(state)
         return scaled
 
     def __sklearn_tags__(self) -> Any:

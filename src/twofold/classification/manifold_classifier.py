@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 import warnings
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.distinct_rows import merge_duplicates
+from twofold.fitted_state import Array, FittedState, Size, Value, check_state
 from twofold.nested_models import (
     Families,
     fitted_part,
@@ -88,6 +89,15 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
     >>> classifier.predict([[0.0, 1.0], [1.0, -0.5], [9.0, 9.0]]).tolist()
     [0, 1, -1]
     """
+
+    fitted_state: ClassVar[FittedState] = {
+        "n_features_in_": Size("D"),
+        "feature_names_in_": Array(("D",), "U", is_optional=True),
+        "models_": Value((list,)),
+        "classes_": Value((np.ndarray,)),
+        "thresholds_": Value((np.ndarray,)),
+        "reject_label_": Value((object,)),
+    }
 
     def __init__(
         self,
@@ -264,7 +274,9 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
         parameters, fitted = dict(stored.params), dict(stored.attributes)
         parameters["model"] = from_template(parameters["model"], families)
         fitted["models_"] = [_revived(part, families) for part in fitted["models_"]]
+        _check_restored(fitted, check_state(fitted, cls.fitted_state)["D"])
         classifier = cls(**parameters)
+        _check_share(classifier.reject)
         classifier.__dict__.update(fitted)
         return classifier
 
@@ -385,6 +397,22 @@ def _upper_quantile(values: FloatArray, weights: FloatArray, share: float) -> fl
 def _for_whole_rows(errors: FloatArray, Y: FloatArray) -> FloatArray:
     """Return errors as if missing entries erred like the observed ones of their row."""
     return errors * (Y.shape[1] / np.maximum((~np.isnan(Y)).sum(axis=1), 1))
+
+
+def _check_restored(fitted: dict[str, Any], n_features: int) -> None:
+    """Raise unless there is a class and a threshold for each manifold out of a file."""
+    models, classes, thresholds = (fitted[name] for name in ("models_", "classes_", "thresholds_"))
+    if classes.dtype.kind not in "biufUO" or classes.shape != (len(models),) or not len(models):
+        raise ValueError("`classes_` has no label for each of the `models_`")
+    if len(set(classes.tolist())) != len(models):
+        raise ValueError("`classes_` has a label twice")
+    if thresholds.shape != classes.shape or not (thresholds >= 0).all():
+        raise ValueError("`thresholds_` has no error of at least 0 for each class")
+    for model in models:
+        if isinstance(model, ClassMean):
+            Array((n_features,)).check(model.mean_, {})
+        elif model.n_features_in_ != n_features:
+            raise ValueError(f"a manifold has {model.n_features_in_} features, not {n_features}")
 
 
 def _content(model: TwoWayModel | ClassMean) -> dict[str, Any]:

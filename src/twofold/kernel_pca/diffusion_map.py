@@ -20,7 +20,7 @@ back are those of kernel PCA. A new row z takes one step to the training rows:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -31,6 +31,7 @@ from twofold.array_types import FloatArray, IntArray
 from twofold.features.data_kernels import RBF, check_rows
 from twofold.features.feature_map import multiply_rows
 from twofold.features.pair_sums import SQUARED_GAP, pair_sums
+from twofold.fitted_state import TINY, Array, FittedState, Number, check_there
 from twofold.kernel_pca import memory
 from twofold.kernel_pca.diffusion_kernel import DiffusionCoordinates, DiffusionValues
 from twofold.kernel_pca.feature_space import FeatureSpace
@@ -155,6 +156,15 @@ class DiffusionMap(SpectralModel):
         self.preimage = preimage
         self.n_jobs = n_jobs
 
+    fitted_state: ClassVar[FittedState] = {
+        **SpectralModel.fitted_state,
+        "scale_": Number(low=TINY),
+        "stationary_": Array(("n",), low=0),
+        "tilt_": Array(("n",), low=0),
+        "reach_": Array(("n",), low=0, is_optional=True),
+        "rest_step_": Array(("n", "further"), is_optional=True),
+    }
+
     # ---- what the contract asks for -------------------------------------------------------------
 
     def _fit_distinct(self, Y: FloatArray, weights: FloatArray, source: IntArray) -> FloatArray:
@@ -256,6 +266,15 @@ class DiffusionMap(SpectralModel):
         solver = choose_solver("auto", m, count)
         hint = "Let the walk step to near rows only by `n_neighbors`, e.g. n_neighbors=20."
         memory.check(memory.needed(m, solver), m, hint)
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        needed = {
+            "preimage_method_": True,
+            "extension_coef_": self.extension == "ridge",
+            "reach_": self.n_neighbors is not None,
+        }
+        check_there(self, needed)
 
     def _check_parameters(self) -> None:
         check_common(self)

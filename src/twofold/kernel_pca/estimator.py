@@ -6,7 +6,7 @@ Schölkopf, Smola and Müller 1998; Arias 2007, chapter 2. What follows from the
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -15,6 +15,7 @@ from twofold.array_types import FloatArray, IntArray
 from twofold.engine.threads import count_threads, run_tasks
 from twofold.features.data_kernels import RBF, Custom, DataKernel, Linear, rounding_of
 from twofold.features.feature_map import multiply_rows
+from twofold.fitted_state import Array, FittedState, Number, Value, check_there
 from twofold.kernel_pca import memory
 from twofold.kernel_pca.compact_kernels import Wendland
 from twofold.kernel_pca.data_dependent import (
@@ -124,6 +125,17 @@ class KernelPCA(SparseMatrixModel):
     >>> model.inverse_transform(model.transform([[5.0, 3.5, 1.5, 0.2]])).shape
     (1, 4)
     """
+
+    fitted_state: ClassVar[FittedState] = {
+        **SparseMatrixModel.fitted_state,
+        "kernel_": Value((DataKernel, DataDependentKernel), is_optional=True),
+        "mean_coef_": Array(("n",)),
+        "mean_row_": Array(("n",)),
+        "mean_": Number(),
+        "columns_": Array(("n",), "i", low=0, high="D", is_optional=True),
+        "rest_coef_": Array(("n", "further"), is_optional=True),
+        "kernel_matrix_": Array(("n", "n"), is_optional=True),
+    }
 
     def __init__(
         self,
@@ -333,6 +345,21 @@ class KernelPCA(SparseMatrixModel):
         if self._holds_sparse():
             return np.asarray((self.data_.T @ alpha.T).T).astype(X.dtype)
         return multiply_rows(alpha, self.data_).astype(X.dtype)
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        kernel = getattr(self, "kernel_", None) or get_kernel(self.kernel)
+        if not isinstance(kernel, type(get_kernel(self.kernel))):
+            raise ValueError(f"`kernel_` is {kernel!r}, which is not the kernel asked for")
+        is_matrix = kernel.is_precomputed
+        has_recipe = not isinstance(kernel, DataDependentKernel) or kernel.has_recipe()
+        needed = {
+            "columns_": is_matrix,
+            "preimage_method_": not is_matrix,
+            "kernel_matrix_": not has_recipe,
+            "extension_coef_": not has_recipe,
+        }
+        check_there(self, needed)
 
     def _check_parameters(self) -> None:
         check_common(self)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import os
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
@@ -28,6 +28,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import FloatArray
+from twofold.fitted_state import TINY, Array, FittedState, Number, Report, Size, Value, check_state
 from twofold.kernel_pca import memory
 from twofold.kernel_pca.data_dependent import KERNELS, DataDependentKernel
 from twofold.kernel_pca.neighbors import check_size, neighbor_scale
@@ -52,6 +53,14 @@ CRITERIA = ("coordinates", "press", "rk_press")
 # Where nothing is chosen by a criterion: the thesis' own numbers.
 NEIGHBOR_FOR_FIXED_SCALE = 30
 FIXED_RIDGE = 0.01
+
+
+# Parts of the regression that carries rows to their coordinates.
+MAP: FittedState = {
+    "rows": Array(("N", "D")),
+    "coefficients": Array(("N", "q")),
+    "offset": Array(("q",)),
+}
 
 
 class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -107,6 +116,18 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     >>> bool((np.diff(between) > 0).all() or (np.diff(between) < 0).all())
     True
     """
+
+    fitted_state: ClassVar[FittedState] = {
+        "n_features_in_": Size("D"),
+        "feature_names_in_": Array(("D",), "U", is_optional=True),
+        "embedding_": Array(("N", "q")),
+        "map_": Value((GaussianCoordinates,)),
+        "scale_": Number(low=TINY),
+        "ridge_": Number(low=0),
+        "eigenvalues_": Array(("q",), is_optional=True),
+        "kernel_matrix_": Array(("N", "N"), is_optional=True),
+        "error_": Report(),
+    }
 
     def __init__(
         self,
@@ -279,8 +300,12 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     @classmethod
     def from_file(cls, stored: ModelFile) -> Self:
         """Return the fitted extension of a file that was read."""
+        state = {**stored.attributes, **stored.arrays}
+        sizes = check_state(state, cls.fitted_state)
+        check_state({name: getattr(state["map_"], name) for name in MAP}, MAP, sizes)
         extension = cls(**stored.params)
-        extension.__dict__.update(stored.attributes, **stored.arrays)
+        extension._check_parameters()
+        extension.__dict__.update(state)
         return extension
 
     def __sklearn_tags__(self) -> Any:

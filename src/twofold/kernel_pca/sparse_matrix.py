@@ -9,8 +9,8 @@ with all rows.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.features.data_kernels import rounding_of
+from twofold.fitted_state import Array, FittedState, Sizes
 from twofold.kernel_pca.spectral_model import SpectralModel
 from twofold.sample_weights import checked_weights
 from twofold.table_checks import check_numeric
@@ -28,8 +29,27 @@ from twofold.tables import ModelFile
 PARTS = {"data": "sparse_values_", "indices": "sparse_columns_", "indptr": "sparse_starts_"}
 
 
+@dataclass(frozen=True)
+class DenseOrSparse:
+    """Rows of the model in a file, dense or sparse, none of their numbers missing."""
+
+    is_optional: bool = False
+
+    def check(self, value: Any, sizes: Sizes) -> None:
+        """Raise unless the value is a table of finite numbers."""
+        table = Array(("n", "D"))
+        if sparse.issparse(value):
+            value.check_format(full_check=True)  # products trust its indices
+            Array(("stored",)).check(value.data, {})
+            # A view without memory of its own stands for the shape.
+            value = np.broadcast_to(value.dtype.type(0), value.shape)
+        table.check(value, sizes)
+
+
 class SparseMatrixModel(SpectralModel):
     """A spectral model that also takes a sparse kernel matrix where a dense one would do."""
+
+    fitted_state: ClassVar[FittedState] = {**SpectralModel.fitted_state, "data_": DenseOrSparse()}
 
     def _fit_table(self, X: Any, sample_weight: Any) -> None:
         if not self._is_pairwise() or not sparse.issparse(X):

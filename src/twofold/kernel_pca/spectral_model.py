@@ -18,7 +18,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -28,13 +28,14 @@ from twofold.contract import TwoWayModel
 from twofold.engine.threads import count_threads
 from twofold.features.data_kernels import RBF
 from twofold.features.feature_map import multiply_rows
+from twofold.fitted_state import COMMON, TINY, Array, FittedState, Number, Report, Value
 from twofold.kernel_pca.feature_space import extend_by_ridge
 from twofold.kernel_pca.incomplete_rows import place_incomplete
 from twofold.kernel_pca.neighbors import check_size
 from twofold.kernel_pca.telling import warn
 from twofold.latent_density import scott_widths
 from twofold.number_checks import check_count
-from twofold.preimages import PreImages, get_method
+from twofold.preimages import PreImageMethod, PreImages, get_method
 from twofold.preimages.coordinates import GaussianCoordinates
 
 DOMAIN_SHARE = 0.5
@@ -50,6 +51,19 @@ class SpectralModel(TwoWayModel):
 
     A family sets ``_space`` in ``_restore`` and says in ``_place_complete`` where rows lie.
     """
+
+    fitted_state: ClassVar[FittedState] = {
+        **COMMON,
+        "data_": Array(("n", "D")),
+        "eigenvalues_": Array(("q",), low=TINY),
+        "dual_coef_": Array(("n", "q")),
+        "extension_coef_": Array(("n", "extended"), is_optional=True),
+        "extension_offset_": Array(("extended",), is_optional=True),
+        "extension_scale_": Number(low=TINY, is_optional=True),
+        "objective_": Number(low=0),
+        "preimage_": Report(),
+        "preimage_method_": Value((PreImageMethod,), is_optional=True),
+    }
 
     @abstractmethod
     def _place_complete(self, Y: FloatArray) -> FloatArray:
@@ -179,6 +193,12 @@ class SpectralModel(TwoWayModel):
             part = slice(start, start + size)
             p[part] = multiply_rows(RBF(0.5).gram(places[part], centres), shares)[:, 0]
         return p.astype(X.dtype)
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        is_whole = [hasattr(self, f"extension_{part}_") for part in ("coef", "offset", "scale")]
+        if any(is_whole) and not all(is_whole):
+            raise ValueError("only a part of the `extension_` of coordinates is there")
 
     def _is_inside(self, X: FloatArray) -> BoolArray:
         return self._density(X) >= self.domain_threshold_

@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -27,6 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.engine.threads import count_threads
+from twofold.fitted_state import COMMON, Array, FittedState, Report, Value
 from twofold.latent_density import scott_widths
 from twofold.optimize import Callback, ProgressBar
 from twofold.optimize.loop import enter_all
@@ -153,6 +154,14 @@ class PSOM(TwoWayModel):
     >>> model.complete([[0.5, np.nan]]).round(3)
     array([[0.5  , 0.866]])
     """
+
+    fitted_state: ClassVar[FittedState] = {
+        **COMMON,
+        "grid_": Value((Grid,)),
+        "node_values_": Array(("nodes", "D")),
+        "places_are_known_": Value((bool,)),
+        **dict.fromkeys(("smoothness_", "roughness_", "annealing_"), Report()),
+    }
 
     def __init__(
         self,
@@ -393,6 +402,17 @@ class PSOM(TwoWayModel):
                 f"data; take a grid of at most {Y.shape[1]}."
             )
         return q
+
+    def _check_restored(self) -> None:
+        check_common(self)
+        shape = make_unit_grid(self.grid, self.nodes).shape
+        if self.grid_.shape != shape or len(self.node_values_) != self.grid_.size:
+            raise ValueError(
+                f"`grid_` has nodes {self.grid_.shape} and `node_values_` {len(self.node_values_)} "
+                f"rows; the parameters ask for {shape}"
+            )
+        if self._n_features_out != self.grid_.n_axes:
+            raise ValueError(f"`latent_` has no column for each of {self.grid_.n_axes} axes")
 
     def _check_parameters(self) -> None:
         check_for_fit(self)

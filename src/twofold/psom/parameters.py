@@ -20,6 +20,8 @@ from twofold.psom.starts import check_init
 # Lengths of axes: from which ratio on smoothing goes wrong, and what can be computed at all.
 FAIR_RATIO, MOST_RATIO = 30.0, 1e6
 SHORTEST, LONGEST = 1e-30, 1e30
+# Searches from one row; a second start already finds almost all that a first one misses.
+MOST_STARTS = 1_000
 # From so many nodes on a fit spends most of its time on solving for them.
 SLOW_NODES = 1500
 
@@ -120,6 +122,11 @@ def check_common(model: Any) -> None:
     """Raise unless the parameters that every way to fit reads can be used."""
     for name in ("n_starts", "max_iter"):
         check_count(name, getattr(model, name))
+    if model.n_starts > MOST_STARTS:
+        raise ValueError(
+            f"`n_starts` must be at most {MOST_STARTS}, far more than ever help; got "
+            f"{model.n_starts}."
+        )
     if model.verbose not in (True, False, "auto"):
         raise ValueError(f"`verbose` must be True, False or 'auto'; got {model.verbose!r}.")
     is_list = isinstance(model.callbacks, Sequence) and not isinstance(model.callbacks, str)

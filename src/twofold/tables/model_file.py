@@ -45,6 +45,7 @@ _METADATA_KEY = "twofold"
 _TYPE_KEY = "__type__"
 _VALUE_PREFIX = "__value__/"  # of the tensors that belong to parameters and attributes
 _MAX_TABLE_BYTES = 100_000_000  # the limit that safetensors sets itself
+_MOST_CHARACTERS = 10_000_000  # that an array of text may have room for beyond its strings
 _DTYPES = {"bool", "float16", "float32", "float64"} | {
     f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
 }
@@ -273,13 +274,22 @@ def _decode(value: Any, tensors: Mapping[str, AnyArray]) -> Any:
             return np.dtype(value["dtype"]).type(_decode(value["value"], tensors))
         case "array":
             return np.asarray(tensors[value["tensor"]], order=value["order"])
-        case "text_array" if np.dtype(value["dtype"]).kind in "OU":
-            return np.array(value["values"], dtype=value["dtype"]).reshape(value["shape"])
+        case "text_array" if value["dtype"][1:2] in "OU":
+            return _text_array(**value)
         case name if name in _VALUE_TYPES:
             fields = {key: _decode(value[key], tensors) for key in value if key != _TYPE_KEY}
             return _VALUE_TYPES[name](**fields)
         case name:
             raise ModelFileError(f"it holds a value of type {name!r}, which is not known here")
+
+
+def _text_array(values: Any, shape: Any, dtype: str, **_: Any) -> AnyArray:
+    """Return an array of strings; one that asks for absurd room gets what its strings need."""
+    if not all(isinstance(text, str) for text in values):
+        raise ModelFileError("an array of text holds something else")
+    if dtype[1:2] == "U" and int(dtype[2:]) * len(values) > _MOST_CHARACTERS:
+        dtype = "<U"
+    return np.array(values, dtype=dtype).reshape(shape)
 
 
 def _cannot_keep(where: str, value: object) -> TypeError:

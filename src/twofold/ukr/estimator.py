@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -31,6 +31,17 @@ from twofold.features import (
     Precomputed,
     PrecomputedDistance,
     get_data_kernel,
+)
+from twofold.fitted_state import (
+    COMMON,
+    TINY,
+    Array,
+    FittedState,
+    Number,
+    Report,
+    Size,
+    Value,
+    check_there,
 )
 from twofold.kernel_description import KernelDescription
 from twofold.kernels import KERNELS, Kernel, get_kernel
@@ -163,6 +174,22 @@ class UKR(TwoWayModel):
     (1, 64)
     """
 
+    fitted_state: ClassVar[FittedState] = {
+        **COMMON,
+        "n_components_": Size("q", is_optional=True),
+        "kernel_": Value((str, Kernel), get_kernel),
+        "latent_scale_": Array(("q",), low=TINY),
+        "loss_": Value((object,), get_loss),
+        "widths_": Array(("n",), low=TINY, is_optional=True),
+        "trimmed_": Array(("N",), "b", is_optional=True),
+        "data_kernel_": Value(DATA_KERNELS, is_optional=True),
+        "feature_projector_": Array(("n", "r"), is_optional=True),
+        "feature_mean_row_": Array(("n",), is_optional=True),
+        "feature_mean_": Number(is_optional=True),
+        "carried_": Array(("n", "r"), is_optional=True),
+        "columns_": Array(("n",), "i", low=0, high="D", is_optional=True),
+        **dict.fromkeys(("start_", "starts_", "backend_", "violation_", "smoothness_"), Report()),
+    }
     latent_scale_: FloatArray
 
     def __init__(
@@ -362,6 +389,13 @@ class UKR(TwoWayModel):
     def _progress_bars(self) -> list[ProgressBar]:
         wanted = sys.stderr.isatty() if self.verbose == "auto" else self.verbose
         return [ProgressBar()] if wanted else []
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        needed = ("feature_projector_", "feature_mean_row_", "feature_mean_")
+        check_there(self, dict.fromkeys(needed, self.data_kernel is not None))
+        loss = self._loss_of_new_rows()
+        loss.value_and_slope(np.zeros((1, self.data_.shape[1])))  # a number may be missing
 
     def _check_parameters(self) -> None:
         check_parameters(self.get_params(deep=False))

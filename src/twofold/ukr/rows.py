@@ -152,4 +152,5 @@ def data_unit(Y: FloatArray) -> float:
     """Return a power of two near the spread of the data: dividing by it loses no digit."""
     centre = np.nanmean(Y.astype(np.float64), axis=0)
     largest = float(np.nanmax(np.abs(Y - centre)))
-    return 2.0 ** round(np.log2(largest)) if largest > 0 else 1.0
+    # The next power of two above the largest floats is infinity.
+    return 2.0 ** min(round(np.log2(largest)), 1023) if 0 < largest < np.inf else 1.0

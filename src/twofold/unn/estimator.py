@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import ExitStack
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -25,6 +25,7 @@ from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.engine.threads import count_threads
 from twofold.features import RBF, Linear, Polynomial, Sigmoid
+from twofold.fitted_state import COMMON, Array, FittedState, Value
 from twofold.kernel_description import NearestMeans
 from twofold.latent_density import scott_widths
 from twofold.losses import EpsilonInsensitive, Huber, Squared
@@ -44,7 +45,7 @@ from twofold.unn.partial import grow, is_growing
 from twofold.unn.point_errors import get_point_error
 from twofold.unn.projection import LatentDensity, project
 from twofold.unn.regression import Surface
-from twofold.unn.searches import get_search
+from twofold.unn.searches import NAMES, get_search
 from twofold.unn.task import Task, Tell
 
 for value_type in (Linear, Polynomial, RBF, Sigmoid, Squared, Huber, EpsilonInsensitive):
@@ -142,6 +143,12 @@ class UNN(TwoWayModel):
     >>> model.inverse_transform(model.embedding_[:1]).shape
     (1, 64)
     """
+
+    fitted_state: ClassVar[FittedState] = {
+        **COMMON,
+        "filled_": Array(("n", "D"), is_optional=True),
+        "search_": Value(tuple(NAMES.values())),
+    }
 
     def __init__(
         self,
@@ -341,6 +348,15 @@ class UNN(TwoWayModel):
         if is_discrete(self.search_):
             return np.ones(self.latent_.shape[1])  # a step of the line or the lattice
         return scott_widths(self.latent_, self.weights_)
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        if not is_discrete(self.search_):
+            return
+        n = len(self.latent_)
+        # A lattice has room for all sites up to the farthest, so that one must not be far.
+        if np.abs(self.latent_).max() > n or len(np.unique(np.rint(self.latent_), axis=0)) < n:
+            raise ValueError("`latent_` holds no sites of a line or lattice, each taken once")
 
     def _check_parameters(self) -> None:
         check_count("n_components", self.n_components)

@@ -23,7 +23,7 @@ Clusters of fewer than q + 2 rows, too few for a manifold, stand in a row.
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -33,6 +33,7 @@ from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.engine.threads import count_threads
 from twofold.features import RBF, Linear, Polynomial, Sigmoid
+from twofold.fitted_state import COMMON, Array, FittedState, Number, Value
 from twofold.kernel_description import NearestMeans
 from twofold.number_checks import check_count
 from twofold.table_checks import check_size
@@ -123,6 +124,16 @@ class SubmanifoldUNN(TwoWayModel):
     >>> model.embedding_.shape, len(model.cluster_centers_)
     ((150, 2), 2)
     """
+
+    fitted_state: ClassVar[FittedState] = {
+        **COMMON,
+        "filled_": Array(("n", "D"), is_optional=True),
+        "cluster_centers_": Array(("clusters", "D")),
+        "clusters_": Array(("n",), "i", low=0, high="clusters"),
+        "labels_": Array(("N",), "i", low=0, high="clusters"),
+        "kernels_": Value((list,)),
+        "threshold_": Number(low=0),
+    }
 
     def __init__(
         self,
@@ -333,6 +344,11 @@ class SubmanifoldUNN(TwoWayModel):
         # With one point a unit a cluster of m points deviates by m^(1/q); that times Scott's rule.
         m = n / len(self.cluster_centers_)
         return np.full(q, max(1.0, m ** (1 / q - 1 / (q + 4))))
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        if len(np.unique(self.clusters_)) != len(self.cluster_centers_):
+            raise ValueError("`clusters_` leaves a cluster without rows")
 
     def _check_parameters(self) -> None:
         ConstructiveKMeans(self.threshold, order=self.order)._check_parameters()

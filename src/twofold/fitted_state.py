@@ -1,0 +1,251 @@
+"""What a file of a fitted model may hold: sizes that belong together, finite numbers, in range.
+
+Compiled loops trust their input, so nothing out of a file reaches them before it has been compared
+with what a fit leaves. A family says that in a table, one line for each fitted attribute. Letters
+in a shape stand for sizes, which the first array of the table that has them decides:
+
+    n  rows of the model      D  features      q  latent dimensions      N  rows passed to fit
+
+What a fit only reports, and nothing computes with, is checked for its kind alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from twofold.number_checks import is_integer, is_number
+from twofold.row_notes import RowNotes
+
+Sizes: TypeAlias = dict[str, int]
+
+# The smallest number that still has all its digits; what is divided by must not lie below.
+TINY = float(np.finfo(np.float64).tiny)
+
+_KINDS = {"f": "numbers", "i": "whole numbers", "b": "yes or no", "U": "text"}
+
+
+class Expected(Protocol):
+    """What an attribute should be."""
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether a fit may leave it out."""
+        ...
+
+    def check(self, value: Any, sizes: Sizes) -> None:
+        """Raise a ValueError that says what is wrong; may add to the sizes."""
+        ...
+
+
+FittedState: TypeAlias = Mapping[str, Expected]
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array of a shape, of one kind, within bounds.
+
+    Parameters
+    ----------
+    shape : sizes, given as numbers or letters
+    kind : "f", "i", "b" or "U"
+    low, high : bounds of what it holds, themselves included; ``high`` may be the letter of a size,
+        for indices below it
+    has_gaps : whether NaN may stand for missing entries
+    """
+
+    shape: tuple[int | str, ...]
+    kind: str = "f"
+    low: float = -np.inf
+    high: float | str = np.inf
+    has_gaps: bool = False
+    is_optional: bool = False
+
+    def check(self, value: Any, sizes: Sizes) -> None:
+        """Raise unless the value is such an array."""
+        if not isinstance(value, np.ndarray) or not self._is_kind(value.dtype):
+            raise ValueError(f"is no array of {_KINDS[self.kind]}")
+        wanted = [sizes.get(size, size) for size in self.shape]  # type: ignore[arg-type]
+        fits = len(wanted) == value.ndim and all(
+            isinstance(size, str) or size == found
+            for size, found in zip(wanted, value.shape, strict=True)
+        )
+        if not fits:
+            shape = ", ".join(map(str, wanted))
+            raise ValueError(f"has shape {value.shape}, which should be ({shape})")
+        sizes.update(
+            {
+                size: found
+                for size, found in zip(self.shape, value.shape, strict=True)
+                if isinstance(size, str)
+            }
+        )
+        if self.kind in "fi":
+            self._check_range(value, sizes)
+
+    def _is_kind(self, dtype: np.dtype[Any]) -> bool:
+        if self.kind == "f":
+            return dtype in (np.float64, np.float32)
+        if self.kind == "i":
+            return dtype == np.int64
+        return dtype.kind in ("UO" if self.kind == "U" else self.kind)
+
+    def _check_range(self, value: Any, sizes: Sizes) -> None:
+        known = value[~np.isnan(value)] if self.has_gaps else value
+        if not np.isfinite(known).all():
+            raise ValueError("holds NaN or infinity")
+        high = sizes[self.high] - 1 if isinstance(self.high, str) else self.high
+        if known.size and (known.min() < self.low or known.max() > high):
+            raise ValueError(
+                f"goes from {known.min():.6g} to {known.max():.6g}, outside of "
+                f"[{self.low:.6g}, {high:.6g}]"
+            )
+
+
+@dataclass(frozen=True)
+class Number:
+    """A finite number within bounds, themselves included."""
+
+    low: float = -np.inf
+    high: float = np.inf
+    is_optional: bool = False
+
+    def check(self, value: Any, sizes: Sizes) -> None:
+        """Raise unless the value is such a number."""
+        if not is_number(value) or not self.low <= value <= self.high or not np.isfinite(value):
+            raise ValueError(f"is {value!r}, no finite number in [{self.low:.6g}, {self.high:.6g}]")
+
+
+@dataclass(frozen=True)
+class Size:
+    """A whole number that is a size; it decides what its letter stands for."""
+
+    letter: str
+    is_optional: bool = False
+
+    def check(self, value: Any, sizes: Sizes) -> None:
+        """Raise unless the value is that size."""
+        if not is_integer(value) or value < 1 or sizes.setdefault(self.letter, value) != value:
+            wanted = sizes.get(self.letter, "a whole number of at least 1")
+            raise ValueError(f"is {value!r}, which should be {wanted}")
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value of some types, and what else may be asked of it."""
+
+    types: tuple[type, ...]
+    ask: Callable[[Any], object] | None = None
+    is_optional: bool = False
+
+    def check(self, value: Any, sizes: Sizes) -> None:
+        """Raise unless the value is of such a type and passes."""
+        if not isinstance(value, self.types):
+            names = " or ".join(sorted(kind.__name__ for kind in self.types))
+            raise ValueError(f"is {_brief(value)}, not of type {names}")
+        if self.ask is not None:
+            self.ask(value)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a fit tells of itself: text, a number, an array of numbers, or some of these by name."""
+
+    is_optional: bool = True
+
+    def check(self, value: Any, sizes: Sizes) -> None:
+        """Raise unless pictures and words can be made of the value."""
+        parts = list(value.values()) if isinstance(value, dict) else [value]
+        for part in parts:
+            is_array = isinstance(part, np.ndarray) and part.dtype.kind in "fi" and part.ndim == 1
+            if not (is_array or isinstance(part, str) or is_number(part)):
+                raise ValueError(f"is {_brief(value)}, no report of a fit")
+
+
+@dataclass(frozen=True)
+class Notes:
+    """Names, labels and image shape of the rows passed to fit."""
+
+    is_optional: bool = True
+
+    def check(self, value: Any, sizes: Sizes) -> None:
+        """Raise unless the value holds a note for every row, and an image fills a row."""
+        if not isinstance(value, RowNotes) or not isinstance(value.labels, dict):
+            raise ValueError(f"is {_brief(value)}, no notes on rows")
+        for column in (value.names, *value.labels.values()):
+            if column is not None:
+                kind = "U" if np.asarray(column).dtype.kind in "UO" else "f"
+                if np.asarray(column).dtype.kind not in "iufUO":
+                    raise ValueError("holds labels that are neither text nor numbers")
+                Array(("N",), kind, has_gaps=True).check(
+                    column if kind == "U" else np.asarray(column, np.float64), sizes
+                )
+        if value.image_shape is not None:
+            value.with_image_shape(value.image_shape, sizes["D"])
+
+
+COMMON: FittedState = {
+    "n_features_in_": Size("D"),
+    "feature_names_in_": Array(("D",), "U", is_optional=True),
+    "data_": Array(("n", "D"), has_gaps=True),
+    "weights_": Array(("n",), low=5e-324),
+    "latent_": Array(("n", "q")),
+    "embedding_": Array(("N", "q")),
+    "member_": Array(("N",), "i", low=-1, high="n"),
+    "domain_threshold_": Number(low=0),
+    "objective_": Report(is_optional=False),
+    "history_": Report(is_optional=False),
+    "n_iter_": Number(low=0),
+    "stop_reason_": Report(is_optional=False),
+    "notes_": Notes(),
+}
+
+
+def check_state(
+    state: Mapping[str, Any], expected: FittedState, known: Sizes | None = None
+) -> Sizes:
+    """Raise a ValueError unless a fit could have left these attributes; return their sizes.
+
+    ``known`` are sizes that were decided elsewhere.
+    """
+    unknown = sorted(set(state) - set(expected))
+    if unknown:
+        raise ValueError(f"`{unknown[0]}` is no attribute that a fit leaves")
+    sizes: Sizes = dict(known or {})
+    for name, wanted in expected.items():
+        if name not in state:
+            if not wanted.is_optional:
+                raise ValueError(f"`{name}` is missing")
+            continue
+        try:
+            wanted.check(state[name], sizes)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"`{name}` {error}") from error
+    return sizes
+
+
+def check_totals(state: Mapping[str, Any]) -> None:
+    """Raise unless weights can be added up and rows have entries, all in one precision."""
+    data, weights = state["data_"], state["weights_"]
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weights.sum()):
+            raise ValueError("`weights_` add up to infinity")
+    if {state[name].dtype for name in ("latent_", "embedding_")} != {data.dtype}:
+        raise ValueError("`data_`, `latent_` and `embedding_` differ in their precision")
+    if isinstance(data, np.ndarray) and np.isnan(data).all(axis=1).any():
+        raise ValueError("`data_` has a row without a single entry")
+
+
+def check_there(model: object, needed: Mapping[str, bool]) -> None:
+    """Raise unless a model has the attributes that it needs."""
+    for name, is_needed in needed.items():
+        if is_needed and not hasattr(model, name):
+            raise ValueError(f"`{name}` is missing")
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
