@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 # One process a core: threads of linear algebra in each of them would stand in each other's way.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
-.PHONY: demo test test-all lint bench clean fuzz-inputs fuzz-files
+.PHONY: demo test test-all lint bench clean fuzz-inputs fuzz-files versions audit
 
 demo: .venv/.demo
 	$(BIN)/python examples/digits_demo.py demo-output
@@ -46,6 +46,15 @@ fuzz-inputs: .venv/.test
 # Files of models with parts changed and the checksum made right.
 fuzz-files: .venv/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m dependability.model_files --count $(or $(COUNT),6000)
+
+# The lowest and the newest packages under every Python that is there.
+versions:
+	$(PYTHON) -m dependability.versions $(PYTHONS)
+
+# Known weaknesses of the pinned packages; asks an advisory database.
+audit: .venv/bin/python
+	$(INSTALL) pip-audit
+	$(BIN)/pip-audit --requirement constraints.txt --no-deps --disable-pip
 
 clean:
 	rm -rf .venv build demo-output .mypy_cache .ruff_cache .pytest_cache
