@@ -21,6 +21,7 @@ LAYERS = [
         "landmarks",
         "losses",
         "number_checks",
+        "process_settings",
         "regularization",
         "row_notes",
         "sample_weights",

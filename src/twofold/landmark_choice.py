@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
@@ -16,6 +14,7 @@ from twofold.k_harmonic_means.distances import block_slices, squared_distance
 from twofold.k_harmonic_means.scaled_rows import Units, merge_equal_rows
 from twofold.landmarks import Landmarks
 from twofold.number_checks import is_integer
+from twofold.process_settings import without_warnings
 
 # k-means finds its way on this many rows a landmark, then settles on that many: on 60,000 rows in
 # 50 dimensions with 500 landmarks it takes a quarter of the time of k-means on all rows until
@@ -60,8 +59,7 @@ def choose_landmarks(
     quantize = _find_means if landmarks.choice == "kmeans" else _find_harmonic_means
     # One thread: with several, k-means adds up in the order in which they finish. It warns of
     # clusters without rows, which are replaced below.
-    with single_threaded(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with single_threaded(), without_warnings(ConvergenceWarning):
         centres = quantize(rows, summed, count, rng)
     return _replace_idle(centres, rows)
 

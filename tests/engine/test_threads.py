@@ -10,7 +10,7 @@ import pytest
 
 from twofold.compiled import compiled
 from twofold.engine import threads
-from twofold.engine.threads import count_threads, run_tasks, single_threaded_blas
+from twofold.engine.threads import count_threads, run_tasks
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
@@ -69,25 +69,13 @@ def test_compiled_code_knows_infinity():
     assert _smallest_of(np.full(9, np.inf)) == np.inf
 
 
-def test_blas_stays_single_threaded_until_the_last_user_of_it_leaves():
-    first, second = single_threaded_blas(), single_threaded_blas()
-    with threads._controller().limit(limits=2, user_api="blas"):
-        first.__enter__()
-        second.__enter__()
-        first.__exit__(None, None, None)
-        assert blas_threads(None) == 1
-        second.__exit__(None, None, None)
-        assert blas_threads(None) == 2
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot fork here")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_forked_child_has_threads_of_its_own():
     run_tasks(abs, range(4), 2)
-    with single_threaded_blas():
-        child = os.fork()
+    child = os.fork()
     if child == 0:
         signal.alarm(20)  # the dead threads of the parent would never answer
         whole = run_tasks(abs, range(4), 2) == [0, 1, 2, 3]
-        os._exit(0 if whole and not threads._blas_limit.holders else 1)
+        os._exit(0 if whole else 1)
     assert os.waitpid(child, 0)[1] == 0

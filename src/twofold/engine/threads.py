@@ -4,9 +4,7 @@ Work is cut into tasks before anybody asks how many threads there are, each task
 single-threaded BLAS, and results are put together in task order. So the result does not depend on
 the number of threads, to the last bit.
 
-How many threads BLAS may start belongs to the process. So those who keep it on one are counted: the
-first sets the limit and the last lifts it, whichever threads they run on and in whatever order they
-leave. A forked child has none of its parent's threads, and begins without pools and limits.
+A forked child has none of its parent's threads, and begins without pools.
 """
 
 from __future__ import annotations
@@ -14,15 +12,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
-from threading import Lock
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import joblib
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from twofold.number_checks import is_integer
+from twofold.process_settings import HeldSetting
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -46,46 +44,12 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-class _BlasLimit:
-    """Keeps BLAS on one thread as long as anybody wants it."""
-
-    def __init__(self) -> None:
-        self.lock = Lock()
-        self.holders: set[object] = set()
-        self.limiter: Any = None
-
-    def hold(self, holder: object) -> None:
-        with self.lock:
-            if self.limiter is None:
-                self.limiter = _controller().limit(limits=1, user_api="blas")
-            self.holders.add(holder)
-
-    def release(self, holder: object) -> None:
-        with self.lock:
-            self.holders.discard(holder)
-            if self.limiter is not None and not self.holders:
-                self.limiter.restore_original_limits()
-                self.limiter = None
-
-    def start_anew(self) -> None:
-        """Forget everybody: in a forked child they are gone, and so is who holds the lock."""
-        self.lock = Lock()
-        self.holders.clear()
-        self.release(None)
+_blas_limit = HeldSetting(lambda: _controller().limit(limits=1, user_api="blas"))
 
 
-_blas_limit = _BlasLimit()
-
-
-@contextmanager
-def single_threaded_blas() -> Iterator[None]:
+def single_threaded_blas() -> AbstractContextManager[None]:
     """Keep BLAS on one thread inside the block."""
-    holder = object()
-    _blas_limit.hold(holder)
-    try:
-        yield
-    finally:
-        _blas_limit.release(holder)
+    return _blas_limit.held()
 
 
 @contextmanager
@@ -100,13 +64,8 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_threads, thread_name_prefix="twofold")
 
 
-def _start_anew_in_child() -> None:
-    _pool.cache_clear()
-    _blas_limit.start_anew()
-
-
 if hasattr(os, "register_at_fork"):  # where processes can fork
-    os.register_at_fork(after_in_child=_start_anew_in_child)
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def run_tasks(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -26,6 +25,7 @@ from twofold.preimages import (
     press,
 )
 from twofold.preimages.coordinates import CoordinateMap, GaussianCoordinates
+from twofold.process_settings import without_warnings
 
 # How far from the training points a search starts, in their sizes: farther off nothing changes.
 FARTHEST_POINT = 1e30
@@ -123,8 +123,7 @@ class FeatureSpace:
         """Kernel values (m, m) between the rows, for a kernel that is made from all of them."""
         if self.matrix is not None:
             return self.matrix
-        with warnings.catch_warnings():  # what there is to be told was told by the fit
-            warnings.simplefilter("ignore", UserWarning)
+        with without_warnings(UserWarning):  # what there is to be told was told by the fit
             return np.asarray(self.kernel.matrix(self.rows))
 
 

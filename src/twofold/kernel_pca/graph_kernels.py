@@ -6,7 +6,6 @@ See :mod:`~twofold.kernel_pca.data_dependent` for their formulas.
 from __future__ import annotations
 
 import importlib
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +26,7 @@ from twofold.kernel_pca.neighbors import (
 )
 from twofold.landmark_choice import nearest_landmarks
 from twofold.number_checks import check_count, check_positive
+from twofold.process_settings import without_warnings
 
 # Squared distances between neighbours may be missed by so much of their mean in MVU.
 MOST_EXCESS = 1e-3
@@ -174,8 +174,7 @@ class MVU(DataDependentKernel):
         # As bounds: equations leave the solver no room, and the widest spread reaches them anyway.
         kept = own[first] + own[second] - 2 * K[first, second] <= gaps / unit
         problem = cvxpy.Problem(cvxpy.Maximize(cvxpy.trace(K)), [kept, cvxpy.sum(K) == 0])
-        with warnings.catch_warnings():  # about accuracy, which is looked at below
-            warnings.simplefilter("ignore", UserWarning)
+        with without_warnings(UserWarning):  # about accuracy, which is looked at below
             problem.solve(solver="CLARABEL")
         excess = np.inf if K.value is None else float(np.max(kept.violation()))
         if excess > MOST_EXCESS:

@@ -15,7 +15,6 @@ axes.
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -37,6 +36,7 @@ from twofold.latent_density import scott_widths
 from twofold.number_checks import check_count
 from twofold.preimages import PreImageMethod, PreImages, get_method
 from twofold.preimages.coordinates import GaussianCoordinates
+from twofold.process_settings import without_warnings
 
 DOMAIN_SHARE = 0.5
 # Numbers in memory at a time, while rows are compared with training rows: 32 MB.
@@ -71,8 +71,7 @@ class SpectralModel(TwoWayModel):
 
     def _place_incomplete(self, Y: FloatArray) -> FloatArray:
         """Return the coordinates (n, q) of rows with missing entries (NaN)."""
-        with warnings.catch_warnings():  # about searches on the way
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with without_warnings(ConvergenceWarning):  # about searches on the way
             return place_incomplete(Y, self.data_, self.latent_, self._regress, self._is_inside)
 
     def _check_training_rows(self, Y: FloatArray, source: IntArray) -> None:
@@ -179,8 +178,7 @@ class SpectralModel(TwoWayModel):
         return replace(found, Y=found.Y.astype(latent.dtype))
 
     def _jacobian(self, X: FloatArray) -> FloatArray:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with without_warnings(ConvergenceWarning):
             return super()._jacobian(X)
 
     def _density(self, X: FloatArray) -> FloatArray:

@@ -29,6 +29,7 @@ from sklearn.manifold import Isomap
 
 from twofold.array_types import FloatArray
 from twofold.metrics.checks import checked_table
+from twofold.process_settings import without_warnings
 from twofold.selection.local_spectra import LocalScale, local_scales, of_one_piece
 from twofold.selection.scores import linear_error, spread_of
 from twofold.ukr import UKR, upgrade
@@ -206,9 +207,8 @@ def _drawn(rows: FloatArray, most: int, rng: np.random.Generator) -> FloatArray:
 def _reconstructions(rows: FloatArray, most: int, n_jobs: int | None) -> dict[int, FloatArray]:
     """Return the leave-one-out errors (n,) of rows for q = 1 … most, shares of the variance."""
     pictures = [PCA(most, random_state=0).fit_transform(rows)]
-    with warnings.catch_warnings():
-        # A graph in pieces is joined by Isomap itself, which is good enough to compare by.
-        warnings.simplefilter("ignore")
+    # A graph in pieces is joined by Isomap itself, which is good enough to compare by.
+    with without_warnings(Warning):
         k = min(ISOMAP_NEIGHBORS, len(rows) - 1)
         pictures.append(Isomap(n_neighbors=k, n_components=most, n_jobs=n_jobs).fit_transform(rows))
     curve = {}

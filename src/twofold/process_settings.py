@@ -1,0 +1,74 @@
+"""Settings that belong to the whole process, changed for a while by many threads.
+
+How many threads BLAS may start, and which warnings are shown, is not a thread's own business. If
+each thread saved such a setting and put it back, the first to leave would undo what others still
+need, and the last would put back what the first had changed. So those who want a change are
+counted: the first one makes it and the last one takes it back, in whatever order they leave.
+
+A forked child has none of its parent's threads: there nobody wants anything any more.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from threading import Lock
+
+
+class HeldSetting:
+    """A setting that stays changed as long as anybody wants it.
+
+    Parameters
+    ----------
+    change : function
+        Returns a context manager that changes the setting.
+    """
+
+    def __init__(self, change: Callable[[], AbstractContextManager[object]]) -> None:
+        self._change = change
+        self._lock = Lock()
+        self._holders: set[object] = set()
+        self._changed: AbstractContextManager[object] | None = None
+        if hasattr(os, "register_at_fork"):  # where processes can fork
+            os.register_at_fork(after_in_child=self._start_anew)
+
+    @contextmanager
+    def held(self, begin: Callable[[], None] = lambda: None) -> Iterator[None]:
+        """Keep the setting changed inside the block; ``begin`` changes more of it."""
+        holder = object()
+        with self._lock:
+            if self._changed is None:
+                changed = self._change()
+                changed.__enter__()
+                self._changed = changed
+            self._holders.add(holder)
+            begin()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._holders.discard(holder)
+                self._end_if_unwanted()
+
+    def _end_if_unwanted(self) -> None:
+        if self._changed is not None and not self._holders:
+            self._changed.__exit__(None, None, None)
+            self._changed = None
+
+    def _start_anew(self) -> None:
+        self._lock = Lock()  # its holder may be a thread that is gone
+        self._holders.clear()
+        self._end_if_unwanted()
+
+
+_filters = HeldSetting(warnings.catch_warnings)
+
+
+def without_warnings(category: type[Warning]) -> AbstractContextManager[None]:
+    """Show no warnings of a category inside the block.
+
+    Other threads do not see them either, until the last of such blocks ends.
+    """
+    return _filters.held(lambda: warnings.simplefilter("ignore", category))

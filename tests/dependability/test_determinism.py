@@ -1,0 +1,128 @@
+"""Same seed, same bits: on any number of threads, in any process, from many threads at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+import pytest
+import threadpoolctl
+from dependability.answers import NAMES, OTHERS, answers, digest, drift, fitted, of_model
+from families import FAMILIES
+
+import twofold
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+ROOT = Path(__file__).parents[2]
+AT_ONCE = 8
+ALL = [family.name for family in FAMILIES]
+BY_DEFAULT = [family.name for family in FAMILIES if not family.is_variant]
+
+
+def names_with_variants_slow():
+    return [
+        pytest.param(family.name, marks=[pytest.mark.slow] if family.is_variant else [])
+        for family in FAMILIES
+    ]
+
+
+each_family = pytest.mark.parametrize("name", names_with_variants_slow())
+
+
+@cache
+def known(name: str) -> str:
+    return digest(of_model(model_of(name)) if name in ALL else answers(name))
+
+
+@cache
+def model_of(name: str):
+    return fitted(name)
+
+
+@each_family
+@pytest.mark.parametrize("n_jobs", [1, 4, pytest.param(2, marks=pytest.mark.slow)])
+def test_any_number_of_threads_gives_the_same_bits(name, n_jobs):
+    assert digest(of_model(fitted(name, n_jobs))) == known(name)
+
+
+@pytest.mark.parametrize(
+    "names", [BY_DEFAULT, pytest.param(NAMES, marks=pytest.mark.slow)], ids=["default", "all"]
+)
+def test_a_fresh_process_gives_the_same_bits(names):
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PYTHONHASHSEED": "7"}
+    command = [sys.executable, "-W", "ignore", "-m", "dependability.answers", *names]
+    found = subprocess.run(
+        command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True
+    )
+    assert json.loads(found.stdout) == {name: known(name) for name in names}
+
+
+@each_family
+def test_a_saved_and_a_pickled_model_give_the_same_bits(name, tmp_path):
+    model = model_of(name)
+    model.save(tmp_path / "model.twofold")
+    assert digest(of_model(twofold.load(tmp_path / "model.twofold"))) == known(name)
+    assert digest(of_model(pickle.loads(pickle.dumps(model)))) == known(name)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot fork here")
+@each_family
+def test_a_forked_child_gives_the_same_bits_after_threads_ran(name):
+    expected = known(name)
+    of_model(fitted(name, 2))  # now there are threads, and the child has none of them
+    child = os.fork()
+    if child == 0:
+        signal.alarm(120)
+        same = digest(of_model(fitted(name, 2))) == expected
+        os._exit(0 if same else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def at_once(work):
+    """Return what eight threads get that begin at the same moment."""
+    start = threading.Barrier(AT_ONCE)
+
+    def wait_and_work(_):
+        start.wait()
+        return work()
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return set(pool.map(wait_and_work, range(AT_ONCE)))
+
+
+def limits():
+    # Not warning filters: scikit-learn's checks of tables swap them, each thread for all.
+    return {pool["filepath"]: pool["num_threads"] for pool in threadpoolctl.threadpool_info()}
+
+
+@each_family
+def test_eight_threads_at_once_get_the_same_bits_of_one_model(name):
+    model = pickle.loads(pickle.dumps(model_of(name)))  # nothing is there yet that is made once
+    before = limits()
+    assert at_once(lambda: digest(of_model(model))) == {known(name)}
+    assert limits() == before
+
+
+@each_family
+def test_eight_fits_at_once_give_the_same_bits(name):
+    before = limits()
+    assert at_once(lambda: digest(of_model(fitted(name)))) == {known(name)}
+    assert limits() == before
+
+
+@pytest.mark.parametrize("name", [*names_with_variants_slow(), *OTHERS])
+def test_nothing_drifts(name):
+    changed = drift(name, of_model(model_of(name)) if name in ALL else answers(name))
+    assert not changed, (
+        f"{changed} If that is meant, say so in the changelog and run "
+        "`python -m dependability.answers --renew`."
+    )
