@@ -10,6 +10,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 import twofold
+from twofold.loading import FAMILIES
 
 FILES = sorted((Path(__file__).parent / "files").glob("*.twofold"))
 
@@ -19,16 +20,22 @@ def test_old_file_still_answers(path: Path):
     model = twofold.load(path)
     expected = json.loads(path.with_suffix(".json").read_text())
     frame = load_iris(as_frame=True).data
-    X = model.transform(frame[1:6:2])
-    scale = model.embedding_.std()
-    np.testing.assert_allclose(X, expected["transform"], atol=1e-3 * scale)
-    Y = model.inverse_transform(np.array(expected["transform"]))
-    np.testing.assert_allclose(Y, expected["inverse_transform"], rtol=1e-6)
+    if "predict" in expected:
+        assert model.predict(frame[1:6:2]).tolist() == expected["predict"]
+    if "transform" in expected:
+        X, scale = model.transform(frame[1:6:2]), np.std(model.embedding_)
+        np.testing.assert_allclose(X, expected["transform"], atol=1e-3 * scale)
+    if "inverse_transform" in expected:
+        Y = model.inverse_transform(np.array(expected["transform"]))
+        np.testing.assert_allclose(Y, expected["inverse_transform"], rtol=1e-6)
+    if hasattr(model, "partial_fit"):
+        model.partial_fit(frame[2:4])
     assert list(model.feature_names_in_) == list(frame.columns)
 
 
-def test_there_is_a_file():
-    assert FILES
+def test_every_family_has_a_file():
+    classes = {type(twofold.load(path)).__name__ for path in FILES}
+    assert classes == {*FAMILIES, "KernelExtension", "ManifoldClassifier"}
 
 
 def test_damaged_and_foreign_files_are_refused(tmp_path):

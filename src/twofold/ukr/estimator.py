@@ -179,7 +179,7 @@ class UKR(TwoWayModel):
         "n_components_": Size("q", is_optional=True),
         "kernel_": Value((str, Kernel), get_kernel),
         "latent_scale_": Array(("q",), low=TINY),
-        "loss_": Value((object,), get_loss),
+        "loss_": Value((object,), get_loss, is_optional=True),
         "widths_": Array(("n",), low=TINY, is_optional=True),
         "trimmed_": Array(("N",), "b", is_optional=True),
         "data_kernel_": Value(DATA_KERNELS, is_optional=True),
@@ -392,6 +392,7 @@ class UKR(TwoWayModel):
 
     def _check_restored(self) -> None:
         super()._check_restored()
+        self.loss_ = getattr(self, "loss_", Squared())  # the first files knew no other
         needed = ("feature_projector_", "feature_mean_row_", "feature_mean_")
         check_there(self, dict.fromkeys(needed, self.data_kernel is not None))
         loss = self._loss_of_new_rows()
