@@ -68,12 +68,13 @@ def check_numeric(X: Any) -> None:
     columns = getattr(X, "columns", None)
     if dtypes is None or columns is None:
         return
-    odd = [
-        f"'{name}' ({dtype})"
-        for name, dtype in zip(columns, dtypes, strict=True)
-        if not _NUMERIC.match(str(dtype).lower())
-        or (str(dtype) == "object" and not _converts(X[name]))
-    ]
+    words: dict[Any, str] = {}  # of a type, which many columns share
+    odd = []
+    for name, dtype in zip(columns, dtypes, strict=True):
+        said = words.get(dtype) or words.setdefault(dtype, str(dtype))
+        is_object = said == "object"
+        if not _NUMERIC.match(said.lower()) or (is_object and not _converts(X[name])):
+            odd.append(f"'{name}' ({said})")
     if odd:
         more = f" and {len(odd) - 5} more" if len(odd) > 5 else ""
         raise ValueError(

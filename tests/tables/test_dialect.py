@@ -153,3 +153,19 @@ def test_what_is_no_text_table(found, content, message):
     with pytest.raises(TableError, match=message) as caught:
         found(content)
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("content", [b"\0" * 1000, b"\0" * 300_000, b"\0\0\0" + b"a,b\n" * 9])
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
+def test_zeros_are_no_table(content, suffix, tmp_path):
+    path = tmp_path / f"t{suffix}"
+    path.write_bytes(gzip.compress(content) if suffix.endswith("gz") else content)
+    with pytest.raises(TableError, match="is no text: it has zero bytes"):
+        sniff(path)
+
+
+def test_a_first_line_that_cannot_be_cut_is_no_table(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('"' + "x" * 300_000)
+    with pytest.raises(TableError, match="first line cannot be cut into cells"):
+        sniff(path)

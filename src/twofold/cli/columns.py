@@ -33,6 +33,8 @@ class Match:
 
 # What columns without names are called; coordinates of the map must not be mixed up with them.
 _LIKE_DEFAULT = re.compile(r"x[0-9]+")
+# Comparing letter by letter takes its time: of a table with very many columns the first will do.
+_NAMES_TO_GUESS, _NAMES_TO_COMPARE = 20, 5000
 
 
 def default_names(n: int) -> list[str]:
@@ -96,12 +98,13 @@ def match_columns(
     ``companions`` are columns beside the table proper, such as the y of an npz file.
     """
     wanted = feature_names(model)
-    labels = [name for name in label_names(model) if name in columns]
-    proper = [name for name in columns if name not in companions]
+    there, beside = set(columns), set(companions)
+    labels = [name for name in label_names(model) if name in there]
+    proper = [name for name in columns if name not in beside]
     default = default_names(model.n_features_in_)
-    if wanted is None and not are_default(proper) and set(default) <= set(columns):
+    if wanted is None and not are_default(proper) and set(default) <= there:
         wanted = default  # a table made for this model, with the names it was shown under
-    if wanted is None or (are_default(proper) and not set(wanted) & set(columns)):
+    if wanted is None or (are_default(proper) and not set(wanted) & there):
         features = [name for name in proper if name not in labels]
         if len(features) != model.n_features_in_:
             raise CommandError(
@@ -119,13 +122,14 @@ def match_columns(
 
 def find_columns(wanted: Sequence[str], columns: Sequence[str], path: str, who: str) -> list[str]:
     """Return the wanted columns; raise if some are not in the table, and say what is close."""
-    missing = [name for name in wanted if name not in columns]
+    there, asked = set(columns), set(wanted)
+    missing = [name for name in wanted if name not in there]
     if not missing:
         return list(wanted)
     noun = "a column" if len(missing) == 1 else f"{len(missing)} columns"
     raise CommandError(
         f"{shown(path)} lacks {noun} that {who}: {listed(missing)}.",
-        _what_is_close(missing, [name for name in columns if name not in wanted]),
+        _what_is_close(missing, [name for name in columns if name not in asked]),
     )
 
 
@@ -140,9 +144,9 @@ def split_names(given: Iterable[str], columns: Sequence[str]) -> list[str]:
 
 def _what_is_close(missing: Sequence[str], others: Sequence[str]) -> str:
     """Say which other columns are nearly called like the missing ones."""
-    by_letters = {"".join(name.lower().split()): name for name in others}
+    by_letters = {"".join(name.lower().split()): name for name in others[:_NAMES_TO_COMPARE]}
     pairs = []
-    for name in missing:
+    for name in missing[:_NAMES_TO_GUESS]:
         letters = "".join(name.lower().split())
         close = difflib.get_close_matches(letters, by_letters, n=1, cutoff=0.6)
         if close:

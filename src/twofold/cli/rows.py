@@ -154,22 +154,24 @@ def with_gaps_filled(
 
     from twofold.tables import number_texts
 
-    source, frame = stream.source, piece.frame.copy()
+    source, frame = stream.source, piece.frame
     gaps = np.isnan(piece.Y) & ~np.isnan(whole)
     kept = np.where(np.isnan(piece.Y), whole, piece.Y)
     keeps_text = source.dialect and written and source.dialect.decimal == written.decimal
+    columns = dict(frame.items())
     for k, name in enumerate(stream.match.features):
         numbers, gap = pd.Series(kept[:, k], index=frame.index), gaps[:, k]
         column = frame[name]
         if keeps_text and written is not None:
             cells = column.to_numpy(dtype=object, copy=True)
             cells[gap] = number_texts(numbers[gap], written.decimal)
-            frame[name] = cells
+            columns[name] = cells
         elif column.dtype in (np.dtype("f2"), np.dtype("f4")):
-            frame[name] = numbers.astype(column.dtype)
+            columns[name] = numbers.astype(column.dtype)
         elif column.dtype.kind not in "iu" or _may_get_gaps(column, source):
-            frame[name] = numbers
-    return frame[list(source.columns)]
+            columns[name] = numbers
+    made = pd.DataFrame(columns, index=frame.index)
+    return made[list(source.columns)]
 
 
 def _may_get_gaps(column: pd.Series, source: TableSource) -> bool:
@@ -189,6 +191,8 @@ def denoise(
     json: AsJson = False,
 ) -> None:
     """Replace the model's columns by what the map makes of each row."""
+    import pandas as pd
+
     from twofold.cli.streaming import open_stream
     from twofold.tables import open_writer
 
@@ -197,11 +201,13 @@ def denoise(
     done = 0
     with console.warnings_shown(), open_writer(output, like=stream.source) as writer:
         for piece in stream.pieces():
-            frame, made = piece.frame.copy(), piece.Y
+            made = piece.Y
             if piece.known.any():
                 made = piece.apply(stream.model, stream.model.reconstruct)
-            frame[stream.match.features] = made
-            writer.write(frame[list(stream.source.columns)])
+            features = stream.match.features
+            others = piece.frame.drop(columns=features)
+            frame = pd.DataFrame(made, columns=features, index=others.index)
+            writer.write(pd.concat([frame, others], axis=1)[list(stream.source.columns)])
             done += len(frame)
     console.say_each(writer.notes)
     _finish(console, output, {"output": output, "rows": done})

@@ -13,6 +13,7 @@ from twofold.cli.columns import are_default, find_columns, split_names
 from twofold.cli.console import CommandError, Console, UsageError, counted, listed, listed_ends
 from twofold.cli.files import shown
 from twofold.cli.row_names import is_amount, naming_column
+from twofold.distinct_rows import merge_duplicates
 from twofold.tables import open_table
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 # Whole numbers with at most this many values are taken for classes, not for an amount.
 MOST_CLASSES = 20
+# Tables with more columns than this are slow to read.
+MANY_COLUMNS = 10_000
 # In fewer rows than this texts differ by chance.
 ROWS_TO_JUDGE_NAMES = 4
 
@@ -68,7 +71,9 @@ class TrainingTable:
     @property
     def constant(self) -> list[str]:
         """Columns with one value only."""
-        return [name for name in self.frame.columns if self.frame[name].nunique() < 2]
+        Y = self.frame.to_numpy()
+        is_constant = np.fmin.reduce(Y, axis=0) == np.fmax.reduce(Y, axis=0)
+        return list(self.frame.columns[is_constant])
 
     def facts(self) -> dict[str, Any]:
         """Return what a program would like to know."""
@@ -98,6 +103,7 @@ def read_training_table(
     """
     source = open_table(path, index=wanted.index, missing=wanted.missing)
     console.say_each(source.notes)
+    _tell_width(console, source)
     labels = find_columns(
         split_names(wanted.labels, source.columns), source.columns, path, "--label names"
     )
@@ -109,7 +115,7 @@ def read_training_table(
     values = frame[features]
     if not features:
         raise _no_numbers(path, left_out, source.nearly_numbers)
-    empty = [name for name in features if values[name].isna().all()]
+    empty = list(values.columns[values.isna().to_numpy().all(axis=0)])
     left_out += [(name, "it has no value in any row") for name in empty]
     values = values.drop(columns=empty)
     is_empty = values.isna().all(axis=1).to_numpy()
@@ -128,6 +134,12 @@ def read_training_table(
     check(rows, path, min(q, values.shape[1]) if may_exceed_columns else q, image_shape)
     _suggest(console, frame, rows)
     return rows
+
+
+def _tell_width(console: Console, source: TableSource) -> None:
+    """Say of a very wide table how wide it is before it is read: it may take a minute."""
+    if len(source.columns) > MANY_COLUMNS:
+        console.say(f"{shown(source.path)}: {counted(len(source.columns), 'column')}")
 
 
 def _read_columns(
@@ -229,7 +241,7 @@ def check(rows: TrainingTable, path: str, q: int, image_shape: tuple[int, ...] |
             + (f" Or ask for fewer: --dimensions {D}." if rows.nearly_numbers else "")
             or f"Ask for fewer: --dimensions {D}.",
         )
-    distinct = len(rows.frame.drop_duplicates())
+    distinct = len(merge_duplicates(rows.frame.to_numpy(), np.ones(n)).Y)
     if distinct < least:
         raise CommandError(
             f"A map of {q} dimensions needs at least {least} different rows; {shown(path)} has "
@@ -262,13 +274,12 @@ def _suggest(console: Console, frame: pd.DataFrame, rows: TrainingTable) -> None
         if rows.names is None and n > 3 and frame[name].nunique() == n:
             console.say(f"'{name}' differs in every row: --index '{name}' takes it for their names")
             break
-    for name in rows.frame.columns if rows.has_names else ():
-        steps = np.diff(rows.frame[name].to_numpy())
-        if n > 3 and np.all(steps == 1):
-            console.warn(
-                f"Column '{name}' counts the rows. If it is no measurement, leave it out: "
-                f"--index '{name}' or --drop '{name}'."
-            )
+    counts_rows = (np.diff(rows.frame.to_numpy(), axis=0) == 1).all(axis=0)
+    for name in rows.frame.columns[counts_rows] if rows.has_names and n > 3 else ():
+        console.warn(
+            f"Column '{name}' counts the rows. If it is no measurement, leave it out: "
+            f"--index '{name}' or --drop '{name}'."
+        )
 
 
 def _how_to_use(nearly_numbers: dict[str, str]) -> str:

@@ -107,6 +107,11 @@ def examine(path: str | os.PathLike[str], name: str) -> tuple[Dialect, str]:
         raise TableError(f"'{name}' holds no table: it is empty.", "Check how it was written.")
     separator = told[1] if told else _separator(body)
     records = _first_records(body, separator)
+    if not records:
+        raise TableError(
+            f"'{name}' holds no table: its first line cannot be cut into cells.",
+            "Look for a quote that is opened and never closed, and check how it was written.",
+        )
     decimal = _decimal(records, separator)
     dialect = Dialect(separator, decimal, encoding, True, skip, line_end=line_end)
     has_header, more = _has_header(body, separator, records, cell_rules(decimal=decimal))
@@ -174,9 +179,11 @@ def _encoding(raw: bytes, name: str, is_whole: bool) -> tuple[str, tuple[str, ..
     if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16", ()
     if b"\0" in raw:
-        if not any(raw[1:2000:2]):  # Latin letters in UTF-16: every second byte is zero
+        # Latin letters in UTF-16: every second byte is zero, but not the others.
+        has_even, has_odd = any(raw[0:2000:2]), any(raw[1:2000:2])
+        if has_even and not has_odd:
             return "utf-16-le", (f"'{name}' was read as UTF-16.",)
-        if not any(raw[0:2000:2]):
+        if has_odd and not has_even:
             return "utf-16-be", (f"'{name}' was read as UTF-16.",)
         raise TableError(f"'{name}' is no text: it has zero bytes.", "Save the table as CSV.")
     try:

@@ -37,6 +37,8 @@ def with_numbers(
     if all(isinstance(dtype, np.dtype) and dtype.kind in "iuf" for dtype in part.dtypes):
         values = rules.without_markers(part.to_numpy(dtype=np.float64))  # one step when wide
         part = pd.DataFrame(values, columns=wanted, index=frame.index)
+    elif (plain := rules.plain_numbers(part.to_numpy(dtype=object))) is not None:
+        part = pd.DataFrame(plain, columns=wanted, index=frame.index)
     else:
         converted = {}
         for name in wanted:

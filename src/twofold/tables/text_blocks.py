@@ -29,8 +29,10 @@ from twofold.tables.dialect import (
 )
 from twofold.tables.table_error import TableError
 
-_FIRST_BYTES = 1 << 18  # small, so that a look at the first rows is cheap
-_BLOCK_BYTES = 1 << 23
+# The first block is small, so that a look at the first rows is cheap. Parsing a block costs time
+# for every column, so the blocks of a wide table are larger: so many bytes a column.
+_FIRST_BYTES, _FIRST_COLUMN_BYTES = 1 << 18, 32
+_BLOCK_BYTES, _COLUMN_BYTES = 1 << 23, 640
 _MAX_OPEN_BYTES = 1 << 26  # a quoted cell longer than this was never closed
 
 
@@ -147,7 +149,8 @@ class BlockReader:
 
     def _pieces(self) -> Iterator[bytes]:
         """Yield the bytes of the file in UTF-8 (or not, where the encoding was misjudged)."""
-        size = _FIRST_BYTES
+        size = max(_FIRST_BYTES, min(_BLOCK_BYTES, _FIRST_COLUMN_BYTES * self.width))
+        later = max(_BLOCK_BYTES, min(_MAX_OPEN_BYTES, _COLUMN_BYTES * self.width))
         encoding = self.dialect.encoding
         size_of_file = max(1, self.path.stat().st_size)
         with open_bytes(self.path) as file:
@@ -159,13 +162,13 @@ class BlockReader:
                 while piece := file.read(size):
                     self.share_read = min(1.0, raw.tell() / size_of_file)
                     yield piece
-                    size = _BLOCK_BYTES
+                    size = later
                 return
             text = io.TextIOWrapper(file, encoding=encoding, errors="replace", newline=None)
             while characters := text.read(size):
                 self.share_read = min(1.0, raw.tell() / size_of_file)
                 yield characters.encode()
-                size = _BLOCK_BYTES
+                size = later
 
     def _last_line_end(self, data: bytes) -> int:
         """Return the length of the complete records at the start, 0 if there is none."""

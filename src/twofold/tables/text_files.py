@@ -3,7 +3,8 @@
 Numbers are read to the nearest float, so that a written table reads back equal. The parser of
 pandas does that only in a slow mode; pyarrow, where it is installed, does it at full speed and
 takes all blocks that it can read. What it refuses goes to pandas, and what pandas refuses is
-looked at cell by cell, so both give the same result.
+looked at cell by cell, so both give the same result. Very many columns go neither way: the parsers
+set up each of them, with a table of markers of its own, which takes gigabytes.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import csv
 import importlib
 import io
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _ARROW_PIECE_BYTES, _ARROW_COLUMN_BYTES = 1 << 20, 2000
+_MANY_COLUMNS = 5000
 _INDEX_NAMES = ("", "Unnamed: 0")  # the latter is what pandas makes of the former
 
 
@@ -94,7 +96,9 @@ class TextTable:
         """Return a block as a frame, by the fastest parser that takes it."""
         is_number = [field in numbers for field in self._fields_in_file]
         frame = None
-        if not self.dialect.blank_after_separator:  # which pyarrow has no option for
+        if len(is_number) > _MANY_COLUMNS and b'"' not in block.data:
+            frame = self._parse_wide(block, numbers, reader)
+        elif not self.dialect.blank_after_separator:  # which pyarrow has no option for
             frame = self._parse_by_arrow(block, is_number)
         if frame is None:
             frame = self._parse_by_pandas(block, is_number, reader)
@@ -106,6 +110,19 @@ class TextTable:
         if any(is_number) and self.rules.numbers:
             frame = with_numbers(frame, numbers, self.rules, str)
         return frame
+
+    def _parse_wide(
+        self, block: Block, numbers: frozenset[str], reader: BlockReader
+    ) -> pd.DataFrame:
+        """Return a block without quotes as a frame, cut at its separators."""
+        import pandas as pd
+
+        rows = [record for _, record in reader.records(block)]
+        cells = np.array(rows, dtype=object).reshape(len(rows), len(self._fields_in_file))
+        cells[cells == ""] = None
+        fields = [str(i) if f is None else f for i, f in enumerate(self._fields_in_file)]
+        frame = pd.DataFrame(cells, columns=fields, dtype=object)
+        return with_numbers(frame, numbers, self.rules, self._place(block, reader))
 
     def _parse_by_arrow(self, block: Block, is_number: Sequence[bool]) -> pd.DataFrame | None:
         """Return a block as a frame, or None if pyarrow is not there or does not take it."""
@@ -181,12 +198,17 @@ class TextTable:
             ) from error
         frame.columns = [str(i) if f is None else f for i, f in enumerate(self._fields_in_file)]
         numbers = [f for f, wanted in zip(self._fields_in_file, is_number, strict=True) if wanted]
+        place = self._place(block, reader)
+        return with_numbers(frame, [n for n in numbers if n is not None], self.rules, place)
+
+    def _place(self, block: Block, reader: BlockReader) -> Callable[[int], str]:
+        """Return what says where a row of a block stands in the file."""
 
         def place(row: int) -> str:
             line = next(line for i, (line, _) in enumerate(reader.records(block)) if i == row)
             return f"'{self._name}', line {line}"
 
-        return with_numbers(frame, [n for n in numbers if n is not None], self.rules, place)
+        return place
 
     def _cells_without_name(self, block: Block, reader: BlockReader) -> TableError:
         """Say where a column that seemed to be a trailing separator has a cell."""

@@ -21,6 +21,7 @@ from twofold.ukr.rows import CarriedRows
 
 # The domain ends where the density is this share of the lowest at a training point.
 DOMAIN_SHARE = 0.5
+_NUMBERS_AT_A_TIME = 20_000_000
 
 
 class Surface:
@@ -53,7 +54,10 @@ class Surface:
 
     def density(self, X: FloatArray) -> FloatArray:
         """Return p(x) (m,), relative to F(0) = 1."""
-        return self._density(self.prepared.at(X))
+        # The sums of all columns come with it: of very wide rows a few places at a time.
+        step = max(1, _NUMBERS_AT_A_TIME // self.rows.V.shape[1])
+        pieces = [X[start : start + step] for start in range(0, len(X), step)] or [X]
+        return np.concatenate([self._density(self.prepared.at(piece)) for piece in pieces])
 
     def _density(self, sums: Sums) -> FloatArray:
         lowered = self.engine.kernel.value(sums.shift)
