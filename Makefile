@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 # One process a core: threads of linear algebra in each of them would stand in each other's way.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
-.PHONY: demo test test-all lint bench clean fuzz-inputs fuzz-files versions audit
+.PHONY: demo test test-all lint bench clean fuzz-inputs soak fuzz-files versions audit
 
 demo: .venv/.demo
 	$(BIN)/python examples/digits_demo.py demo-output
@@ -55,6 +55,10 @@ versions:
 audit: .venv/bin/python
 	$(INSTALL) pip-audit
 	$(BIN)/pip-audit --requirement constraints.txt --no-deps --disable-pip
+
+# The same work over and over; MINUTES=60 takes longer.
+soak: .venv/.test
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m dependability.soak --minutes $(or $(MINUTES),10)
 
 clean:
 	rm -rf .venv build demo-output .mypy_cache .ruff_cache .pytest_cache
