@@ -42,6 +42,21 @@ def validate_latent(X: Any, q: int, dtype: np.dtype[Any]) -> FloatArray:
     return X
 
 
+def check_finite_points(X: FloatArray) -> None:
+    """Raise if a coordinate of the points X (n, q) is NaN or infinite.
+
+    Compiled loops sort points by their coordinates, and find no place for one that is no number.
+    """
+    if np.isfinite(X).all():
+        return
+    rows = np.flatnonzero(~np.isfinite(X).all(axis=1))
+    raise ValueError(
+        f"{len(rows)} of {len(X)} latent points have coordinates that are NaN or infinite (first: "
+        f"point {rows[0]}: {X[rows[0]]}); every one must be a finite number. Data of very large or "
+        "very small numbers make them so: scale the data, or leave such rows out."
+    )
+
+
 def check_missing(Y: FloatArray, names: FloatArray | None = None, *, columns: bool = True) -> None:
     """Raise if a row of Y (n, D), or a column where that matters, has no observed entry."""
     missing = np.isnan(Y)

@@ -6,6 +6,11 @@ lies farther away than what it has. Points that arrive in order would make the t
 then built anew. Continuous embeddings have dense and empty regions that differ by
 orders of magnitude, which is why it is a tree and not a grid of cells.
 
+Cuts are by rank, so points that are equal are halved like any others: a tree of n points that was
+built anew is log₂(n / 8) deep at most. A full leaf deeper than 8 + 2 log₂(1 + n) is not cut; the
+tree is built anew instead. So no leaf is ever deeper than 9 + 2 log₂(1 + n), which is below
+``DEEPEST`` for any n that fits an integer.
+
 Neighbours come nearest first and ties by number, so the result does not depend on the shape of the
 tree, nor on how it came about.
 """
@@ -19,11 +24,14 @@ import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled
+from twofold.table_checks import check_finite_points
 
 LEAF = 16
 # A box lies no nearer than its points but for rounding; ties must not be lost by that.
 ROUNDING = 1.0 + 1e-12
 NOT_THERE = -1
+# Nodes that wait while a tree is walked through: one a level, and one more.
+DEEPEST = 9 + 2 * 63 + 1
 
 
 class PointTree(NamedTuple):
@@ -34,10 +42,10 @@ class PointTree(NamedTuple):
     X : (capacity, q) coordinates
     leaf_of : (capacity,) the leaf each point is in, or NOT_THERE
     axis : (nodes,) which coordinate a node is cut along, -1 for a leaf
-    cut : (nodes,) up to this value points are in the first child
+    cut : (nodes,) points below it are in the first child, those above in the second
     child : (nodes,) the first child; the second one comes after it
     box : (nodes, 2, q) lowest and highest coordinates of the points below
-    held : (nodes,) how many points are in a leaf
+    held : (nodes,) how many points are in a leaf, or came to a node that was cut
     bucket : (nodes, LEAF) which these are
     used : (2,) nodes in use, points in the tree
     """
@@ -55,7 +63,7 @@ class PointTree(NamedTuple):
 
 def empty_tree(capacity: int, q: int) -> PointTree:
     """Return a tree without points, with room for so many of q coordinates."""
-    nodes = capacity // 2 + 64  # a leaf of a cut has at least LEAF / 2 points: twice what it takes
+    nodes = capacity // 2 + 64  # leaves are made with LEAF / 2 points: twice what it takes
     return PointTree(
         np.zeros((capacity, q)),
         np.full(capacity, NOT_THERE),
@@ -72,6 +80,7 @@ def empty_tree(capacity: int, q: int) -> PointTree:
 def tree_of(X: FloatArray, capacity: int | None = None) -> PointTree:
     """Return a tree over the rows of X (n, q), with room for more where asked for."""
     n, q = X.shape
+    check_finite_points(X)
     tree = empty_tree(max(n, capacity or 0), q)
     tree.X[:n] = X
     tree.leaf_of[:n] = 0
@@ -81,26 +90,84 @@ def tree_of(X: FloatArray, capacity: int | None = None) -> PointTree:
 
 @compiled
 def rebuild(tree: PointTree) -> None:
-    """Build the tree anew over the points that are in it.
-
-    They come in steps of the golden ratio, not in the order that made the tree deep.
-    """
+    """Build the tree anew over the points that are in it, as flat as it can be."""
     members = np.empty(tree.leaf_of.size, dtype=np.int64)
     there = 0
     for i in range(tree.leaf_of.size):
         members[there] = i
         there += tree.leaf_of[i] >= 0
-    tree.used[1] = there
-    tree.used[0] = 1
-    _clear_leaf(tree, 0)
-    step = max(1, int(0.6180339887498949 * there))
-    while there and math.gcd(step, there) > 1:
-        step += 1
-    place = 0
-    for _ in range(there):
-        node, _ = _descend(tree, tree.X[members[place]])
-        _put(tree, node, members[place])
-        place = (place + step) % there
+    tree.used[0], tree.used[1] = 1, there
+    nodes, ends = np.empty(DEEPEST, dtype=np.int64), np.empty(DEEPEST, dtype=np.int64)
+    nodes[0], ends[0], waiting, start = 0, there, 1, 0
+    while waiting:  # first children first, so a node's members begin where the last leaf ended
+        node, end = nodes[waiting - 1], ends[waiting - 1]
+        if end - start <= LEAF:
+            _fill_leaf(tree, node, members[start:end])
+            waiting, start = waiting - 1, end
+            continue
+        _fill_box(tree, node, members[start:end])
+        half = _cut_in_half(tree, node, members[start:end])
+        nodes[waiting - 1], nodes[waiting] = tree.child[node] + 1, tree.child[node]
+        ends[waiting] = start + half
+        waiting += 1
+
+
+@compiled
+def _fill_leaf(tree: PointTree, node: int, members: IntArray) -> None:
+    """Make a leaf of up to ``LEAF`` points."""
+    _clear_leaf(tree, node)
+    for i in members:
+        _put_into(tree, node, i)
+
+
+@compiled
+def _fill_box(tree: PointTree, node: int, members: IntArray) -> None:
+    _clear_leaf(tree, node)
+    tree.held[node] = members.size
+    for i in members:
+        _widen(tree, node, tree.X[i])
+
+
+@compiled
+def _cut_in_half(tree: PointTree, node: int, members: IntArray) -> int:
+    """Cut a node whose box is known, give it two children, return how many go to the first.
+
+    Afterwards no one of the first half is above the cut, and no one of the second below.
+    """
+    axis, width = 0, -1.0
+    for m in range(tree.X.shape[1]):
+        side = tree.box[node, 1, m] - tree.box[node, 0, m]
+        if side > width:
+            axis, width = m, side
+    half = members.size // 2
+    _bring_forward(tree.X[:, axis], members, half - 1)
+    tree.axis[node], tree.child[node] = axis, tree.used[0]
+    tree.cut[node] = tree.X[members[half - 1], axis]
+    tree.used[0] += 2
+    return half
+
+
+@compiled
+def _bring_forward(x: FloatArray, members: IntArray, rank: int) -> None:
+    """Order members so that the one of this rank is in its place: none before is larger."""
+    low, high = 0, members.size - 1
+    while low < high:
+        pivot = x[members[(low + high) // 2]]
+        left, right = low, high
+        while left <= right:
+            while left < high and x[members[left]] < pivot:
+                left += 1
+            while right > low and x[members[right]] > pivot:
+                right -= 1
+            if left <= right:
+                members[left], members[right] = members[right], members[left]
+                left, right = left + 1, right - 1
+        if rank <= right:
+            high = right
+        elif rank >= left:
+            low = left
+        else:
+            return
 
 
 @compiled
@@ -137,10 +204,11 @@ def find_nearest(
     tree: PointTree, x: FloatArray, hidden: int, k: int, found: IntArray, sq_dists: FloatArray
 ) -> int:
     """Write the k nearest points to x, nearest first, without ``hidden``; return how many."""
-    if tree.used[1] == 0:
+    k = min(k, found.size, sq_dists.size)
+    if tree.used[1] == 0 or k < 1:
         return 0
     count, waiting = 0, 1
-    stack, bounds = np.empty(256, dtype=np.int64), np.empty(256)
+    stack, bounds = np.empty(DEEPEST, dtype=np.int64), np.empty(DEEPEST)
     stack[0], bounds[0] = 0, 0.0
     while waiting:
         waiting -= 1
@@ -171,7 +239,7 @@ def find_nearest(
 def keep_nearest(
     found: IntArray, sq_dists: FloatArray, count: int, k: int, i: int, sq_dist: float
 ) -> int:
-    """Put a point into its place among the nearest, ties by number; return how many there are."""
+    """Put a point into its place among the k >= 1 nearest, ties by number; return their count."""
     if count == k:
         last = sq_dists[k - 1]
         if sq_dist > last or (sq_dist == last and i > found[k - 1]):
@@ -197,18 +265,24 @@ def _distance_to_box(tree: PointTree, node: int, x: FloatArray) -> float:
 
 @compiled
 def _descend(tree: PointTree, x: FloatArray) -> tuple[int, int]:
-    """Return the leaf for a point, and its depth; boxes on the way widen."""
+    """Return the leaf for a point, and its depth; nodes on the way take it in."""
     node, depth = 0, 0
     while tree.axis[node] >= 0:
-        _widen(tree, node, x)
-        node = _side(tree, node, x)
+        node = _pass_through(tree, node, x)
         depth += 1
     return node, depth
 
 
 @compiled
-def _side(tree: PointTree, node: int, x: FloatArray) -> int:
-    return tree.child[node] + (1 if x[tree.axis[node]] > tree.cut[node] else 0)
+def _pass_through(tree: PointTree, node: int, x: FloatArray) -> int:
+    """Let a point pass a node that was cut; return the child it goes to."""
+    _widen(tree, node, x)
+    tree.held[node] += 1
+    first, cut = tree.child[node], tree.cut[node]
+    value = x[tree.axis[node]]
+    if value == cut:  # to the one with fewer, so that equal points do not make the tree deep
+        return first + (1 if tree.held[first] > tree.held[first + 1] else 0)
+    return first + (1 if value > cut else 0)
 
 
 @compiled
@@ -216,12 +290,17 @@ def _put(tree: PointTree, node: int, i: int) -> None:
     """Put a point into a leaf, which is split if it is full."""
     if tree.held[node] == LEAF:
         _split(tree, node)
-        _widen(tree, node, tree.X[i])
-        node = _side(tree, node, tree.X[i])
-    tree.bucket[node, tree.held[node]] = i
-    tree.held[node] += 1
-    tree.leaf_of[i] = node
-    _widen(tree, node, tree.X[i])
+        node = _pass_through(tree, node, tree.X[i])
+    _put_into(tree, node, i)
+
+
+@compiled
+def _put_into(tree: PointTree, leaf: int, i: int) -> None:
+    """Put a point into a leaf that has room."""
+    tree.bucket[leaf, tree.held[leaf]] = i
+    tree.held[leaf] += 1
+    tree.leaf_of[i] = leaf
+    _widen(tree, leaf, tree.X[i])
 
 
 @compiled
@@ -241,27 +320,7 @@ def _widen(tree: PointTree, node: int, x: FloatArray) -> None:
 @compiled
 def _split(tree: PointTree, node: int) -> None:
     """Cut a full leaf at the median of its widest side."""
-    axis, width = 0, -1.0
-    for m in range(tree.X.shape[1]):
-        side = tree.box[node, 1, m] - tree.box[node, 0, m]
-        if side > width:
-            axis, width = m, side
     members = tree.bucket[node]
-    for place in range(1, LEAF):
-        i, at = members[place], place
-        while at > 0 and tree.X[members[at - 1], axis] > tree.X[i, axis]:
-            members[at] = members[at - 1]
-            at -= 1
-        members[at] = i
-    first, half = tree.used[0], LEAF // 2
-    tree.used[0] += 2
-    tree.axis[node], tree.child[node] = axis, first
-    tree.cut[node] = tree.X[members[half - 1], axis]
-    for place in range(LEAF):
-        leaf, i = first + place // half, members[place]
-        if place % half == 0:
-            _clear_leaf(tree, leaf)
-        tree.bucket[leaf, place % half] = i
-        tree.held[leaf] = place % half + 1
-        tree.leaf_of[i] = leaf
-        _widen(tree, leaf, tree.X[i])
+    half = _cut_in_half(tree, node, members)
+    _fill_leaf(tree, tree.child[node], members[:half])
+    _fill_leaf(tree, tree.child[node] + 1, members[half:])
