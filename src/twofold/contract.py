@@ -39,10 +39,22 @@ from twofold.kept_model import DERIVED, KeptModel
 from twofold.kernel_description import KernelDescription
 from twofold.latent_sampling import check_request, draw_latent_points
 from twofold.sample_weights import checked_weights
-from twofold.table_checks import check_missing, check_size, validate_latent, validate_rows
+from twofold.table_checks import (
+    check_errors,
+    check_images,
+    check_missing,
+    check_size,
+    validate_latent,
+    validate_rows,
+)
 
 # Training points whose density tells whether the domain of a file is one.
 POINTS_LOOKED_AT = 64
+
+
+def _quietly() -> np.errstate:
+    """Let numbers overflow without a word where what comes of it is checked."""
+    return np.errstate(over="ignore", invalid="ignore")
 
 
 class TwoWayModel(
@@ -162,7 +174,9 @@ class TwoWayModel(
         -------
         ndarray of shape (n_samples, n_features)
         """
-        return self._regress(self._validate_latent(X))
+        places = self._validate_latent(X)
+        with _quietly():
+            return check_images(self._regress(places))
 
     def reconstruct(self, X: Any) -> FloatArray:
         """Return ``inverse_transform(transform(X))``: the rows as the manifold sees them.
@@ -175,7 +189,9 @@ class TwoWayModel(
         -------
         ndarray of shape (n_samples, n_features)
         """
-        return self._return_trip(self._rows_to_place(X))
+        Y = self._rows_to_place(X)
+        with _quietly():
+            return check_images(self._return_trip(Y))
 
     def complete(self, X: Any) -> FloatArray:
         """Fill the missing entries of rows from the manifold; observed entries stay as they are.
@@ -193,7 +209,8 @@ class TwoWayModel(
         filled = Y.copy()
         partial = np.isnan(Y).any(axis=1)
         if partial.any():
-            found = self._regress(self._place(Y[partial]))
+            with _quietly():
+                found = check_images(self._regress(self._place(Y[partial])))
             filled[partial] = np.where(np.isnan(Y[partial]), found, Y[partial])
         return filled
 
@@ -208,7 +225,9 @@ class TwoWayModel(
         -------
         ndarray of shape (n_samples,)
         """
-        return -self._squared_errors(self._rows_to_place(X))
+        Y = self._rows_to_place(X)
+        with _quietly():
+            return -check_errors(self._squared_errors(Y))
 
     def score(self, X: Any, y: None = None) -> float:
         """Return the mean of :meth:`score_samples`; higher is better.
@@ -238,7 +257,9 @@ class TwoWayModel(
         -------
         ndarray of shape (n_samples,)
         """
-        return self._density(self._validate_latent(X))
+        places = self._validate_latent(X)
+        with _quietly():
+            return check_images(self._density(places))
 
     def in_domain(self, X: Any) -> BoolArray:
         """Say which latent points the data supports: density at least ``domain_threshold_``.
@@ -269,7 +290,9 @@ class TwoWayModel(
         -------
         ndarray of shape (n_samples, n_features)
         """
-        return self._regress(self.sample_latent(n_samples, random_state, spread=spread))
+        places = self.sample_latent(n_samples, random_state, spread=spread)
+        with _quietly():
+            return check_images(self._regress(places))
 
     def sample_latent(
         self, n_samples: int = 1, random_state: Any = None, *, spread: str = "density"
@@ -307,7 +330,9 @@ class TwoWayModel(
         -------
         ndarray of shape (n_samples, n_features, n_components)
         """
-        return self._jacobian(self._validate_latent(X))
+        places = self._validate_latent(X)
+        with _quietly():
+            return check_images(self._jacobian(places))
 
     def magnification(self, X: Any) -> FloatArray:
         """Return how much the map stretches: ``sqrt(det(JᵀJ))``, data volume per latent volume.
@@ -321,8 +346,13 @@ class TwoWayModel(
         ndarray of shape (n_samples,)
         """
         J = self.jacobian(X)
+        # In a unit of its size, a power of two that costs no digit: squares must stay numbers.
+        unit = np.exp2(np.frexp(np.abs(J).max(axis=(1, 2)))[1] - 1).astype(J.dtype)
+        J = J / unit[:, None, None]
         metric = np.einsum("mdq,mdr->mqr", J, J)
-        return np.sqrt(np.maximum(np.linalg.det(metric), 0))
+        volumes = np.sqrt(np.maximum(np.linalg.det(metric), 0))
+        with _quietly():
+            return check_images(volumes * unit ** J.shape[2])
 
     def kernel_regression(self) -> KernelDescription | None:
         """Return the way back in plain arrays, or None if it is no regression of rows.
@@ -378,7 +408,11 @@ class TwoWayModel(
 
     def _validate(self, X: Any, *, reset: bool) -> FloatArray:
         Y = validate_rows(self, X, reset=reset)
-        return Y if reset else np.ascontiguousarray(Y, dtype=self.latent_.dtype)
+        if not reset:
+            with np.errstate(over="ignore"):  # what is too large for the type is infinite
+                Y = np.ascontiguousarray(Y, dtype=self.latent_.dtype)
+        self._check_range(Y, reset=reset)
+        return Y
 
     def _validate_latent(self, X: Any) -> FloatArray:
         check_is_fitted(self)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.table_checks import check_entries, check_finite_entries
 
 
 class Family(ABC):
@@ -29,6 +30,16 @@ class Family(ABC):
         ``source`` (n,) is where each row stands in the table the user passed. Sets the family's
         own fitted attributes; public ones that end in an underscore are what a saved file holds.
         """
+
+    def _check_range(self, Y: FloatArray, *, reset: bool) -> None:
+        """Raise if rows Y, to be fitted (``reset``) or new, hold numbers too large to work with.
+
+        Rows of a training set are squared; new ones may lie anywhere unless a family says no.
+        """
+        if reset:
+            check_entries(Y)
+        else:
+            check_finite_entries(Y)
 
     def _check_gaps(self, Y: FloatArray) -> None:  # noqa: B027 - most families place them
         """Raise if entries of rows Y are missing and the family can fill such rows, not place."""

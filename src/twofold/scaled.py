@@ -28,7 +28,7 @@ from twofold.nested_models import (
     template_of,
 )
 from twofold.sample_weights import checked_weights
-from twofold.table_checks import check_missing
+from twofold.table_checks import check_finite_entries, check_missing
 from twofold.tables import ModelFile
 from twofold.ukr import UKR
 
@@ -141,7 +141,17 @@ class Scaled(TwoWayModel):
         return self
 
     def _scale(self, Y: FloatArray) -> FloatArray:
-        return ((Y - self.center_) / self.spread_).astype(Y.dtype)
+        """Return rows in the units of the model inside, which must be able to hold them."""
+        with np.errstate(over="ignore"):
+            scaled: FloatArray = ((Y - self.center_) / self.spread_).astype(Y.dtype)
+        check_finite_entries(scaled)  # the largest may have become infinite
+        return scaled
+
+    def _new(self, Y: FloatArray) -> FloatArray:
+        """Return new rows as the model inside takes them."""
+        scaled = self._scale(Y)
+        self.model_._check_range(scaled, reset=False)
+        return scaled
 
     def _unscale(self, F: FloatArray) -> FloatArray:
         return (F * self.spread_ + self.center_).astype(F.dtype)
@@ -169,16 +179,16 @@ class Scaled(TwoWayModel):
         self.model_._check_gaps(Y)
 
     def _place(self, Y: FloatArray) -> FloatArray:
-        return self.model_._place(self._scale(Y))
+        return self.model_._place(self._new(Y))
 
     def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
-        return self.model_._project(self._scale(Y), observed)
+        return self.model_._project(self._new(Y), observed)
 
     def _regress(self, X: FloatArray) -> FloatArray:
         return self._unscale(self.model_._regress(X))
 
     def _return_trip(self, Y: FloatArray) -> FloatArray:
-        return self._unscale(self.model_._return_trip(self._scale(Y)))
+        return self._unscale(self.model_._return_trip(self._new(Y)))
 
     def _density(self, X: FloatArray) -> FloatArray:
         return self.model_._density(X)
@@ -187,7 +197,7 @@ class Scaled(TwoWayModel):
         return (self.model_._jacobian(X) * self.spread_[:, None]).astype(X.dtype)
 
     def _squared_errors(self, Y: FloatArray) -> FloatArray:
-        return self.model_._squared_errors(self._scale(Y))
+        return self.model_._squared_errors(self._new(Y))
 
     def _latent_unit(self) -> FloatArray:
         return self.model_._latent_unit()
@@ -241,14 +251,16 @@ def center_and_spread(
     seen = weights[:, None] * ~np.isnan(Y)
     total = seen.sum(axis=0)
     mean = np.nansum(seen * Y, axis=0) / total
-    deviation = np.sqrt(np.nansum(seen * (Y - mean) ** 2, axis=0) / total)
+    # In a unit of its size, a power of two that costs no digit: squares must not vanish.
+    unit = np.exp2(np.frexp(np.nanmax(np.abs(Y), axis=0))[1] - 1)
+    deviation = unit * np.sqrt(np.nansum(seen * ((Y - mean) / unit) ** 2, axis=0) / total)
     # Rounding leaves a constant column a deviation that is not quite 0.
     deviation = np.where(np.nanmax(Y, axis=0) > np.nanmin(Y, axis=0), deviation, 0)
     center, spread = mean, deviation
     if how == "robust":
         low, center, high = _quartiles(Y, seen)
         spread = np.where(high > low, QUARTILES_TO_DEVIATION * (high - low), deviation)
-    return center, np.where(spread > 0, spread, 1)
+    return center, np.where(spread >= np.finfo(np.float64).tiny, spread, 1)
 
 
 def _quartiles(Y: FloatArray, seen: FloatArray) -> FloatArray:

@@ -9,7 +9,11 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from twofold.array_types import FloatArray
+from twofold.array_types import FloatArray, IntArray
+
+# Sums of squares of such values, and of their products with weights, are still numbers: in double
+# precision, and in single precision.
+LARGEST, LARGEST_SINGLE = 1e140, 1e17
 
 
 def validate_rows(estimator: Any, X: Any, *, reset: bool) -> FloatArray:
@@ -20,20 +24,23 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool) -> FloatArray:
     check_numeric(X)
     if isinstance(X, np.ma.MaskedArray):
         X = np.ma.filled(X.astype(np.float64), np.nan)
-    Y = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        dtype=[np.float64, np.float32],
-        ensure_all_finite="allow-nan",
-        ensure_min_samples=2 if reset else 1,
-    )
+    with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn sums up to find infinities
+        Y = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite="allow-nan",
+            ensure_min_samples=2 if reset else 1,
+        )
     return np.ascontiguousarray(Y)
 
 
 def validate_latent(X: Any, q: int, dtype: np.dtype[Any]) -> FloatArray:
     """Return latent points (m, q) that a user passed."""
-    X = check_array(X, dtype=dtype, input_name="X")
+    # What is too large for the type is infinite, and refused.
+    with np.errstate(over="ignore", invalid="ignore"):
+        X = check_array(X, dtype=dtype, input_name="X")
     if X.shape[1] != q:
         raise ValueError(
             f"Expected latent points with {q} columns, as in `embedding_`; "
@@ -55,6 +62,58 @@ def check_finite_points(X: FloatArray) -> None:
         f"point {rows[0]}: {X[rows[0]]}); every one must be a finite number. Data of very large or "
         "very small numbers make them so: scale the data, or leave such rows out."
     )
+
+
+def check_entries(
+    Y: FloatArray, largest: float = LARGEST, largest_single: float = LARGEST_SINGLE
+) -> None:
+    """Raise if entries of rows Y (m, D) are so large that their squares leave all numbers.
+
+    NaN marks what is missing and passes; infinity, to which larger numbers were rounded, does not.
+    """
+    wanted = largest if Y.dtype == np.float64 else largest_single
+    largest = min(wanted, float(np.finfo(Y.dtype).max))
+    too_large = np.abs(Y) > largest
+    if not too_large.any():
+        return
+    rows = np.flatnonzero(too_large.any(axis=1))
+    raise ValueError(
+        f"{len(rows)} row(s) have entries beyond {largest:.4g} (first: row {rows[0]}), and squares "
+        f"of values beyond that leave the range of {Y.dtype} numbers; scale the data, or leave "
+        "these rows out."
+    )
+
+
+def check_finite_entries(Y: FloatArray) -> None:
+    """Raise if entries of rows Y (m, D) became infinite; NaN marks what is missing."""
+    check_entries(Y, np.inf, np.inf)
+
+
+def check_images(values: FloatArray) -> FloatArray:
+    """Return values (m, …) of a map at m places, or raise where it left the range of numbers."""
+    rows = _rows_that_are_not_finite(values)
+    if len(rows):
+        raise ValueError(
+            f"{len(rows)} place(s) lie so far outside of the domain that the map leaves the range "
+            f"of numbers (first: row {rows[0]}); pass places for which `in_domain` is True."
+        )
+    return values
+
+
+def check_errors(squared_errors: FloatArray) -> FloatArray:
+    """Return the squared errors (m,) of rows, or raise where they left the range of numbers."""
+    rows = _rows_that_are_not_finite(squared_errors)
+    if len(rows):
+        raise ValueError(
+            f"{len(rows)} row(s) lie so far from the manifold that their squared errors leave the "
+            f"range of {squared_errors.dtype} numbers (first: row {rows[0]}); leave these rows "
+            "out, or scale the data."
+        )
+    return squared_errors
+
+
+def _rows_that_are_not_finite(values: FloatArray) -> IntArray:
+    return np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))
 
 
 def check_missing(Y: FloatArray, names: FloatArray | None = None, *, columns: bool = True) -> None:

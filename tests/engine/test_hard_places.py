@@ -9,6 +9,7 @@ from finite_differences import relative_error
 from kernel_cases import POWER, name_of
 
 from twofold.engine import KernelSums, PreparedReferences, cells
+from twofold.engine.cell_grid import build_grid
 from twofold.kernels import GAUSSIAN, QUARTIC
 
 BACKENDS = ["cpu_dense", "cpu_cells"]
@@ -162,3 +163,71 @@ def test_no_queries_at_all():
     sums = references.at(np.empty((0, 2)), slopes=True)
     assert sums.values.shape == (0, 4)
     assert sums.slopes.shape == (0, 2, 4)
+
+
+# ---- numbers that no loop may index with --------------------------------------------------------
+
+ODD = [np.nan, np.inf, -np.inf]
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("q", [1, 2, 3, 5])
+def test_references_that_are_no_numbers_are_refused(q, odd):
+    X = np.random.default_rng(0).normal(size=(40, q))
+    X[7, -1] = odd
+    with pytest.raises(ValueError, match=r"1 of 40 latent points .*first: point 7"):
+        build_grid(X, 1.0)
+    with pytest.raises(ValueError, match=r"first: point 7"):
+        PreparedReferences(KernelSums(GAUSSIAN), X, np.ones((40, 1)))
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_queries_that_are_no_numbers_are_refused(backend, odd):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    Q = X.copy()
+    Q[3, 0] = odd
+    engine = KernelSums(GAUSSIAN, n_jobs=1, backend=backend)
+
+    def respond(numbers, sums, shift):
+        return sums[:, 0], None
+
+    for queries, references in ((Q, X), (X, Q), (Q, None)):
+        with pytest.raises(ValueError, match=r"first: point 3"):
+            engine.evaluate(queries, np.ones((40, 1)), respond, references=references)
+
+
+def test_a_query_that_is_no_number_is_refused_by_prepared_references():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    prepared = PreparedReferences(KernelSums(GAUSSIAN), X, np.ones((40, 1)))
+    with pytest.raises(ValueError, match=r"first: point 1"):
+        prepared.at(np.array([[0.0, 0.0], [np.nan, 0.0]]))
+    with pytest.raises(ValueError, match="must have 2 coordinates"):
+        prepared.at(np.zeros((3, 5)))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
+@pytest.mark.parametrize("q", [2, 5])
+def test_places_out_of_all_reach_have_sums(dtype, q):
+    rng = np.random.default_rng(0)
+    X, V = rng.normal(size=(40, q)).astype(dtype), np.ones((40, 1), dtype=dtype)
+    Q = np.full((4, q), np.finfo(dtype).max, dtype=dtype)
+    Q[1], Q[2], Q[3, 0] = -Q[0], Q[0] / 1e3, 0
+    sums = PreparedReferences(KernelSums(GAUSSIAN), X, V).at(Q, slopes=True)
+    assert np.isfinite(sums.shift).all()
+    assert (sums.values >= 1).all()  # weighed relative to the nearest
+    assert np.isfinite(sums.slopes).all()
+
+
+def test_points_farther_apart_than_numbers_go_are_refused():
+    with pytest.raises(ValueError, match="farther than numbers go"):
+        build_grid(np.array([[-1.5e308], [0.0], [1.5e308]]), 1.0)
+
+
+def test_hidden_references_that_do_not_exist_are_refused():
+    X = np.zeros((4, 2))
+    for backend in BACKENDS:
+        with pytest.raises(ValueError, match="must be below 4; got 4"):
+            KernelSums(GAUSSIAN, n_jobs=1, backend=backend).evaluate(
+                X, np.ones((4, 1)), lambda *_: (np.zeros(4), None), hidden=np.arange(1, 5)
+            )

@@ -13,6 +13,7 @@ import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled
+from twofold.table_checks import check_finite_points
 
 GRIDDED = 3
 
@@ -45,10 +46,12 @@ def build_grid(X: FloatArray, radius: float) -> CellGrid:
     not the grid larger.
     """
     n, q = X.shape
+    check_finite_points(X)
     gridded = min(q, GRIDDED) if q <= GRIDDED and np.isfinite(radius) else 0
     shape, origin, width = np.ones(GRIDDED, dtype=np.int64), np.zeros(GRIDDED), 1.0
     if gridded:
         low, high = X.min(axis=0).astype(float), X.max(axis=0).astype(float)
+        _check_extent(low, high)
         width = _cell_width(high - low, 0.5 * radius, limit=2 * n + 64)
         # The last gridded dimension is the contiguous one, so dimensions fill from the back.
         shape[-gridded:] = np.floor((high - low) / width).astype(np.int64) + 1
@@ -56,6 +59,15 @@ def build_grid(X: FloatArray, radius: float) -> CellGrid:
     cells = _cell_of_points(np.ascontiguousarray(X), gridded, shape, origin, width)
     order, starts = _sort_by_cell(cells, int(shape.prod()))
     return CellGrid(np.ascontiguousarray(X[order].T), order, starts, shape, origin, width)
+
+
+def _check_extent(low: FloatArray, high: FloatArray) -> None:
+    with np.errstate(over="ignore"):
+        if not np.isfinite(high - low).all():
+            raise ValueError(
+                f"Latent points go from {low} to {high}, which is farther than numbers go; divide "
+                "the data by a number of their size."
+            )
 
 
 def _cell_width(extent: FloatArray, width: float, limit: int) -> float:
@@ -106,7 +118,10 @@ def find_cell_span(
     width: float,
     span: IntArray,
 ) -> None:
-    """Write the first and the last cell that a ball touches, axis by axis, into ``span`` (6,)."""
+    """Write the first and the last cell that a ball touches, axis by axis, into ``span`` (6,).
+
+    Coordinates of x must be finite: there is no cell for NaN.
+    """
     for axis in range(3):
         last = shape[axis] - 1
         m = x.shape[0] - 3 + axis

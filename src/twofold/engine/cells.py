@@ -21,6 +21,7 @@ from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled
 from twofold.engine.cell_grid import CellGrid, build_grid, find_cell_span
 from twofold.kernels import Kernel
+from twofold.table_checks import check_finite_points
 
 # Rows whose nearest reference weighs at least this are not shifted, and the first look around a
 # row goes far enough for them; only rows farther off take a second look. Leave-one-out leaves
@@ -59,8 +60,19 @@ def candidates_of(
     grid: CellGrid, queries: FloatArray, kernel: Kernel, tolerance: float
 ) -> IntArray:
     """Return how many references the first look around each query goes through."""
+    _check_queries(grid, queries)
     look = math.sqrt(first_look(kernel, tolerance))
     return _count_candidates(queries, *grid[2:], look)
+
+
+def _check_queries(grid: CellGrid, queries: FloatArray) -> None:
+    """Raise unless each query has a place in the grid: loops index with its coordinates."""
+    if queries.shape[1] != len(grid.points):
+        raise ValueError(
+            f"Queries must have {len(grid.points)} coordinates, as the references have; got an "
+            f"array of shape {queries.shape}."
+        )
+    check_finite_points(queries)
 
 
 def list_pairs(

@@ -32,6 +32,7 @@ from twofold.engine.plan import Plan, plan
 from twofold.engine.threads import count_threads, run_tasks
 from twofold.kernels import Kernel
 from twofold.number_checks import is_number
+from twofold.table_checks import check_finite_points
 
 # Given the numbers of some rows, their sums (rows, C) and their shifts (rows,): return the loss of
 # each row and U (rows, C), or None where no gradient is wanted.
@@ -42,6 +43,10 @@ Respond = Callable[[IntArray, FloatArray, FloatArray], tuple[FloatArray, FloatAr
 N_STRIPS = 16
 LEAST_PAIRS, MOST_PAIRS = 2**16, 2**18
 QUERIES_PER_CHUNK = 256
+
+# Coordinates beyond these, in bandwidths, by bytes of a number: their squares would leave the range
+# of numbers, and long before that all references are as far away as each other.
+FARTHEST = {4: 2.0**60, 8: 2.0**500}
 
 BACKENDS = ("auto", "cpu_dense", "cpu_cells")
 
@@ -115,12 +120,16 @@ class KernelSums:
         see (leave-one-out, leave-K-out), -1 for none. ``local`` fits polynomials.
         """
         refs = queries if references is None else references
+        check_finite_points(refs)
+        check_finite_points(queries)
         grid = None
         if self.backend != "cpu_dense" and refs.shape[1] <= GRIDDED:
             grid = cells.grid_for(refs, self.kernel, self.tolerance)
         self.last_plan = self._plan(refs, grid, local is not None)
         losses = np.empty(len(queries), dtype=queries.dtype)
         unseen = _lists(hidden, len(queries))
+        if unseen.size and unseen.max() >= len(refs):
+            raise ValueError(f"`hidden` must be below {len(refs)}; got {unseen.max()}.")
         run: _DenseRun | _CellsRun
         if self.last_plan.backend == "cpu_dense":
             run = _DenseRun(self, queries, refs, V, respond, unseen, losses, local)
@@ -179,7 +188,7 @@ class PreparedReferences:
 
         ``hidden[j]``, one number or several, are references that query j must not see.
         """
-        queries = np.ascontiguousarray(queries / self.unit, dtype=self.V.dtype)
+        queries = self._in_units(queries)
         m, q, n_columns = len(queries), self.grid.points.shape[0], self.V.shape[1]
         unseen = self.place[_lists(hidden, m)]
         sums = Sums(
@@ -196,7 +205,7 @@ class PreparedReferences:
 
     def basis(self, queries: FloatArray, fit: LocalFit) -> FloatArray:
         """Return the weight of every reference at ``queries`` under a fit of one group, (m, n)."""
-        queries = np.ascontiguousarray(queries / self.unit, dtype=self.V.dtype)
+        queries = self._in_units(queries)
         B = np.zeros((len(queries), len(self.V)), dtype=self.V.dtype)
         fit, order = fit.sorted_by(self.grid.order), self.grid.order
         kernel, tolerance = self.engine.kernel, self.engine.tolerance
@@ -211,6 +220,14 @@ class PreparedReferences:
 
         run_tasks(work, _slices(len(queries), QUERIES_PER_CHUNK), self.engine.n_threads)
         return B
+
+    def _in_units(self, queries: FloatArray) -> FloatArray:
+        """Return queries in the unit of the grid; beyond ``FARTHEST`` all places are alike."""
+        dtype = self.V.dtype
+        farthest = FARTHEST[dtype.itemsize]
+        with np.errstate(over="ignore"):
+            scaled = np.clip(queries / self.unit, -farthest, farthest)
+        return np.ascontiguousarray(scaled, dtype=dtype)
 
     def _fill(
         self, queries: FloatArray, hidden: IntArray, rows: slice, sums: Sums, slopes: bool

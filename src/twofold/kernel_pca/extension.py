@@ -31,7 +31,7 @@ from twofold.array_types import FloatArray
 from twofold.fitted_state import TINY, Array, FittedState, Number, Report, Size, Value, check_state
 from twofold.kernel_pca import memory
 from twofold.kernel_pca.data_dependent import KERNELS, DataDependentKernel
-from twofold.kernel_pca.neighbors import check_size, neighbor_scale
+from twofold.kernel_pca.neighbors import neighbor_scale
 from twofold.kernel_pca.sparse_matrix import count_missing
 from twofold.kernel_pca.spectrum import decompose
 from twofold.number_checks import check_count
@@ -44,7 +44,7 @@ from twofold.preimages.press import (
     RebuiltKernelPress,
     choose,
 )
-from twofold.table_checks import check_numeric
+from twofold.table_checks import check_entries, check_numeric
 from twofold.tables import ModelFile, register_value_type, state_of, write_model_file
 
 register_value_type(GaussianCoordinates)
@@ -160,7 +160,7 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self._check_parameters()
         table = self._validate(X, reset=True)
         Y = table.astype(np.float64)
-        check_size(Y)
+        check_entries(Y)
         hint = "Fit a part of the rows, and extend to the others by `transform`."
         memory.check(memory.needed(len(Y), "dense"), len(Y), hint)
         X, matrix_of = self._embed(Y)

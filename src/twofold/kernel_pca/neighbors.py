@@ -13,32 +13,21 @@ from twofold.array_types import FloatArray, IntArray
 from twofold.features.data_kernels import check_rows
 from twofold.kernel_pca.telling import warn
 from twofold.landmark_choice import nearest_landmarks
+from twofold.table_checks import LARGEST
 
 # Arias 2007 takes the mean distance to the 10th neighbour for a width throughout.
 NEIGHBOR_FOR_SCALE = 10
 # Rows whose neighbourhoods are solved at a time: bounds the memory for their differences.
 ROWS_AT_A_TIME = 256
-# Largest entries of rows whose distances can be squared.
-FARTHEST = 1e140
 # Sizes of parts of a graph that a message lists.
 SIZES_TOLD = 5
-
-
-def check_size(Y: FloatArray) -> None:
-    """Raise if rows Y (m, D) are so large that their squared distances are infinite."""
-    largest = float(np.abs(Y).max())
-    if largest > FARTHEST:
-        raise ValueError(
-            f"Entries must lie within {FARTHEST:.0e}, for distances are squared; got up to "
-            f"{largest:.3g}. Scale the data, e.g. by StandardScaler."
-        )
 
 
 def brought_near(Z: FloatArray) -> FloatArray:
     """Return rows Z (n, D), those out of all reach where squared distances are still finite."""
     if Z.dtype != np.float64:  # smaller types have no such numbers
         return Z
-    return np.clip(Z, -FARTHEST, FARTHEST)
+    return np.clip(Z, -LARGEST, LARGEST)
 
 
 def neighbor_scale(Y: FloatArray, n: int = NEIGHBOR_FOR_SCALE, *, order: int = 2) -> float:

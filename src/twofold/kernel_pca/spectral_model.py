@@ -30,7 +30,7 @@ from twofold.features.feature_map import multiply_rows
 from twofold.fitted_state import COMMON, TINY, Array, FittedState, Number, Report, Value
 from twofold.kernel_pca.feature_space import extend_by_ridge
 from twofold.kernel_pca.incomplete_rows import place_incomplete
-from twofold.kernel_pca.neighbors import check_size
+from twofold.kernel_pca.neighbors import brought_near
 from twofold.kernel_pca.telling import warn
 from twofold.latent_density import scott_widths
 from twofold.number_checks import check_count
@@ -83,7 +83,6 @@ class SpectralModel(TwoWayModel):
                 f"{len(self.member_)} have missing entries (NaN), first row "
                 f"{source[gaps].min()}. {self._advice_for_missing()}"
             )
-        check_size(Y)
 
     def _advice_for_missing(self) -> str:
         return "Use UKR, which takes them as they are, or fill them in."
@@ -183,7 +182,7 @@ class SpectralModel(TwoWayModel):
 
     def _density(self, X: FloatArray) -> FloatArray:
         unit = self._latent_unit()
-        places, centres = X / unit, self.latent_ / unit
+        places, centres = brought_near(X / unit), self.latent_ / unit
         shares = (self.weights_ / self.weights_.sum())[:, None]
         p = np.empty(len(X))
         size = max(1, VALUES_AT_A_TIME // len(centres))

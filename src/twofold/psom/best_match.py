@@ -34,7 +34,8 @@ from twofold.optimize.levenberg_marquardt import levenberg_marquardt
 from twofold.psom.grid import Grid
 from twofold.psom.interpolation import checked_values, jets
 from twofold.psom.local import Windows
-from twofold.psom.units import LARGEST, power_of_two
+from twofold.psom.units import power_of_two
+from twofold.table_checks import LARGEST
 
 ROWS_PER_TASK = 256
 # Fewer rows where each is long: the Jacobians of a task have at most so many entries.

@@ -53,8 +53,9 @@ from twofold.psom.training_places import (
     TrainingPlaces,
     best_inside,
 )
-from twofold.psom.units import check_in_reach, check_range, data_unit
+from twofold.psom.units import data_unit
 from twofold.psom.unsupervised import INTERRUPTED, ManifoldTask, fit_manifold
+from twofold.table_checks import check_entries, check_images
 from twofold.tables import register_value_type
 
 for value_type in (Grid, GCV, Discrepancy, Annealing):
@@ -288,7 +289,7 @@ class PSOM(TwoWayModel):
         places = self._validate_latent(X)
         with np.errstate(over="ignore", invalid="ignore"):
             H = hessian(self.grid_, self._surface, places, local=self.local, n_jobs=self.n_jobs)
-            return check_in_reach(np.ascontiguousarray(H).astype(places.dtype))
+            return check_images(np.ascontiguousarray(H).astype(places.dtype))
 
     # ---- what the contract asks for -------------------------------------------------------------
 
@@ -363,19 +364,17 @@ class PSOM(TwoWayModel):
         # Far outside of the domain polynomials may leave the range of numbers.
         with np.errstate(over="ignore", invalid="ignore"):
             Y = interpolate(self.grid_, self._surface, X, local=self.local, n_jobs=self.n_jobs)
-            return check_in_reach(Y.astype(X.dtype))
+            return check_images(Y.astype(X.dtype))
 
     def _jacobian(self, X: FloatArray) -> FloatArray:
         with np.errstate(over="ignore", invalid="ignore"):
             _, J = interpolate_with_jacobian(
                 self.grid_, self._surface, X, local=self.local, n_jobs=self.n_jobs
             )
-            return check_in_reach(np.ascontiguousarray(J).astype(X.dtype))
+            return check_images(np.ascontiguousarray(J).astype(X.dtype))
 
-    def _validate(self, X: Any, *, reset: bool) -> FloatArray:
-        Y = super()._validate(X, reset=reset)
-        check_range(Y)
-        return Y
+    def _check_range(self, Y: FloatArray, *, reset: bool) -> None:
+        check_entries(Y)
 
     def _density(self, X: FloatArray) -> FloatArray:
         slack = SLACK * (self.grid_.hi - self.grid_.lo)

@@ -11,10 +11,13 @@ import warnings
 import numpy as np
 
 from twofold.array_types import FloatArray
+from twofold.table_checks import check_entries
 
 # Latent steps of Gaussian embedding are squared distances, and squared again: sums of many fourth
-# powers of values between these bounds neither overflow nor vanish.
+# powers of values between these bounds neither overflow nor vanish. Single precision is computed
+# with in double precision, but its latent points must be numbers of its own.
 LARGEST, SMALLEST = 1e60, 1e-60
+LARGEST_SINGLE, SMALLEST_SINGLE = 1e15, 1e-15
 # As many as the models take unless told: who has no more rows than that sees it without a warning.
 FEW_NEIGHBORS = 5
 
@@ -25,28 +28,21 @@ def check_range(Y: FloatArray, *, differences: bool = True) -> None:
     Parameters
     ----------
     Y : (n, D)
-        Finite, or NaN where entries are missing. Single precision is always in range, as its
-        values are computed with in double precision.
+        Finite, or NaN where entries are missing.
     differences : bool
         Whether rows are told apart by how they differ from each other: those of a training set.
     """
-    if Y.dtype != np.float64 or not np.isfinite(Y).any():
-        return
-    largest = float(np.nanmax(np.abs(Y)))
-    if largest > LARGEST:
-        raise ValueError(
-            f"Entries go up to {largest:.3g}, and squares of values beyond {LARGEST:g} leave the "
-            "range of numbers; divide the data by a number of their size."
-        )
-    if not differences or largest == 0.0:
-        return
+    check_entries(Y, LARGEST, LARGEST_SINGLE)
     known = ~np.isnan(Y)
+    if not differences or not known.any():
+        return
     highest = np.max(Y, axis=0, initial=-np.inf, where=known)
     lowest = np.min(Y, axis=0, initial=np.inf, where=known)
     widest = float((highest - lowest).max())
-    if 0 < widest < SMALLEST:
+    smallest = SMALLEST if Y.dtype == np.float64 else SMALLEST_SINGLE
+    if 0 < widest < smallest:
         raise ValueError(
-            f"Rows differ by {widest:.3g} at most, and squares of values below {SMALLEST:g} vanish;"
+            f"Rows differ by {widest:.3g} at most, and squares of values below {smallest:g} vanish;"
             " multiply the data by a number that brings them near 1."
         )
 

@@ -224,10 +224,8 @@ class UNN(TwoWayModel):
 
     # ---- what the contract asks for -------------------------------------------------------------
 
-    def _validate(self, X: Any, *, reset: bool) -> FloatArray:
-        Y = super()._validate(X, reset=reset)
+    def _check_range(self, Y: FloatArray, *, reset: bool) -> None:
         check_range(Y, differences=reset)
-        return Y
 
     def _fit_distinct(self, Y: FloatArray, weights: FloatArray, source: IntArray) -> FloatArray:
         warn_of_many_neighbors(int(self.n_neighbors), len(Y))

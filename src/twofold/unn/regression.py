@@ -28,6 +28,8 @@ from twofold.unn.point_errors import PointError, row_error
 BLOCK = 512
 # Directions that the points of a linear fit hardly fill get no slope.
 FLAT = 1e-8
+# Distances up to this have squares that are numbers.
+FARTHEST = 1e100
 
 
 class Rows(NamedTuple):
@@ -256,6 +258,9 @@ class Surface:
 
     def _slope(self, x: FloatArray, found: IntArray) -> FloatArray:
         near = self.X[found] - x
+        # From far away all points lie in the same place: squares must be numbers all the same.
+        unit = max(1.0, float(np.abs(near).max()) / FARTHEST)
+        near /= unit
         sq_dists = (near**2).sum(axis=1)
         # The farthest one counts a little: with q + 2 points none can be spared.
         reach = 1.1 * np.sqrt(max(float(sq_dists.max()), np.finfo(float).tiny))
@@ -266,7 +271,7 @@ class Surface:
         near = near - w @ near / w.sum()
         root = np.sqrt(w)[:, None]
         fit: FloatArray = np.linalg.pinv(root * near, rcond=FLAT) @ (root * (Y - w @ Y / w.sum()))
-        return fit.T
+        return fit.T / unit
 
 
 def blocks_of(m: int, size: int = BLOCK) -> list[slice]:

@@ -1,0 +1,146 @@
+"""Numbers near the ends of their range: finite results, or an error that names the row."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+from twofold import PSOM, UKR, UNN, DiffusionMap, KernelPCA, Scaled, SubmanifoldUNN
+from twofold.contract import TwoWayModel
+
+ANGLE = np.linspace(0, 3, 60)
+ROWS = np.column_stack(
+    [np.cos(ANGLE), np.sin(ANGLE), ANGLE, 0.1 * np.random.default_rng(0).normal(size=60)]
+)
+
+MODELS = {
+    "UKR": lambda: UKR(init="pca", max_iter=3),
+    "UKR-landmarks": lambda: UKR(init="pca", landmarks=20, max_iter=3, random_state=0),
+    "Scaled": lambda: Scaled(UKR(init="pca", max_iter=3)),
+    "Scaled-UNN": lambda: Scaled(UNN(2, random_state=0)),
+    "UNN": lambda: UNN(random_state=0),
+    "UNN-2d": lambda: UNN(2, random_state=0),
+    "SubmanifoldUNN": lambda: SubmanifoldUNN(random_state=0),
+    "KernelPCA": lambda: KernelPCA(),
+    "DiffusionMap": lambda: DiffusionMap(),
+    "PSOM": lambda: PSOM((4, 4), random_state=0),
+}
+SPECTRAL = ("KernelPCA", "DiffusionMap")
+
+# Words of the errors that say what range is supported.
+REFUSED = (
+    "entries beyond|leave the range|leaves the range|squares of values|too large for dtype"
+    "|so far from the training rows|no width for a kernel"
+)
+
+
+def outcome(call) -> str:
+    """Return "finite" or "refused" with a row; whatever else comes is a failure."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        try:
+            values = call()
+        except ValueError as error:
+            if not re.search(REFUSED, str(error)):
+                raise
+            return "refused"
+    assert np.isfinite(values).all()
+    return "finite"
+
+
+def uses(model: TwoWayModel, Y: np.ndarray, X: np.ndarray):
+    gaps = Y.copy()
+    gaps[:, 0] = np.nan
+    return {
+        "transform": lambda: model.transform(Y),
+        "reconstruct": lambda: model.reconstruct(Y),
+        "score_samples": lambda: model.score_samples(Y),
+        "complete": lambda: model.complete(gaps),
+        "inverse_transform": lambda: model.inverse_transform(X),
+        "density": lambda: model.density(X),
+        "in_domain": lambda: model.in_domain(X),
+        "jacobian": lambda: model.jacobian(X),
+        "magnification": lambda: model.magnification(X),
+        "sample": lambda: model.sample(3, 0),
+    }
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
+def test_far_rows_and_places_end_in_numbers_or_in_a_sentence(name, dtype):
+    model = MODELS[name]().fit(ROWS.astype(dtype))
+    for far in (1e20, 3e38) if dtype is np.float32 else (1e20, 1e160, 1e300, 1.7e308):
+        Y, X = ROWS[:3].astype(dtype), model.embedding_[:3].copy()
+        Y[1, 1] = X[1, 0] = far
+        for call in uses(model, Y, X).values():
+            outcome(call)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("scale", [1e-310, 1e-200, 1e-70, 1e59, 1e100, 1e160, 1e300])
+def test_data_of_any_size_are_fitted_or_refused(name, scale):
+    model = MODELS[name]()
+    if outcome(lambda: model.fit(ROWS * scale).embedding_) == "finite":
+        found = {
+            use: outcome(call)
+            for use, call in uses(model, ROWS[:3] * scale, model.embedding_[:3]).items()
+        }
+        # Volumes alone may leave the range of numbers that rows are still in.
+        assert {use for use, what in found.items() if what == "refused"} <= {"magnification"}
+
+
+@pytest.mark.parametrize("scale", [1e-44, 1e-20, 1e14, 1e20, 3e37])
+@pytest.mark.parametrize("name", ["UKR", "UNN-2d", "Scaled", "PSOM"])
+def test_single_precision_of_any_size_is_fitted_or_refused(name, scale):
+    model, Y = MODELS[name](), (ROWS * scale).astype(np.float32)
+    if outcome(lambda: model.fit(Y).embedding_) == "finite":
+        for call in uses(model, Y[:3], model.embedding_[:3]).values():
+            outcome(call)
+
+
+@pytest.mark.parametrize("use", ["transform", "reconstruct", "score_samples", "complete"])
+def test_rows_that_overflow_once_scaled_are_refused_by_number(use):
+    narrow = ROWS * [1, 1e-20, 1, 1]
+    model = Scaled(UKR(init="pca", max_iter=0)).fit(narrow)
+    rows = narrow[:4].copy()
+    rows[2, 1] = 1e300
+    with pytest.raises(ValueError, match=r"1 row\(s\) have entries beyond .*first: row 2"):
+        uses(model, rows, model.embedding_[:1])[use]()
+    single = Scaled(UKR(init="pca", max_iter=0)).fit(narrow.astype(np.float32))
+    rows[2, 1] = 1e30
+    with pytest.raises(ValueError, match=r"1 row\(s\) have entries beyond .*first: row 2"):
+        uses(single, rows, model.embedding_[:1])[use]()
+
+
+def test_the_model_inside_refuses_rows_that_it_would_refuse_by_itself():
+    model = Scaled(UNN(random_state=0)).fit(ROWS)
+    with pytest.raises(ValueError, match=r"entries beyond 1e\+60 \(first: row 1\)"):
+        model.transform([[1.0, 2, 3, 4], [1, 2, 1e70, 4]])
+
+
+def test_rows_too_large_for_the_type_of_the_model_are_refused():
+    model = UKR(init="pca", max_iter=0).fit(ROWS.astype(np.float32))
+    with pytest.raises(ValueError, match=r"entries beyond 3.403e\+38 \(first: row 1\)"):
+        model.transform([[1.0, 2, 3, 4], [1, 2, 1e300, 4]])
+
+
+@pytest.mark.parametrize("scale", [2.0**-700, 2.0**400])
+def test_scaled_columns_do_not_depend_on_their_unit(scale):
+    plain = Scaled(UKR(init="pca", max_iter=3)).fit(ROWS)
+    scaled = Scaled(UKR(init="pca", max_iter=3)).fit(ROWS * scale)
+    np.testing.assert_allclose(scaled.spread_, plain.spread_ * scale, rtol=1e-14)
+    np.testing.assert_allclose(scaled.embedding_, plain.embedding_, rtol=1e-6, atol=1e-8)
+
+
+def test_magnification_of_large_data_is_a_number():
+    model = UKR(init="pca", max_iter=3).fit(ROWS)
+    large = UKR(init="pca", max_iter=3).fit(ROWS * 2.0**400)
+    np.testing.assert_allclose(
+        large.magnification(large.embedding_),
+        model.magnification(model.embedding_) * 2.0**800,
+        rtol=1e-9,
+    )
