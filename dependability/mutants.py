@@ -3,17 +3,16 @@
 A mutant is the library with one small change, made by the operators of cosmic-ray: another operator
 or comparison, a number one up or down, a condition turned round, a loop that never runs. It is
 killed if a test fails or does not end. Only changes that could matter are counted: not those in
-annotations, in messages of exceptions and in decorators that change speed alone, nor arithmetic
-turned into operations on bits, which floats refuse by themselves.
+annotations, in messages of exceptions, in decorators that change speed alone and in `strict` of
+`zip`, nor arithmetic turned into operations on bits, which floats refuse by themselves.
 
 A sample is drawn evenly over the places where something can be changed, one change a place. First
 the tests run once on the library as it is, which tells which test runs which line; a mutant then
 meets only the tests that run its line, the quickest first. Each mutant lives in a copy of ``src``
 and in a process of its own, forked from one that has imported everything but the library.
 
-Compiled loops are not traced, and compiling them for each mutant takes long, so modules that have
-any are first tried as plain Python; what survives there is tried again compiled, without any cache,
-on all tests of its group.
+Compiled loops leave no trace, and compiling them for each mutant takes long: groups that have any
+run as plain Python. All limits are of processor time, so that a busy machine kills no mutant.
 
 Survivors that no test can kill are listed with the reason in `equivalent_mutants`.
 """
@@ -25,13 +24,16 @@ import ast
 import difflib
 import importlib
 import json
+import math
 import os
 import random
+import resource
 import shutil
 import signal
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
@@ -57,6 +59,8 @@ NEVER_CHANGED = ("name", "string", "newline", "endmarker", "trailer", "arglist",
 OF_SPEED_ALONE = ("compiled", "compiled_in_order", "cache")
 KILLED, SURVIVED, TIMEOUT, HARMLESS = "killed", "survived", "timeout", "equivalent"
 TARGET = 0.85
+# Seconds after which even a process that only waits is given up.
+PATIENCE = 1800.0
 
 
 @dataclass(frozen=True)
@@ -149,8 +153,12 @@ class _WhatMatters(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        if getattr(node.value, "id", "") == "Callable":
+        if getattr(node.value, "id", "") in ("Callable", "Literal"):
             node.slice = ast.Constant(None)
+        return self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        node.keywords = [k for k in node.keywords if k.arg != "strict"]
         return self.generic_visit(node)
 
 
@@ -259,18 +267,24 @@ class _Recorder:
     def __init__(self, tracer: Any, limit: float) -> None:
         self.tracer, self.limit = tracer, limit
         self.seconds: dict[str, float] = {}
+        signal.signal(signal.SIGPROF, self._stop)
+
+    def _stop(self, *_: object) -> None:
+        raise TimeoutError(f"a test of more than {self.limit} s is of no use for mutants")
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self.tracer.switch_context(nodeid)
+        self.began = time.process_time()
+        signal.setitimer(signal.ITIMER_PROF, self.limit)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        if report.when == "call" and report.passed and report.duration < self.limit:
-            self.seconds[report.nodeid] = report.duration
+        if report.when == "call":
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            if report.passed:
+                self.seconds[report.nodeid] = time.process_time() - self.began
 
 
-def _pytest(
-    source: Path, tests: Sequence[str], plugin: object | None, options: Sequence[str]
-) -> int:
+def _pytest(source: Path, tests: Sequence[str], plugin: object, options: Sequence[str]) -> int:
     """Run tests on a copy of the library in this process, which nobody uses afterwards."""
     import pytest
 
@@ -279,7 +293,7 @@ def _pytest(
     os.environ["PYTHONPATH"] = str(source)
     places = [f"tests/{name}" for name in tests]
     quiet = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly"]
-    return int(pytest.main([*quiet, *options, *places], plugins=[plugin] if plugin else []))
+    return int(pytest.main([*quiet, *options, *places], plugins=[plugin]))
 
 
 def _learn(source: Path, group: Group, limit: float, notes: Path) -> int:
@@ -289,7 +303,7 @@ def _learn(source: Path, group: Group, limit: float, notes: Path) -> int:
     tracer = coverage.Coverage(data_file=None, source=[str(source)], config_file=False)
     recorder = _Recorder(tracer, limit)
     tracer.start()
-    _pytest(source, group.tests, recorder, [f"--timeout={3 * limit:.0f}"])
+    _pytest(source, group.tests, recorder, [])
     tracer.stop()
     data = tracer.get_data()
     lines = {
@@ -300,12 +314,18 @@ def _learn(source: Path, group: Group, limit: float, notes: Path) -> int:
     return 0
 
 
-def _forked(work: Callable[[], int], log: Path) -> int:
-    """Start some work in a process group of its own and return its number."""
+def _forked(work: Callable[[], int], log: Path, seconds: float) -> int:
+    """Start some work in a process group of its own and return its number.
+
+    It is stopped after ``seconds`` of processor time.
+    """
     child = os.fork()
     if child:
         return child
     os.setsid()
+    if math.isfinite(seconds):
+        limit = math.ceil(seconds)
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
@@ -316,57 +336,51 @@ def _forked(work: Callable[[], int], log: Path) -> int:
         os._exit(status)
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Job:
-    """A process at work on a task, which must be done before its time is over."""
+    """A process at work on a mutant, in a folder of its own."""
 
-    task: Any
+    mutant: Mutant
     child: int
     deadline: float
     scratch: Path
 
-    def status(self) -> int | None:
-        """Return the exit status, -1 if it had to be stopped or crashed, None while it runs."""
+    def verdict(self) -> str | None:
+        """Return what became of the mutant, None while its tests run."""
         child, status = os.waitpid(self.child, os.WNOHANG)
-        if child:
-            self._stop()
-            return os.waitstatus_to_exitcode(status)
-        if time.monotonic() < self.deadline:
+        if not child and time.monotonic() < self.deadline:
             return None
-        self._stop()
-        os.waitpid(self.child, 0)
-        return -int(signal.SIGALRM)
-
-    def _stop(self) -> None:
-        """End the process and whatever it has started."""
-        with suppress(ProcessLookupError):
+        with suppress(ProcessLookupError):  # and whatever it has started
             os.killpg(self.child, signal.SIGKILL)
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        if not child:
+            os.waitpid(self.child, 0)
+            return TIMEOUT
+        code = os.waitstatus_to_exitcode(status)
+        if -code in (signal.SIGXCPU, signal.SIGKILL):
+            return TIMEOUT
+        return SURVIVED if code == 0 else KILLED
 
 
 def _in_processes(
-    tasks: Sequence[Any], start: Callable[[Any, Path], int], seconds: float, processes: int
-) -> Iterator[tuple[Any, int]]:
-    """Run tasks side by side, each with a folder of its own; yield them as they end."""
-    waiting, jobs = list(reversed(tasks)), list[_Job]()
+    mutants: Sequence[Mutant], start: Callable[[Mutant, Path], int], patience: float, count: int
+) -> Iterator[tuple[Mutant, str]]:
+    """Try mutants side by side; yield them with their verdicts as they end."""
+    waiting, jobs = list(reversed(mutants)), list[_Job]()
     while waiting or jobs:
-        while waiting and len(jobs) < processes:
-            task, scratch = waiting.pop(), Path(tempfile.mkdtemp(prefix="mutant-"))
-            jobs.append(_Job(task, start(task, scratch), time.monotonic() + seconds, scratch))
+        while waiting and len(jobs) < count:
+            mutant, scratch = waiting.pop(), Path(tempfile.mkdtemp(prefix="mutant-"))
+            child = start(mutant, scratch)
+            jobs.append(_Job(mutant, child, time.monotonic() + patience, scratch))
         time.sleep(0.05)
         for job in list(jobs):
-            status = job.status()
-            if status is not None:
+            verdict = job.verdict()
+            if verdict is not None:
                 jobs.remove(job)
-                shutil.rmtree(job.scratch, ignore_errors=True)
-                yield job.task, status
+                yield job.mutant, verdict
 
 
 # ---- a group ------------------------------------------------------------------------------------
-
-
-def _copy_of_source(scratch: Path, *, with_caches: bool) -> Path:
-    ignore = None if with_caches else shutil.ignore_patterns("*.nbi", "*.nbc")
-    return Path(shutil.copytree(ROOT / "src", scratch / "src", ignore=ignore))
 
 
 def _put(mutant: Mutant, scratch: Path) -> None:
@@ -378,70 +392,57 @@ def _put(mutant: Mutant, scratch: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Stage:
+class Trial:
     """How the tests of a group are run.
 
     Attributes
     ----------
     group : Group
-    interpreted : whether compiled loops run as plain Python
     seconds : of tests that a mutant may meet, as long as they take on the unchanged library
     processes : side by side
     """
 
     group: Group
-    interpreted: bool
     seconds: float
     processes: int
 
-    @property
-    def is_second(self) -> bool:
-        """Whether compiled loops are compiled anew for every mutant."""
-        return self.group.compiled and not self.interpreted
-
-    def try_out(self, mutants: Sequence[Mutant]) -> list[tuple[Mutant, str]]:
+    def verdicts(self, mutants: Sequence[Mutant]) -> list[tuple[Mutant, str]]:
         """Return what became of each mutant; in a process that is used for nothing else."""
-        os.environ["NUMBA_DISABLE_JIT"] = str(int(self.interpreted))
+        os.environ["NUMBA_DISABLE_JIT"] = str(int(self.group.compiled))
         sys.dont_write_bytecode = True
         os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
         for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
             os.environ[name] = "1"
         for name in SHARED:
             importlib.import_module(name)
-        # Compiled lines are not traced: there every test is run.
-        known = None if self.is_second else self._learned()
-        patience = 600 if known is None else 60 + 5 * self.seconds
-        verdicts = []
-        for mutant, status in _in_processes(
-            mutants, lambda m, folder: self._start(m, folder, known), patience, self.processes
-        ):
-            stopped = TIMEOUT if status == -signal.SIGALRM else KILLED
-            verdicts.append((mutant, SURVIVED if status == 0 else stopped))
-            print(f"{verdicts[-1][1]:9} {mutant}", flush=True)
-        return verdicts
+        known = self._learned()
+        start = partial(self._start, known)
+        found = []
+        for mutant, verdict in _in_processes(mutants, start, PATIENCE, self.processes):
+            if verdict == SURVIVED and mutant.key in EQUIVALENT:
+                verdict = HARMLESS
+            found.append((mutant, verdict))
+            print(f"{verdict:10} {mutant}", flush=True)
+        return found
 
     def _learned(self) -> Known:
         with tempfile.TemporaryDirectory() as name:
             scratch = Path(name)
-            source, notes = _copy_of_source(scratch, with_caches=True), scratch / "notes.json"
-            work = partial(_learn, source, self.group, self.seconds / 10, notes)
-            os.waitpid(_forked(work, scratch / "log"), 0)
+            source, notes = scratch / "src", scratch / "notes.json"
+            shutil.copytree(ROOT / "src", source)
+            work = partial(_learn, source, self.group, self.seconds / 4, notes)
+            os.waitpid(_forked(work, scratch / "log", math.inf), 0)
             if not notes.exists():
                 raise SystemExit((scratch / "log").read_text())
             return Known(**json.loads(notes.read_text()))
 
-    def _start(self, mutant: Mutant, scratch: Path, known: Known | None) -> int:
-        source = _copy_of_source(scratch, with_caches=not self.is_second)
+    def _start(self, known: Known, mutant: Mutant, scratch: Path) -> int:
+        source = Path(shutil.copytree(ROOT / "src", scratch / "src"))
         _put(mutant, scratch)
-        if known is None:
-            work = partial(_pytest, source, self.group.tests, None, ["-x"])
-        else:
-            chosen = known.tests_for(mutant, self.seconds)
-            files = sorted({name.split("::")[0].removeprefix("tests/") for name in chosen})
-            if not files:
-                return _forked(lambda: 0, scratch / "log")
-            work = partial(_pytest, source, files, _Chosen(chosen), ["-x"])
-        return _forked(work, scratch / "log")
+        chosen = known.tests_for(mutant, self.seconds)
+        files = sorted({name.split("::")[0].removeprefix("tests/") for name in chosen})
+        work = partial(_pytest, source, files, _Chosen(chosen), ["-x"]) if files else int
+        return _forked(work, scratch / "log", 30 + 3 * self.seconds)
 
 
 @dataclass(frozen=True)
@@ -458,16 +459,22 @@ class Known:
     lines: dict[str, dict[str, list[str]]]
 
     def tests_for(self, mutant: Mutant, seconds: float) -> dict[str, float]:
-        """Return the quickest tests that run a mutant's statement, with their times.
+        """Return tests that run a mutant's statement, with their times, as many as there is time.
 
+        Of every test function the quickest case first, then the second of each, and so on.
         Statements that run as the module is imported concern every test.
         """
         lines = self.lines.get(str(mutant.path), {})
         names = {name for k in mutant.statement() for name in lines.get(str(k), ())}
         if "" in names:
             names = set(self.seconds)
-        chosen, left = dict[str, float](), seconds
+        rank, cases = dict[str, int](), Counter[str]()
         for name in sorted(names & set(self.seconds), key=self.seconds.__getitem__):
+            function = name.split("[")[0]
+            rank[name] = cases[function]
+            cases[function] += 1
+        chosen, left = dict[str, float](), seconds
+        for name in sorted(rank, key=lambda name: (rank[name], self.seconds[name])):
             left -= self.seconds[name]
             if left < 0:
                 break
@@ -475,24 +482,15 @@ class Known:
         return chosen
 
 
-def _alone(stage: Stage, mutants: Sequence[Mutant]) -> list[tuple[Mutant, str]]:
-    """Run a stage in a fresh process, since how numba runs is settled when it is imported."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(stage.try_out, mutants).result()
-
-
 def verdicts_of(
     group: Group, mutants: Sequence[Mutant], *, seconds: float, processes: int
 ) -> list[tuple[Mutant, str]]:
-    """Return what became of each mutant of a group."""
-    found = dict(_alone(Stage(group, group.compiled, seconds, processes), mutants))
-    if group.compiled:
-        left = [mutant for mutant, verdict in found.items() if verdict == SURVIVED]
-        found.update(_alone(Stage(group, False, seconds, processes), left) if left else [])
-    return [
-        (mutant, HARMLESS if verdict == SURVIVED and mutant.key in EQUIVALENT else verdict)
-        for mutant, verdict in found.items()
-    ]
+    """Return what became of each mutant of a group.
+
+    In a fresh process, since how numba runs is settled when it is imported.
+    """
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(Trial(group, seconds, processes).verdicts, mutants).result()
 
 
 # ---- the command --------------------------------------------------------------------------------

@@ -450,3 +450,12 @@ def test_losses_that_say_they_may_be_turned_must_be_so():
     assert get_loss(loss) is loss
     with pytest.raises(ValueError, match=r"Claim says is_rotation_invariant.*turning one changed"):
         get_loss(Claim())
+
+
+@pytest.mark.parametrize("loss", [Squared(), EpsilonInsensitive(0.4)], ids=["squared", "epsilon"])
+@pytest.mark.parametrize(
+    ("unit", "worth"),
+    [(3.0, 9.0), (1e-149, 1e-298), (1e149, 1e298), (1e-200, 1e-300), (1e200, 1e300)],
+)
+def test_the_worth_of_extreme_units_is_a_positive_number(loss, unit, worth):
+    assert in_unit(loss, unit)[1] == pytest.approx(worth, rel=1e-12, abs=0)

@@ -56,6 +56,14 @@ def test_number_of_threads():
         count_threads(0)
 
 
+@pytest.mark.parametrize(
+    ("n_jobs", "expected"), [(-1, 8), (-2, 7), (-8, 1), (-9, 1), (-99, 1), (1, 1), (12, 12)]
+)
+def test_negative_numbers_leave_cores_out(n_jobs, expected, monkeypatch):
+    monkeypatch.setattr(joblib, "cpu_count", lambda: 8)
+    assert count_threads(n_jobs) == expected
+
+
 @compiled
 def _smallest_of(values):
     smallest = np.inf
