@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 # One process a core: threads of linear algebra in each of them would stand in each other's way.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
-.PHONY: demo test test-all lint bench clean fuzz-inputs soak fuzz-files versions audit
+.PHONY: demo test test-all test-bounds lint bench clean fuzz-inputs soak fuzz-files versions audit
 
 demo: .venv/.demo
 	$(BIN)/python examples/digits_demo.py demo-output
@@ -18,6 +18,10 @@ test: lint
 
 test-all: lint
 	$(PYTEST) -m "slow or not slow"
+
+# Compiled loops that raise where they would read or write outside of their arrays.
+test-bounds: .venv/.test
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba-bounds $(PYTEST)
 
 lint: .venv/.test
 	$(BIN)/ruff check .
@@ -61,7 +65,7 @@ soak: .venv/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m dependability.soak --minutes $(or $(MINUTES),10)
 
 clean:
-	rm -rf .venv build demo-output .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv build demo-output .mypy_cache .ruff_cache .pytest_cache .numba-bounds
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

@@ -8,7 +8,18 @@ import warnings
 import numpy as np
 import pytest
 
-from twofold import PSOM, UKR, UNN, DiffusionMap, KernelPCA, Scaled, SubmanifoldUNN
+from twofold import (
+    PSOM,
+    UKR,
+    UNN,
+    DiffusionMap,
+    KernelPCA,
+    ManifoldClassifier,
+    NadarayaWatson,
+    Scaled,
+    SubmanifoldUNN,
+    compare,
+)
 from twofold.contract import TwoWayModel
 
 ANGLE = np.linspace(0, 3, 60)
@@ -144,3 +155,31 @@ def test_magnification_of_large_data_is_a_number():
         model.magnification(model.embedding_) * 2.0**800,
         rtol=1e-9,
     )
+
+
+@pytest.mark.parametrize("scale", [1e-310, 1e-200, 1e100, 1e160, 1e300])
+def test_regression_of_any_size(scale):
+    X, Y = ROWS[:, :1], ROWS[:, 1:]
+    outcome(lambda: NadarayaWatson().fit(X * scale, Y).predict(X * scale))
+    outcome(lambda: NadarayaWatson().fit(X, Y * scale).predict(X))
+    assert outcome(lambda: NadarayaWatson().fit(X, Y).predict(X * scale)) == "finite"
+
+
+@pytest.mark.parametrize("scale", [1e-310, 1e-200, 1e100, 1e160, 1e300])
+def test_classes_of_any_size(scale):
+    classes = (ANGLE > 1.5).astype(int)
+    classes[:2] = 2  # too few for a manifold: a mean stands for it
+    model = ManifoldClassifier(UKR(1, init="pca", max_iter=2))
+    outcome(lambda: model.fit(ROWS * scale, classes).decision_function(ROWS[:3] * scale))
+    assert outcome(lambda: model.fit(ROWS, classes).thresholds_[:0]) == "finite"
+    found = outcome(lambda: model.decision_function(ROWS[:3] * scale))
+    assert found == ("refused" if scale > 1e150 else "finite")
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-100, 1e100, 1e160, 1e300])
+def test_comparisons_of_any_size(scale):
+    def scores():
+        found = compare(ROWS * scale, {"first": ROWS[:, :2], "last": ROWS[:, 2:]})
+        return [len(found.embeddings)]
+
+    outcome(scores)

@@ -84,6 +84,21 @@ def check_entries(
     )
 
 
+def check_differences(Y: FloatArray, smallest: float = 1 / LARGEST) -> None:
+    """Raise if rows Y (n, D) differ by so little that squares of their differences vanish."""
+    known = ~np.isnan(Y)
+    if not known.any():
+        return
+    highest = np.max(Y, axis=0, initial=-np.inf, where=known)
+    lowest = np.min(Y, axis=0, initial=np.inf, where=known)
+    widest = float((highest - lowest).max())
+    if 0 < widest < smallest:
+        raise ValueError(
+            f"Rows differ by {widest:.3g} at most, and squares of values below {smallest:g} vanish;"
+            " multiply the data by a number that brings them near 1."
+        )
+
+
 def check_finite_entries(Y: FloatArray) -> None:
     """Raise if entries of rows Y (m, D) became infinite; NaN marks what is missing."""
     check_entries(Y, np.inf, np.inf)

@@ -175,3 +175,14 @@ def test_given_smoothness_goes_before_the_sum_over_copies():
     assert twice.smoothness == 0.02
     assert_allclose(twice.W, fit_scattered(GRID, X, Y, 0.01).W, atol=1e-10)
     assert_allclose(twice.W, fit_scattered(GRID, X, Y, 0.02, np.full(40, 2.0)).W, atol=1e-10)
+
+
+def test_equal_rows_at_several_nodes_are_placed_at_the_first():
+    W = sheet(GRID.places())
+    W[17] = W[4]
+    W[9] = np.nan
+    fitted = PSOM((5, 5)).fit_grid(W)
+    there = np.delete(np.arange(25), [9, 17])
+    assert_allclose(fitted.embedding_, GRID.places())
+    assert_allclose(fitted.transform(W[there]), GRID.places()[there])
+    assert_allclose(fitted.transform(W[17:18]), GRID.places()[4:5])

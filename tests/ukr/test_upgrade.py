@@ -200,3 +200,23 @@ def test_bad_arguments_are_refused():
         upgrade(X, np.where(np.arange(40)[:, None] == 5, np.nan, Y))
     with pytest.raises(ValueError, match="kink"):
         upgrade(X, Y, kernel="epanechnikov")
+
+
+def test_equal_rows_in_different_places_are_placed_at_the_first():
+    rng = np.random.default_rng(0)
+    Y, picture = rng.normal(size=(40, 3)), rng.normal(size=(40, 2))
+    Y[30] = Y[10]
+    model = upgrade(picture, Y)
+    np.testing.assert_array_equal(model.embedding_, picture)
+    placed = model.transform(Y)
+    np.testing.assert_array_equal(np.delete(placed, 30, axis=0), np.delete(picture, 30, axis=0))
+    np.testing.assert_array_equal(placed[30], picture[10])
+
+
+@pytest.mark.parametrize("size", [1e160, 1e300])
+def test_pictures_whose_squares_overflow_are_refused(size):
+    rng = np.random.default_rng(0)
+    picture = rng.normal(size=(40, 2))
+    picture[3, 1] = size
+    with pytest.raises(ValueError, match=r"1 row\(s\) have entries beyond 1e\+140 \(first: row 3"):
+        upgrade(picture, rng.normal(size=(40, 3)))

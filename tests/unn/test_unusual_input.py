@@ -83,3 +83,22 @@ def test_neighbors_refuse_them_too(model, scale):
         model.fit(Y * scale, labels)
     with pytest.raises(ValueError, match="squares of values"):
         model.fit(Y, labels).predict(Y * 1e200)
+
+
+@pytest.mark.parametrize("kind", ["line", "greedy line", "plane", "lattice", "parts"])
+def test_more_neighbors_than_memory_holds_are_all_rows(kind):
+    make = {
+        "line": lambda k: UNN(n_neighbors=k, random_state=0),
+        "greedy line": lambda k: UNN(n_neighbors=k, search="greedy", random_state=0),
+        "plane": lambda k: UNN(2, n_neighbors=k, random_state=0),
+        "lattice": lambda k: UNN(2, n_neighbors=k, search="greedy", random_state=0),
+        "parts": lambda k: SubmanifoldUNN(n_neighbors=k, random_state=0),
+    }[kind]
+    Y = rows(n=20)
+    Y[::7, 1] = np.nan
+    with pytest.warns(UserWarning, match="are all of them"):
+        many, all_rows = make(10**15).fit(Y), make(20).fit(Y)
+    np.testing.assert_array_equal(many.embedding_, all_rows.embedding_)
+    np.testing.assert_array_equal(
+        many.inverse_transform(many.embedding_), all_rows.inverse_transform(many.embedding_)
+    )

@@ -40,7 +40,7 @@ from twofold.nested_models import (
     template_of,
 )
 from twofold.sample_weights import checked_weights
-from twofold.table_checks import check_missing, check_numeric, check_size
+from twofold.table_checks import check_errors, check_missing, check_numeric, check_size
 from twofold.tables import ModelFile, write_model_file
 
 Labels = npt.NDArray[Any]
@@ -289,7 +289,8 @@ class ClassMean:
 
     def score_samples(self, X: FloatArray) -> FloatArray:
         """Return the negative squared distance of rows (n, D) from the mean."""
-        return -np.nansum((X - self.mean_) ** 2, axis=1)
+        with np.errstate(over="ignore"):
+            return -check_errors(np.nansum((X - self.mean_) ** 2, axis=1))
 
 
 def _table(X: Any) -> Any:

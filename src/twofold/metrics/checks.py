@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from twofold.array_types import FloatArray
-from twofold.table_checks import check_numeric
+from twofold.table_checks import check_entries, check_numeric
 
 
 def checked_table(table: Any, name: str, *, allow_missing: bool = False) -> FloatArray:
@@ -26,6 +26,7 @@ def checked_table(table: Any, name: str, *, allow_missing: bool = False) -> Floa
     )
     if np.isinf(array).any():
         raise ValueError(f"`{name}` must be finite; {_first(np.isinf(array))} is infinite.")
+    check_entries(array)
     if not allow_missing and np.isnan(array).any():
         raise ValueError(
             f"`{name}` must have no missing entries, as distances are measured in it; "

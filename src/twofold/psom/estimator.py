@@ -203,6 +203,8 @@ class PSOM(TwoWayModel):
         Y : array-like of shape (n_nodes, n_features) or (*grid, n_features)
             Rows in C order of the axes (the last axis runs fastest). NaN marks missing nodes and
             missing entries; they are filled with what makes the map least rough.
+            ``embedding_`` holds the nodes, and ``transform`` gives each row its node; of rows that
+            are equal at several nodes the first one. Nodes without data are no rows.
 
         Returns
         -------
@@ -225,6 +227,8 @@ class PSOM(TwoWayModel):
             Latent places.
         Y : array-like of shape (n_samples, n_features)
             Data there, without gaps. With ``smoothness=0`` the smoothest map through them.
+            ``embedding_`` holds the places, and ``transform`` gives each row its place; of rows
+            that are equal at several places the first one, and of weight 0 the nearest point.
         sample_weight : array-like of shape (n_samples,), default=None
             How much each sample counts.
 

@@ -30,6 +30,7 @@ from twofold.selection.row_checks import (
 from twofold.selection.scores import Scored, leading_directions, score_embedding
 from twofold.selection.stability import REFUSALS
 from twofold.selection.stability import stability as measure_stability
+from twofold.table_checks import check_differences
 from twofold.ukr import upgrade
 
 if TYPE_CHECKING:
@@ -164,6 +165,7 @@ def compare(
     'isomap'
     """
     table = checked_table(Y, "Y")
+    check_differences(table)
     named = named_candidates(candidates)
     labels = None if labels is None else checked_labels(labels, len(table))
     distinct = distinct_rows(table)

@@ -20,6 +20,7 @@ from twofold.kernels import Kernel, get_kernel
 from twofold.losses import Squared
 from twofold.regularization import LeaveOneOut
 from twofold.sample_weights import checked_weights
+from twofold.table_checks import check_entries
 from twofold.ukr.problem import Problem
 from twofold.ukr.rows import CarriedRows, data_unit
 from twofold.ukr.scale import common_scale, scale_each_dimension
@@ -91,6 +92,8 @@ class NadarayaWatson(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X, y = validate_data(
             self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2
         )
+        check_entries(X)
+        check_entries(np.asarray(y, dtype=np.float64).reshape(len(X), -1))
         weights = checked_weights(sample_weight, X)
         self._keep(X, np.asarray(y, dtype=np.float64), weights)
         problem = self._problem()
@@ -114,7 +117,8 @@ class NadarayaWatson(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
-        predicted = self._surface.regress(X / self.bandwidth_)
+        with np.errstate(over="ignore"):  # from far away all samples are in the same place
+            predicted = self._surface.regress(X / self.bandwidth_)
         return predicted[:, 0] if self.outputs_.ndim == 1 else predicted
 
     def _keep(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:

@@ -24,7 +24,7 @@ from twofold.engine import PreparedReferences
 from twofold.losses import get_loss
 from twofold.regularization import Smoothest
 from twofold.sample_weights import checked_weights
-from twofold.table_checks import check_missing, check_size
+from twofold.table_checks import check_entries, check_missing, check_size
 from twofold.ukr.estimator import UKR
 from twofold.ukr.fitting import loss_for_starts, with_huber_scale
 from twofold.ukr.problem import Problem
@@ -65,7 +65,9 @@ def upgrade(
     Returns
     -------
     UKR
-        Fitted; without ``refine`` its ``embedding_`` is the picture, to the last bit.
+        Fitted; without ``refine`` its ``embedding_`` is the picture, to the last bit, and
+        ``transform`` gives each row its place in it. Equal rows that are drawn in different places
+        cannot be told apart: ``transform`` gives them the first of these places.
 
     Examples
     --------
@@ -111,6 +113,7 @@ def _checked_picture(embedding: Any, Y: Any) -> FloatArray:
     X: FloatArray = check_array(
         embedding, dtype=[np.float64, np.float32], input_name="embedding", ensure_min_samples=3
     )
+    check_entries(X)
     n_rows, n_features = (*np.shape(Y), 1)[:2]
     if n_rows != len(X):
         raise ValueError(

@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 
 from twofold.array_types import FloatArray
-from twofold.table_checks import check_entries
+from twofold.table_checks import check_differences, check_entries
 
 # Latent steps of Gaussian embedding are squared distances, and squared again: sums of many fourth
 # powers of values between these bounds neither overflow nor vanish. Single precision is computed
@@ -33,18 +33,8 @@ def check_range(Y: FloatArray, *, differences: bool = True) -> None:
         Whether rows are told apart by how they differ from each other: those of a training set.
     """
     check_entries(Y, LARGEST, LARGEST_SINGLE)
-    known = ~np.isnan(Y)
-    if not differences or not known.any():
-        return
-    highest = np.max(Y, axis=0, initial=-np.inf, where=known)
-    lowest = np.min(Y, axis=0, initial=np.inf, where=known)
-    widest = float((highest - lowest).max())
-    smallest = SMALLEST if Y.dtype == np.float64 else SMALLEST_SINGLE
-    if 0 < widest < smallest:
-        raise ValueError(
-            f"Rows differ by {widest:.3g} at most, and squares of values below {smallest:g} vanish;"
-            " multiply the data by a number that brings them near 1."
-        )
+    if differences:
+        check_differences(Y, SMALLEST if Y.dtype == np.float64 else SMALLEST_SINGLE)
 
 
 def warn_of_many_neighbors(n_neighbors: int, n: int) -> None:

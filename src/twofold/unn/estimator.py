@@ -234,7 +234,7 @@ class UNN(TwoWayModel):
         rng = self._generator()
         order = rng.permutation(len(Y)) if self.shuffle else np.argsort(source, kind="stable")
         with ExitStack() as stack:
-            task = self._task(Y, weights, rng, self._tell(stack))
+            task = self._task(Y, weights, rng, self._tell(stack), len(Y))
             found = embed(
                 task,
                 self.search_,
@@ -279,15 +279,16 @@ class UNN(TwoWayModel):
         return LATTICE_SWEEPS if is_lattice else 1
 
     def _task(
-        self, Y: FloatArray, weights: FloatArray, rng: np.random.Generator, tell: Tell
+        self, Y: FloatArray, weights: FloatArray, rng: np.random.Generator, tell: Tell, most: int
     ) -> Task:
+        """Return what is to be embedded; there will be no more than ``most`` rows."""
         complete = Y[~np.isnan(Y).any(axis=1)].astype(np.float64)
         known = complete if len(complete) > 1 else np.nan_to_num(Y.astype(np.float64))
         return Task(
             np.ascontiguousarray(Y, dtype=np.float64),
             weights,
             int(self.n_components),
-            int(self.n_neighbors),
+            min(int(self.n_neighbors), most),
             get_point_error(self.loss, self.power, self.data_kernel, known),
             rng,
             count_threads(self.n_jobs),

@@ -66,7 +66,8 @@ def repair(Y: FloatArray, n_neighbors: int, weights: FloatArray | None = None) -
             filled[0] = np.where(np.isnan(filled[0]), means, filled[0])
             n_complete = 1
         observed = ~np.isnan(filled)
-        _repair_in_order(filled, observed, own, n_complete, n_neighbors, means)
+        k = min(n_neighbors, len(Y))
+        _repair_in_order(filled, observed, own, n_complete, k, means)
     back = np.empty_like(filled)
     back[order] = filled
     return back

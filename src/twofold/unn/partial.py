@@ -84,7 +84,8 @@ def _insert(model: UNN, Y: FloatArray, weights: FloatArray, arrival: IntArray) -
     if is_repairing:
         order = order[np.argsort(gaps[order].sum(axis=1), kind="stable")]
     with ExitStack() as stack:
-        task = model._task(model.data_, model.weights_, rng, model._tell(stack))
+        tell = model._tell(stack)
+        task = model._task(model.data_, model.weights_, rng, tell, n + len(Y))
         search = cast(Constructive, model.search_)
         embedder = make_embedder(task, search, model.data_kernel is not None, n + len(Y))
         embedder.load(old.astype(np.float64), model.latent_.astype(np.float64), model.weights_)
