@@ -8,7 +8,7 @@ import pytest
 from optimize.problems import DoubleWell, LogBarrier, Quadratic, Rosenbrock, Spoilt, interrupt
 from threadpoolctl import threadpool_limits
 
-from twofold.optimize import Ball, Box, Event, StopReason, minimize
+from twofold.optimize import Ball, Box, Event, StopReason, loop, minimize
 
 METHODS = ["lbfgs", "rprop-", "irprop-", "irprop+"]
 RPROP = METHODS[1:]
@@ -376,3 +376,21 @@ def test_a_gradient_of_the_wrong_shape_is_refused():
     spoilt = Spoilt(Rosenbrock(), 1, lambda X: (0.0, np.zeros(2)))
     with pytest.raises(ValueError, match=r"shape of X, \(1, 2\); got \(2,\)"):
         minimize(spoilt, np.zeros((1, 2)))
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf])
+def test_points_that_left_all_numbers_are_not_evaluated(odd):
+    class OnlyNumbers:
+        def value_and_grad(self, X):
+            assert np.isfinite(X).all()
+            return float((X**2).sum()), 2 * X
+
+    run = loop._Run(OnlyNumbers(), np.ones((2, 1)), None)
+    value, grad = run.evaluate(np.array([[odd], [1.0]]))
+    assert value == math.inf
+    assert not grad.any()
+    assert run.n_evaluations == 1
+    assert not run.is_finite
+    assert not run.is_broken
+    assert run.evaluate(np.ones((2, 1)))[0] == 2.0
+    assert run.is_finite

@@ -173,6 +173,10 @@ class _Run:
 
     def evaluate(self, X: FloatArray) -> tuple[float, FloatArray]:
         """Evaluate and keep the books; anything but a finite value and gradient becomes ``inf``."""
+        if not np.isfinite(X).all():  # a step so long that it left all numbers
+            self.n_evaluations += 1
+            self.is_finite = self.is_broken = False
+            return math.inf, np.zeros_like(X)
         value, raw = self.objective.value_and_grad(X)
         # A copy, because an objective may reuse the memory of its gradient.
         grad = np.array(raw, dtype=X.dtype)

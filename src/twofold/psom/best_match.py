@@ -253,7 +253,8 @@ class _Search:
     ) -> FloatArray:
         """Return places (m, n_starts, q)."""
         n_nodes = n_starts if given is None else n_starts - 1
-        nodes = np.empty((len(Y), n_nodes), dtype=np.int64)
+        # Zeros: where every distance is infinite no node is the best, and the first one is taken.
+        nodes = np.zeros((len(Y), n_nodes), dtype=np.int64)
         _best_nodes_apart(Y, weights, self.W_by_component, self.node_indices, nodes)
         places = np.stack(
             [axis[self.node_indices[nodes, mu]] for mu, axis in enumerate(self.grid.nodes)], axis=-1

@@ -253,7 +253,9 @@ class _Descent:
         # The floor keeps the step finite where the manifold does not move at all.
         scale = diagonal + 1e-3 * diagonal.max(axis=1, keepdims=True) + np.finfo(H.dtype).tiny
         damped = H + np.eye(q, dtype=H.dtype) * (self.damping[active, None] * scale)[:, None, :]
-        return -_solve(damped, self.gradient[active])
+        step = -_solve(damped, self.gradient[active])
+        # Of a row so far away that its slopes overflow nothing comes: it stays where it is.
+        return np.where(np.isfinite(step).all(axis=1, keepdims=True), step, 0)
 
     def best_of(self, shape: tuple[int, ...]) -> Projection:
         """Return the best start of each data row."""
