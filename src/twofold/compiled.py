@@ -5,6 +5,11 @@ on disk after the first compilation. ``reassoc`` and ``nnan`` let the compiler v
 minima (no NaN ever gets here; infinities do); the order of additions is then fixed by the compiled
 code and not by the number of threads. Loops whose additions must keep the order they are written in
 do without these flags.
+
+Loops check no index, so none may come from numbers that nobody checked: coordinates are finite
+(`table_checks.check_finite_points`), counts are bounded by the arrays they count in, and lists of
+rows are filled with rows that exist. With ``NUMBA_BOUNDSCHECK=1`` every index is checked, as
+``make test-bounds`` does.
 """
 
 from __future__ import annotations

@@ -156,7 +156,8 @@ def nearest_landmarks(Y: FloatArray, landmarks: FloatArray, k: int) -> IntArray:
     C = units.apply(landmarks)
     sq_centres = (C * C).sum(axis=1)
     rounding = 8 * (Y.shape[1] + 4) * np.finfo(np.float64).eps
-    found = np.empty((len(Y), k), dtype=np.int64)
+    # Zeros: a row without a distance, as NaN leaves it, gets a landmark that exists.
+    found = np.zeros((len(Y), k), dtype=np.int64)
 
     def fill(rows: slice) -> None:
         with np.errstate(over="ignore"):
