@@ -40,7 +40,13 @@ from twofold.nested_models import (
     template_of,
 )
 from twofold.sample_weights import checked_weights
-from twofold.table_checks import check_errors, check_missing, check_numeric, check_size
+from twofold.table_checks import (
+    check_entries,
+    check_errors,
+    check_missing,
+    check_numeric,
+    check_size,
+)
 from twofold.tables import ModelFile, write_model_file
 
 Labels = npt.NDArray[Any]
@@ -142,6 +148,7 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
 
     def _fit_classes(self, template: TwoWayModel, X: Any, y: Any, sample_weight: Any) -> Self:
         Y, y = validate_data(self, _table(X), y, ensure_min_samples=2, **CHECKS)
+        check_entries(Y)
         check_classification_targets(y)
         weights = checked_weights(sample_weight, Y)
         counted = weights > 0

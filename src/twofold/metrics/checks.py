@@ -11,8 +11,13 @@ from twofold.array_types import FloatArray
 from twofold.table_checks import check_entries, check_numeric
 
 
-def checked_table(table: Any, name: str, *, allow_missing: bool = False) -> FloatArray:
-    """Return a table of numbers as float64 (n, d), or say what is wrong with it."""
+def checked_table(
+    table: Any, name: str, *, allow_missing: bool = False, any_size: bool = False
+) -> FloatArray:
+    """Return a table of numbers as float64 (n, d), or say what is wrong with it.
+
+    Their squares must be numbers, too, unless ``any_size`` says that only ranks are looked at.
+    """
     check_numeric(table)
     if isinstance(table, np.ma.MaskedArray):
         table = np.ma.filled(table.astype(np.float64), np.nan)
@@ -26,7 +31,8 @@ def checked_table(table: Any, name: str, *, allow_missing: bool = False) -> Floa
     )
     if np.isinf(array).any():
         raise ValueError(f"`{name}` must be finite; {_first(np.isinf(array))} is infinite.")
-    check_entries(array)
+    if not any_size:
+        check_entries(array)
     if not allow_missing and np.isnan(array).any():
         raise ValueError(
             f"`{name}` must have no missing entries, as distances are measured in it; "

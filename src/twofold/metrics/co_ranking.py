@@ -222,7 +222,7 @@ def coranking(
     >>> unrolled.q_nx(3) > flattened.q_nx(3), unrolled.auc > flattened.auc
     (True, True)
     """
-    Y, X = checked_table(Y, "Y"), checked_table(X, "X")
+    Y, X = checked_table(Y, "Y", any_size=True), checked_table(X, "X", any_size=True)
     check_same_rows(Y, "Y", X, "X")
     n = len(Y)
     if n < 3:

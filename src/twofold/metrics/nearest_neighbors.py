@@ -179,7 +179,7 @@ def e_nx(
     float
         Within [0, 1], 1 is best.
     """
-    Y = checked_table(Y, "Y")
+    Y = checked_table(Y, "Y", any_size=True)
     k = _check_neighbors_among(len(Y), n_neighbors, include_self)
     ranks = coranking(Y, X, n_neighbors_max=1, sample=sample, random_state=random_state)
     return float(ranks.e_nx(k) if include_self else ranks.q_nx(k))

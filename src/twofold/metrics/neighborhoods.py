@@ -83,7 +83,7 @@ def continuity(
 def _ranked_score(
     name: str, Y: Any, X: Any, n_neighbors: int, sample: int | None, random_state: Any
 ) -> float:
-    Y = checked_table(Y, "Y")
+    Y = checked_table(Y, "Y", any_size=True)
     if len(Y) < FEWEST_ROWS:
         raise ValueError(f"{name.capitalize()} needs at least {FEWEST_ROWS} points; got {len(Y)}.")
     most = (len(Y) - 1) // 2
