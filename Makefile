@@ -30,11 +30,12 @@ lint: .venv/.test
 
 .PHONY: coverage mutants
 
-# Compiled loops leave no trace, so that small tests of each run once more as plain Python.
+# Compiled loops leave no trace, so that small tests of each run once more as plain Python, where numpy
+# warns of numbers that wrap around.
 coverage: .venv/.test
 	rm -f .coverage .coverage.*
 	$(PYTEST) --cov --cov-report=
-	NUMBA_DISABLE_JIT=1 $(PYTEST) --cov --cov-append --cov-report= @tests/interpreted.txt
+	NUMBA_DISABLE_JIT=1 $(PYTEST) --cov --cov-append --cov-report= -W ignore::RuntimeWarning @tests/interpreted.txt
 	$(BIN)/python -m dependability.coverage_totals
 
 mutants: .venv/.mutants

@@ -6,7 +6,15 @@ from optimize.problems import Quadratic, Rosenbrock
 from scipy import optimize as scipy_optimize
 
 from twofold.optimize import Box, minimize
-from twofold.optimize.lbfgs import MEMORY, Pair, _newton_like, _remembered
+from twofold.optimize.lbfgs import (
+    MEMORY,
+    Pair,
+    Trial,
+    _lengthened,
+    _newton_like,
+    _remembered,
+    _shortened,
+)
 
 
 def dense_inverse_hessian(pairs, size):
@@ -100,3 +108,39 @@ def test_pace_takes_badly_scaled_unknowns_together():
     paced = minimize(Bowl(), start, pace=1 / curvature, tol=0, max_iter=60)
     np.testing.assert_allclose(paced.X, centre, atol=1e-6)
     assert paced.n_evaluations < 0.7 * plain.n_evaluations
+
+
+def trial(step, value=0.0, slope=-1.0):
+    nowhere = np.zeros((1, 1))
+    return Trial(step, nowhere, value, nowhere, slope)
+
+
+@pytest.mark.parametrize(
+    ("slope", "expected"),
+    [
+        (-3.0, 5.0),  # slopes -4 at 1 and -3 at 2 meet zero at 5
+        (-2.0, 4.0),  # at 3, which is less than twice as far
+        (-3.9, 20.0),  # at 41, more than ten times as far
+        (-4.0, 20.0),  # nowhere
+        (-5.0, 20.0),
+    ],
+)
+def test_steps_are_lengthened_to_where_the_slope_would_vanish(slope, expected):
+    longer = _lengthened(trial(1.0, slope=-4.0), trial(2.0, slope=slope))
+    assert longer == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (3.0, 2.0),  # the parabola 3 - 2t + t² through 3 at t = 0 and t = 2 is lowest at t = 1
+        (1000.0, 1.2),  # too near: a tenth of the way
+        (1.0, 2.8),  # too far: nine tenths
+        (-2.0, 2.0),  # no parabola has that: half of the way
+        (np.inf, 2.0),
+        (np.nan, 2.0),
+    ],
+)
+def test_steps_are_shortened_to_where_a_parabola_is_lowest(value, expected):
+    shorter = _shortened(trial(1.0, value=3.0, slope=-2.0), 3.0, value)
+    assert shorter == pytest.approx(expected, rel=1e-12)

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import least_squares
 
 from twofold.optimize import levenberg_marquardt
-from twofold.optimize.levenberg_marquardt import _solve_in_place
+from twofold.optimize.levenberg_marquardt import _solve_in_place, _solve_within
 
 N, K, Q = 40, 4, 3
 
@@ -258,3 +258,26 @@ def test_errors_near_the_largest_numbers_are_no_arrival():
     problem = Linear(np.array([[[1e10]]]), [[1e150]])
     found = levenberg_marquardt(problem, np.zeros((1, 1)), max_iter=3)
     assert found.n_iter[0] > 0
+
+
+def test_who_steps_over_a_bound_is_held_and_the_others_are_solved_for_again():
+    H, g = np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([-4.0, -4.0])
+    low, high = np.array([-9.0, -9.0]), np.array([0.5, 9.0])
+    free, step = np.ones(2, dtype=bool), np.empty(2)
+    # Freely both would go 1. With the first at 1/2 the second solves 3 x = 4 - 1/2.
+    assert _solve_within(H, np.ones(2), g, low, high, free, step)
+    np.testing.assert_allclose(step, [0.5, 3.5 / 3], rtol=1e-14)
+    np.testing.assert_array_equal(free, [False, True])
+
+
+def test_who_is_held_from_the_start_stays():
+    H, g = np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([-4.0, -4.0])
+    free, step = np.array([False, True]), np.empty(2)
+    assert _solve_within(H, np.ones(2), g, np.full(2, -9.0), np.full(2, 9.0), free, step)
+    np.testing.assert_allclose(step, [0.0, 4 / 3], rtol=1e-14)
+
+
+def test_no_step_where_the_curvature_is_not_positive():
+    free, step = np.ones(2, dtype=bool), np.empty(2)
+    bounds = np.full(2, -9.0), np.full(2, 9.0)
+    assert not _solve_within(np.diag([1.0, -1.0]), np.zeros(2), np.ones(2), *bounds, free, step)
