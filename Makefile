@@ -49,6 +49,9 @@ fuzz-inputs: .venv/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m dependability.inputs --count $(or $(COUNT),2000)
 
 # Files of models with parts changed and the checksum made right.
+fuzz-tables: .venv/.test
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m dependability.tables --count $(or $(COUNT),3000)
+
 fuzz-files: .venv/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m dependability.model_files --count $(or $(COUNT),6000)
 

@@ -8,6 +8,7 @@ as companions of the matrix unless the file says that they stand in one table wi
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -29,6 +30,12 @@ CHUNK_BYTES = 64_000_000
 INDEX_KEY, INDEX_NAME_KEY = "index", "index_name"
 NAMES_KEY, ORDER_KEY = "feature_names", "columns"
 _MATRIX_KEYS = ("X", "data")
+# What unpacks to more than this, and to so many times its own size, is no data.
+LARGE_BYTES, MOST_PACKED = 1 << 30, 200
+_HEADERS: dict[tuple[int, ...], Any] = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 _STARTS = {".npy": b"\x93NUMPY", ".npz": b"PK"}
 
 
@@ -112,8 +119,13 @@ def _load(path: Path, name: str) -> AnyArray | dict[str, AnyArray]:
         if path.suffix.lower() == ".npy":
             return np.load(path, mmap_mode="r", allow_pickle=False)
         with np.load(path, allow_pickle=False) as archive:
-            return {key: archive[key] for key in archive.files if _is_plain(archive, key)}
-    except (ValueError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
+            for member in archive.zip.infolist():
+                _check_size(member, archive.zip, name)
+            found = {key: _plain_array(archive, key) for key in archive.files}
+            return {key: array for key, array in found.items() if array is not None}
+    except (TableError, MemoryError):
+        raise
+    except Exception as error:  # of damaged archives there are errors of every kind
         if "pickle" in str(error).lower() or "object" in str(error).lower():
             hint = "Save an array of numbers: np.save(path, np.asarray(array, dtype=float))."
             raise TableError(
@@ -124,13 +136,36 @@ def _load(path: Path, name: str) -> AnyArray | dict[str, AnyArray]:
         ) from error
 
 
-def _is_plain(archive: Any, key: str) -> bool:
-    """Whether an array can be loaded without running code; labels are often objects."""
+def _check_size(member: zipfile.ZipInfo, archive: zipfile.ZipFile, name: str) -> None:
+    """Refuse what would unpack to far more than it says, or than it is."""
+    if member.file_size > max(LARGE_BYTES, MOST_PACKED * member.compress_size):
+        raise TableError(
+            f"'{name}' unpacks {member.compress_size:,} bytes to {member.file_size:,}, which is "
+            "more than data does.",
+            "If it is right, save it unpacked: np.savez(path, X=matrix).",
+        )
+    with archive.open(member) as file:
+        if file.read(len(_STARTS[".npy"])) != _STARTS[".npy"]:
+            return
+        version = tuple(file.read(2))
+        read_header = _HEADERS.get(version)
+        if read_header is None:
+            return
+        shape, _, dtype = read_header(file)
+    if not dtype.hasobject and math.prod(shape) * dtype.itemsize > member.file_size:
+        raise TableError(
+            f"'{name}' is damaged: {member.filename} ends before its {shape} entries do.",
+            "Copy or save it again.",
+        )
+
+
+def _plain_array(archive: Any, key: str) -> AnyArray | None:
+    """Return an array, None if it cannot be loaded without running code; labels are often so."""
     try:
-        archive[key]
+        found = archive[key]
     except ValueError:
-        return False
-    return True
+        return None
+    return found if isinstance(found, np.ndarray) else None
 
 
 def _matrix_of(arrays: dict[str, AnyArray], name: str) -> tuple[AnyArray, dict[str, AnyArray]]:

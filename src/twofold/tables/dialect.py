@@ -13,6 +13,7 @@ import csv
 import dataclasses
 import gzip
 import io
+import itertools
 import os
 import re
 import zlib
@@ -28,6 +29,7 @@ _SAMPLE_BYTES = 256_000
 _MAX_SAMPLE_BYTES = 64_000_000  # a wide table may need more for its first lines
 _MIN_LINES = 20
 _MAX_RECORDS = 200
+_MAX_CELLS = 100_000
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # what Excel writes and reads
 _COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 _POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
@@ -105,7 +107,7 @@ def examine(path: str | os.PathLike[str], name: str) -> tuple[Dialect, str]:
     body = "\n".join(text.split("\n")[skip:])
     if not body.strip():
         raise TableError(f"'{name}' holds no table: it is empty.", "Check how it was written.")
-    separator = told[1] if told else _separator(body)
+    separator = _told_separator(told[1], name) if told else _separator(body)
     records = _first_records(body, separator)
     if not records:
         raise TableError(
@@ -125,6 +127,16 @@ def examine(path: str | os.PathLike[str], name: str) -> tuple[Dialect, str]:
     return dialect, body
 
 
+def _told_separator(mark: str, name: str) -> str:
+    """Return the separator that Excel's line names, if it can be one."""
+    if mark.isascii() and not mark.isalnum() and mark not in "\"'\0+-.":
+        return mark
+    raise TableError(
+        f"'{name}' says in its first line that {mark!r} parts its cells, which cannot be.",
+        "Write sep=; or another mark there, or leave the line out.",
+    )
+
+
 def open_bytes(path: str | os.PathLike[str]) -> IO[bytes]:
     """Open a file for reading, decompressed if it is compressed by gzip."""
     with open(path, "rb") as file:
@@ -136,6 +148,13 @@ def damaged_gzip(name: str) -> TableError:
     """Say that a compressed file does not end as it should."""
     return TableError(
         f"'{name}' is damaged or cut off: it does not decompress.", "Copy or download it again."
+    )
+
+
+def line_too_long(name: str, line: int, size: int) -> TableError:
+    """Say that a line does not end."""
+    return TableError(
+        f"'{name}', line {line} has more than {size // 10**6} MB.", "Check how it was written."
     )
 
 
@@ -169,7 +188,10 @@ def _first_bytes(path: str | os.PathLike[str], name: str) -> tuple[bytes, bool]:
     for start, kind, hint in _BINARY:
         if raw.startswith(start):
             raise TableError(f"'{name}' is no text: it looks like {kind}.", hint)
-    return raw, len(raw) < size
+    is_whole = len(raw) < size
+    if not is_whole and b"\n" not in raw and b"\r" not in raw:
+        raise line_too_long(name, 1, size)
+    return raw, is_whole
 
 
 def _encoding(raw: bytes, name: str, is_whole: bool) -> tuple[str, tuple[str, ...]]:
@@ -236,7 +258,7 @@ def _first_records(body: str, separator: str) -> list[list[str]]:
             if not is_blank(record):
                 records.append(record)
                 n_cells += len(record)
-            if len(records) >= _MAX_RECORDS or (n_cells > 100_000 and len(records) > 4):
+            if len(records) >= _MAX_RECORDS or (n_cells > _MAX_CELLS and len(records) > 4):
                 break
     except csv.Error:  # such as a quote that is never closed; reading says where
         pass
@@ -274,7 +296,7 @@ def _is_blank_separated(body: str) -> bool:
 
 def _number_share(records: Sequence[Sequence[str]], rules: CellRules) -> float:
     """Return the share of the cells that are numbers or missing."""
-    cells = [cell for record in records for cell in record]
+    cells = list(itertools.islice(itertools.chain.from_iterable(records), _MAX_CELLS))
     return sum(_is_number(cell, rules) for cell in cells) / max(1, len(cells))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,10 +55,15 @@ class ParquetTable:
                 done += len(frame)
                 yield with_numbers(frame, numbers, self.rules, place)
 
-    def _open(self) -> Any:
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[Any]:
+        """Give the opened file; what is wrong with it may come out at any of its columns."""
         try:
-            return self._parquet.ParquetFile(self._path)
-        except self._arrow.ArrowException as error:
+            with self._parquet.ParquetFile(self._path) as file:
+                yield file
+        except (TableError, MemoryError):
+            raise
+        except (self._arrow.ArrowException, OSError, ValueError) as error:
             raise TableError(
                 f"'{self._name}' is damaged or no Parquet file: {error}.", "Copy it again."
             ) from error

@@ -23,6 +23,7 @@ from twofold.tables.dialect import (
     csv_records,
     damaged_gzip,
     is_blank,
+    line_too_long,
     open_bytes,
     western_encoding,
     western_note,
@@ -81,22 +82,22 @@ class BlockReader:
         """Yield the line in the file and the cells of each row of a block."""
         reader = csv_records(io.StringIO(block.data.decode(), newline=""), self.dialect)
         line = block.first_line
-        for record in reader:
-            if not is_blank(record):
-                yield line, record
-            line = block.first_line + reader.line_num  # type: ignore[attr-defined]
+        try:
+            for record in reader:
+                if not is_blank(record):
+                    yield line, record
+                line = block.first_line + reader.line_num  # type: ignore[attr-defined]
+        except csv.Error as error:
+            raise TableError(
+                f"'{self.name}', after line {line - 1}: {error}.",
+                "Look for a quote that is opened and never closed.",
+            ) from error
 
     def find_ragged(self, block: Block) -> None:
         """Raise for the first line of a block with more or fewer cells than there are names."""
-        try:
-            for line, record in self.records(block):
-                if len(record) != self.width:
-                    raise self._ragged(line, record)
-        except csv.Error as error:
-            raise TableError(
-                f"'{self.name}', after line {block.first_line - 1}: {error}.",
-                "Look for a quote that is opened and never closed.",
-            ) from error
+        for line, record in self.records(block):
+            if len(record) != self.width:
+                raise self._ragged(line, record)
 
     def _checked(self) -> Iterator[Block]:
         """Yield the blocks in UTF-8, each with its lines counted and checked."""
@@ -132,7 +133,7 @@ class BlockReader:
 
     def _cut(self) -> Iterator[bytes]:
         """Yield runs of whole lines, without those above the first row."""
-        rest, to_skip = b"", self.head_lines
+        rest, to_skip, line = b"", self.head_lines, self.head_lines + 1
         for piece in self._pieces():
             rest += piece
             while to_skip and (end := rest.find(b"\n")) >= 0:
@@ -140,8 +141,11 @@ class BlockReader:
             if to_skip:
                 continue
             cut = self._last_line_end(rest)
+            if not cut and len(rest) > _MAX_OPEN_BYTES:
+                raise line_too_long(self.name, line, len(rest))
             if cut:
                 yield rest[:cut]
+                line += rest.count(b"\n", 0, cut)
                 rest = rest[cut:]
         if rest and not to_skip:
             self._check_quotes(rest)
