@@ -190,7 +190,7 @@ def make_weights(recipe: Recipe) -> Any:
         "all 0": np.zeros(n),
         "integers": np.arange(1, n + 1),
         "tiny": weights * 1e-300,
-        "huge": weights * 1e300,
+        "huge": weights * 5e299,
         "too few": weights[:-1],
         "text": ["a"] * n,
     }.get(recipe.weights, weights)

@@ -61,10 +61,11 @@ def map_distances(
     use: Callable[[FloatArray], FloatArray | IntArray], Y: FloatArray, C: FloatArray
 ) -> Any:
     """Return ``use(distances)`` of every row, with the distances (rows, k) to C in blocks."""
-    units = Units.of(C)
-    centres = units.apply(C)
+    units_of_centres = Units.of(C)
 
     def visit(rows: slice) -> FloatArray | IntArray:
-        return use(np.sqrt(squared_distances(units.apply(Y[rows]), centres)) / units.factor)
+        units = units_of_centres.with_room_for(Y[rows])
+        sq_dists = squared_distances(units.apply(Y[rows]), units.apply(C))
+        return use(np.sqrt(sq_dists) / units.factor)
 
     return np.concatenate(run_tasks(visit, block_slices(len(Y), max(C.shape)), count_threads(None)))

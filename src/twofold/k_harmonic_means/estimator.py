@@ -30,6 +30,10 @@ from twofold.k_harmonic_means.distances import map_distances
 from twofold.k_harmonic_means.scaled_rows import Units, merge_equal_rows
 from twofold.number_checks import check_count
 from twofold.sample_weights import checked_weights
+from twofold.table_checks import check_entries
+
+# Distances of such rows are numbers.
+LARGEST = 1e300
 
 
 class KHarmonicMeans(
@@ -115,6 +119,7 @@ class KHarmonicMeans(
         """
         self._check_parameters()
         Y = validate_data(self, X, dtype=[np.float64, np.float32])
+        check_entries(Y, LARGEST, LARGEST)
         weights = checked_weights(sample_weight, Y)
         rows, summed = merge_equal_rows(Y, weights)
         if len(Y) < self.n_clusters or len(rows) == 0:
@@ -177,7 +182,9 @@ class KHarmonicMeans(
 
     def _check_rows(self, X: Any) -> FloatArray:
         check_is_fitted(self)
-        return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        Y: FloatArray = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        check_entries(Y, LARGEST, LARGEST)
+        return Y
 
     def _check_parameters(self) -> None:
         for name in ("n_clusters", "max_iter"):

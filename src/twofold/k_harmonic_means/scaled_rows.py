@@ -6,7 +6,7 @@ and products of any table have room in double precision, and nothing is rounded 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -37,6 +37,11 @@ class Units:
         size = power_of_two(ends)
         shift = np.average(Y * np.float64(size), axis=0, weights=weights) / size
         return cls(shift, power_of_two(ends - shift))
+
+    def with_room_for(self, Y: FloatArray) -> Self:
+        """Return units in which squares of Y (n, D), however far away, are numbers, too."""
+        ends = np.stack([Y.min(axis=0), Y.max(axis=0)]).astype(np.float64)
+        return replace(self, factor=min(self.factor, power_of_two(ends - self.shift)))
 
     def apply(self, Y: FloatArray) -> FloatArray:
         """Return Y (n, D) in these units, in double precision."""
