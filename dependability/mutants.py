@@ -79,8 +79,29 @@ class Group:
     compiled: bool = False
 
 
+# Tests of the engine that do not take minutes without compilation.
+OF_FEW_POINTS = (
+    "engine/test_backends.py::test_gradient_equals_central_differences",
+    "engine/test_backends.py::test_gradients_by_queries_and_by_references_are_told_apart",
+    "engine/test_backends.py::test_inputs_are_left_alone",
+    "engine/test_backends.py::test_isolated_points_see_their_nearest_neighbour",
+    "engine/test_backends.py::test_no_gradient_is_made_where_none_is_asked_for",
+    "engine/test_backends.py::test_rows_out_of_reach_have_no_sums_and_no_gradient",
+    "engine/test_cell_grid.py",
+    "engine/test_hard_places.py",
+    "engine/test_hidden.py",
+    "engine/test_local_fit.py::test_an_isolated_reference_is_finite",
+    "engine/test_local_fit.py::test_columns_in_no_group_are_plain_sums",
+    "engine/test_local_fit.py::test_fewer_references_than_terms",
+    "engine/test_local_fit.py::test_gradients_of_a_few_points_in_several_chunks",
+    "engine/test_local_fit.py::test_slopes_with_widths_equal_differences",
+    "engine/test_local_fit.py::test_terms_are_the_columns_of_the_design",
+    "engine/test_plan.py",
+    "engine/test_prepared_references.py",
+    "engine/test_threads.py",
+)
 GROUPS = {
-    "engine": Group(("engine/*.py",), ("engine", "ukr/test_surface.py"), compiled=True),
+    "engine": Group(("engine/*.py",), OF_FEW_POINTS, compiled=True),
     "kernels": Group(("kernels.py",), ("test_kernels.py", "engine/test_backends.py")),
     "losses": Group(("losses/*.py",), ("test_losses.py", "ukr/test_objective.py")),
     "optimize": Group(("optimize/*.py",), ("optimize",), compiled=True),
@@ -214,8 +235,10 @@ def _mutant(path: Path, code: str, after: str) -> Mutant:
     before_lines, after_lines = code.splitlines(), after.splitlines()
     blocks = difflib.SequenceMatcher(None, before_lines, after_lines, autojunk=False).get_opcodes()
     _, a, b, c, d = next(block for block in blocks if block[0] != "equal")
+    while not before_lines[a].strip():  # a decorator goes with the empty lines above it
+        a += 1
     before, now = (" ".join(map(str.strip, x)) for x in (before_lines[a:b], after_lines[c:d]))
-    return Mutant(path, a + 1, before, now, after)
+    return Mutant(path, a + 1, before.strip(), now.strip(), after)
 
 
 def drawn_mutants(paths: Sequence[Path], count: int, seed: int) -> tuple[list[Mutant], int]:

@@ -73,6 +73,12 @@ def test_a_mutant_meets_the_quickest_tests_of_its_line():
     assert Known(seconds, {}).tests_for(mutant, 60.0) == {}
 
 
+def test_a_decorator_is_found_below_the_empty_lines_that_go_with_it():
+    code = "x = 1\n\n\n@dataclass\nclass A:\n    y: int\n"
+    mutant = mutants._mutant(Path("a.py"), code, "x = 1\nclass A:\n    y: int\n")
+    assert (mutant.line, mutant.before, mutant.after) == (4, "@dataclass", "")
+
+
 @pytest.mark.slow
 def test_a_wrong_line_is_noticed_and_a_harmless_one_is_not():
     group = Group(("kernels.py",), ("test_kernels.py",))

@@ -207,6 +207,26 @@ def test_gradients_equal_differences(kernel, degree, q, backend):
 
 
 @backends
+@pytest.mark.parametrize("degree", [1, 2, "2-axes"])
+def test_gradients_of_a_few_points_in_several_chunks(degree, backend, monkeypatch):
+    # So few that this is quick without compilation as well.
+    for name, number in (("N_STRIPS", 1), ("LEAST_PAIRS", 4), ("MOST_PAIRS", 4)):
+        monkeypatch.setattr(sums, name, number)
+    fits = Fits(GAUSSIAN, 2, degree, "queries weights", seed=3, n=12, m=3, D=1)
+    _, _, by_query, by_reference = fits.evaluate(backend=backend)
+    expected = differences(lambda Q: fits.evaluate(Q=Q, backend=backend)[1], fits.Q, 1e-4)
+    assert largest_error(by_query, expected) < 1e-6
+    expected = differences(lambda X: fits.evaluate(X=X, backend=backend)[1], fits.X, 1e-4)
+    assert largest_error(by_reference, expected) < 1e-6
+    prepared = fits.prepared()
+    found = prepared.at(fits.Q, slopes=True)
+    assert largest_error(found.values[:, :-1], fits.expected()) < 1e-9
+    for j, x in enumerate(fits.Q):
+        slopes = differences(lambda z: prepared.at(z[None]).values[0], x, 1e-4)
+        assert largest_error(found.slopes[j], slopes) < 1e-6
+
+
+@backends
 @degrees
 def test_queries_that_are_the_references_feel_both_gradients(degree, backend):
     fits = Fits(GAUSSIAN, 2, degree, "weights hidden", seed=4, n=24)

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import least_squares
 
 from twofold.optimize import levenberg_marquardt
-from twofold.optimize.levenberg_marquardt import _solve_in_place, _solve_within
+from twofold.optimize.levenberg_marquardt import _scale, _solve_in_place, _solve_within
 
 N, K, Q = 40, 4, 3
 
@@ -281,3 +281,9 @@ def test_no_step_where_the_curvature_is_not_positive():
     free, step = np.ones(2, dtype=bool), np.empty(2)
     bounds = np.full(2, -9.0), np.full(2, 9.0)
     assert not _solve_within(np.diag([1.0, -1.0]), np.zeros(2), np.ones(2), *bounds, free, step)
+
+
+def test_steps_are_measured_by_the_width_of_the_bounds():
+    lo, hi = np.array([[0.0, -np.inf, 2.0, -3.0]]), np.array([[0.5, np.inf, 2.0, 4.0]])
+    np.testing.assert_array_equal(_scale(None, lo, hi), [[0.5, 1.0, 1.0, 7.0]])
+    np.testing.assert_array_equal(_scale([1, 2, 3, 4], lo, hi), [[1, 2, 3, 4]])
