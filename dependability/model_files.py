@@ -103,6 +103,7 @@ def contents() -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
             model.save(path)
             text, tensors = format_of_files._encode_model(read_model_file(path))
             found.append((name, json.loads(text), tensors))
+            use(twofold.load(path), path)  # whatever it needs is compiled now, not in a child
     return found
 
 
@@ -232,52 +233,53 @@ def open_and_use(case: int) -> str:
             model = twofold.load(path)
         except ModelFileError:
             return REFUSED
-        try:
-            use(model, Path(folder) / "again.twofold")
-        except (ValueError, NotImplementedError):
-            return REFUSED
-        return FINE
+        refused = use(model, Path(folder) / "again.twofold")
+        return REFUSED if refused else FINE
 
 
-def use(model: Any, path: Path) -> None:
-    """Call everything that a fitted model can do."""
-    Y = sample_table()
+def use(model: Any, path: Path) -> int:
+    """Call everything that a fitted model can do; return how many calls were refused."""
     D = int(model.n_features_in_)
-    rows = np.resize(Y[:3], (3, D)) + 0.01
+    rows = np.resize(sample_table()[:3], (3, D)) + 0.01
     rows = np.concatenate([rows, np.zeros((1, D)), np.full((1, D), 1e6)])
     if isinstance(model, ManifoldClassifier):
-        model.predict(rows)
-        model.decision_function(rows)
+        calls = [(model.predict, rows), (model.decision_function, rows)]
     elif isinstance(model, KernelExtension):
-        model.transform(rows)
-        model.kernel_values(rows)
+        calls = [(model.transform, rows), (model.kernel_values, rows)]
     else:
-        _use_both_ways(model, rows)
-    model.save(path)
+        calls = _both_ways(model, rows)
+    refused = 0
+    for call, argument in [*calls, (model.save, path)]:
+        try:
+            call(argument)
+        except (ValueError, NotImplementedError):
+            refused += 1
+    return refused
 
 
-def _use_both_ways(model: TwoWayModel, rows: Any) -> None:
+def _both_ways(model: TwoWayModel, rows: Any) -> list[tuple[Callable[[Any], object], Any]]:
     X = np.asarray(model.embedding_)
     places = np.concatenate([X[:3], X[:1] + 1e3])
-    for act in (model.inverse_transform, model.density, model.in_domain, model.jacobian):
-        act(places)
-    model.magnification(places)
-    model.sample(3, random_state=0)
-    model.kernel_regression()
     partial = rows.copy()
     partial[0, 0] = np.nan
-    for act in (model.transform, model.reconstruct, model.score_samples):
-        act(rows)
-    if rows.shape[1] > 1:
-        model.complete(partial)
+    onto = (model.inverse_transform, model.density, model.in_domain, model.jacobian)
+    back = (model.transform, model.reconstruct, model.score_samples)
+    calls: list[tuple[Callable[[Any], object], Any]] = [
+        *((call, places) for call in (*onto, model.magnification)),
+        (lambda n: model.sample(n, random_state=0), 3),
+        (lambda _: model.kernel_regression(), None),
+        *((call, rows) for call in back),
+        (model.complete, partial),
+    ]
     if hasattr(model, "partial_fit"):
-        model.partial_fit(rows[:2])
+        calls.append((model.partial_fit, rows[:2]))
+    return calls
 
 
-def try_files(cases: range | list[int]) -> Iterator[Outcome]:
-    """Try the files of some cases."""
+def try_files(cases: range | list[int], seconds: float = 10.0) -> Iterator[Outcome]:
+    """Try the files of some cases, so many seconds each."""
     contents()  # before children are made, so that they all have it
-    for outcome in try_cases(open_and_use, list(cases)):
+    for outcome in try_cases(open_and_use, list(cases), seconds=seconds):
         detail = outcome.detail
         if outcome.verdict not in (FINE, REFUSED):
             with tempfile.TemporaryDirectory() as folder:

@@ -30,7 +30,13 @@ TESTS = (
     "tests/engine/test_backends.py",
     "tests/cli/test_fit.py",
 )
-TOOLS = ("pytest>=8", "pytest-timeout>=2.3", "pytest-xdist>=3.6", "hypothesis>=6.100")
+TOOLS = (
+    "pytest>=8",
+    "pytest-timeout>=2.3",
+    "pytest-xdist>=3.6",
+    "hypothesis>=6.100",
+    "polars>=1.0",
+)
 PRINT_VERSIONS = """
 import importlib.metadata as m, platform
 names = "numpy scipy scikit-learn numba pandas safetensors typer rich threadpoolctl".split()

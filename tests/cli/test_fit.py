@@ -213,7 +213,7 @@ def test_truth_values_stay_text_but_the_way_out_is_said(tmp_path):
 
 
 def test_rows_are_counted_from_1(tmp_path):
-    Y = make_frame(20)[COLUMNS].to_numpy()
+    Y = make_frame(20)[COLUMNS].to_numpy(copy=True)
     Y[0, 1] = np.inf
     np.save(tmp_path / "t.npy", Y)
     assert "in column 'x2' of row 1." in refused("fit", tmp_path / "t.npy")
