@@ -53,4 +53,44 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "for m in np.unique(np.linspace(0, R.shape[1] - 1, 6).astype(int)):",
         "for m in np.unique(np.linspace(0, R.shape[1] - 1, 7).astype(int)):",
     ): "a loss may be tried out in these components or in those",
+    (
+        "optimize/constraints.py",
+        "on_boundary = np.abs(X) >= _in_dtype(self.half_width, X)",
+        "on_boundary = np.abs(X) == _in_dtype(self.half_width, X)",
+    ): "iterates never lie outside of the box",
+    (
+        "optimize/constraints.py",
+        "aim = self.radius * (1 - 4 * np.finfo(X.dtype).eps)",
+        "aim = self.radius * (1 - 3 * np.finfo(X.dtype).eps)",
+    ): "a margin for rounding that is wide enough either way",
+    (
+        "optimize/levenberg_marquardt.py",
+        "FIRST_DAMPING = 1e-2",
+        "FIRST_DAMPING = 1.01",
+    ): "other steps to the same minimum",
+    (
+        "optimize/levenberg_marquardt.py",
+        "AFTER_GOOD, AFTER_POOR, AFTER_FAILURE = 0.1, 3.0, 5.0",
+        "AFTER_GOOD, AFTER_POOR, AFTER_FAILURE = 0.1, 3.0, 4.0",
+    ): "other steps to the same minimum",
+    (
+        "optimize/levenberg_marquardt.py",
+        "AFTER_GOOD, AFTER_POOR, AFTER_FAILURE = 0.1, 3.0, 5.0",
+        "AFTER_GOOD, AFTER_POOR, AFTER_FAILURE = 0.1, 2.0, 5.0",
+    ): "other steps to the same minimum",
+    (
+        "optimize/levenberg_marquardt.py",
+        "inside = True",
+        "inside = False",
+    ): "more rounds than needed solve the same system again",
+    (
+        "optimize/lbfgs.py",
+        "@dataclass(frozen=True)",
+        "@dataclass(frozen=False)",
+    ): "nobody changes a state",
+    (
+        "optimize/loop.py",
+        "self.is_broken = False",
+        "self.is_broken = True",
+    ): "the first evaluation says before anybody asks",
 }

@@ -118,15 +118,15 @@ def trial(step, value=0.0, slope=-1.0):
 @pytest.mark.parametrize(
     ("slope", "expected"),
     [
-        (-3.0, 5.0),  # slopes -4 at 1 and -3 at 2 meet zero at 5
-        (-2.0, 4.0),  # at 3, which is less than twice as far
-        (-3.9, 20.0),  # at 41, more than ten times as far
+        (-3.0, 6.5),  # slopes -4 at 1/2 and -3 at 2 meet zero at 6.5
+        (-2.0, 4.0),  # at 3.5, which is less than twice as far
+        (-3.9, 20.0),  # at 60.5, more than ten times as far
         (-4.0, 20.0),  # nowhere
         (-5.0, 20.0),
     ],
 )
 def test_steps_are_lengthened_to_where_the_slope_would_vanish(slope, expected):
-    longer = _lengthened(trial(1.0, slope=-4.0), trial(2.0, slope=slope))
+    longer = _lengthened(trial(0.5, slope=-4.0), trial(2.0, slope=slope))
     assert longer == pytest.approx(expected, rel=1e-12)
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import least_squares
 
 from twofold.optimize import levenberg_marquardt
-from twofold.optimize.levenberg_marquardt import _scale, _solve_in_place, _solve_within
+from twofold.optimize.levenberg_marquardt import _learn, _scale, _solve_in_place, _solve_within
 
 N, K, Q = 40, 4, 3
 
@@ -287,3 +287,21 @@ def test_steps_are_measured_by_the_width_of_the_bounds():
     lo, hi = np.array([[0.0, -np.inf, 2.0, -3.0]]), np.array([[0.5, np.inf, 2.0, 4.0]])
     np.testing.assert_array_equal(_scale(None, lo, hi), [[0.5, 1.0, 1.0, 7.0]])
     np.testing.assert_array_equal(_scale([1, 2, 3, 4], lo, hi), [[1, 2, 3, 4]])
+
+
+def test_what_is_learned_explains_the_last_step():
+    rng = np.random.default_rng(5)
+    S, J, new_r = rng.normal(size=(2, 3, 3)), rng.normal(size=(2, 4, 3)), rng.normal(size=(2, 4))
+    S, H = S + S.transpose(0, 2, 1), J.transpose(0, 2, 1) @ J
+    step, gradient = rng.normal(size=(2, 3)), rng.normal(size=(2, 3))
+    # The slope along the step rises in the first row and falls, where nothing is learned, below.
+    new_gradient = gradient + [[1.0], [-1.0]] * step
+    along = np.einsum("bq,bqr,br->b", step, S, step)
+    without = -np.einsum("bq,bqr,br->b", step, H, step) - 2 * (gradient * step).sum(axis=1)
+    decrease = without - [1.0, 0.0] * along  # S foretells the first, none the second
+    learned, trusted = _learn(S, H, gradient, new_gradient, J, new_r, step, decrease)
+    bend = new_gradient[0] - J[0].T @ new_r[0]
+    np.testing.assert_allclose(learned[0] @ step[0], bend, rtol=1e-12)
+    np.testing.assert_allclose(learned[0], learned[0].T, rtol=1e-12)
+    np.testing.assert_array_equal(learned[1], S[1])
+    np.testing.assert_array_equal(trusted, [True, False])
