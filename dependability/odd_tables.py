@@ -189,8 +189,8 @@ def make_weights(recipe: Recipe) -> Any:
         "ones": np.ones(n),
         "all 0": np.zeros(n),
         "integers": np.arange(1, n + 1),
-        "tiny": weights * 1e-300,
-        "huge": weights * 5e299,
+        "tiny": np.full(n, 1e-300),
+        "huge": np.full(n, 1e300),
         "too few": weights[:-1],
         "text": ["a"] * n,
     }.get(recipe.weights, weights)

@@ -127,8 +127,8 @@ def use_places(model: TwoWayModel, X: Any, where: str, ask: Callable[..., Any]) 
         "magnification": (n,),
     }
     for name, shape in shapes.items():
-        if name == "magnification" and ask is unless_refused:
-            continue  # a product of slopes, each of which may be as large as numbers go
+        # A product of slopes, each of which may be as large as numbers go, may be refused.
+        ask = unless_refused if name == "magnification" else ask
         ask(f"{name} at places {where}", lambda name=name: getattr(model, name)(X), shape)
 
 

@@ -75,6 +75,7 @@ def fit_at_places(model: PSOM, X: Any, Y: FloatArray, sample_weight: Any) -> Non
     grid = make_grid(model.grid, model.nodes, bounds)
     _check_inside(counted, grid)
     check_axes(grid, is_smoothed=True)
+    check_missing(Y, getattr(model, "feature_names_in_", None))
     unit = data_unit(Y)
     smoothness = _in_unit("gcv" if model.smoothness is None else model.smoothness, unit)
     found = fit_scattered(grid, places, Y / unit, smoothness, weights, n_jobs=model.n_jobs)

@@ -17,6 +17,7 @@ import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.engine import Degree, FitGroup, LocalFit, polynomial_terms
+from twofold.table_checks import LARGEST, LARGEST_SINGLE
 
 
 class CarriedRows:
@@ -103,8 +104,15 @@ class CarriedRows:
         return CarriedRows(Y, self.weights, None, self.unit, self.degree, self.mean)
 
     def scaled(self, Y: FloatArray) -> FloatArray:
-        """Return rows as the regression sees them: centred, in units."""
-        return (Y - self.mean) / np.asarray(self.unit, dtype=Y.dtype)
+        """Return rows as the regression sees them: centred, in units.
+
+        New rows may be so far away that their squares would be no numbers; they stay within that.
+        """
+        largest = LARGEST if Y.dtype == np.float64 else LARGEST_SINGLE
+        with np.errstate(over="ignore"):
+            return np.clip(
+                (Y - self.mean) / np.asarray(self.unit, dtype=Y.dtype), -largest, largest
+            )
 
     def unscaled(self, F: FloatArray) -> FloatArray:
         """Return what the regression sees as data."""
