@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 # One process a core: threads of linear algebra in each of them would stand in each other's way.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
-.PHONY: demo test test-all test-bounds lint bench clean fuzz-inputs soak fuzz-files versions audit
+.PHONY: demo test test-all test-bounds lint bench clean fuzz-inputs soak fuzz-files fuzz-tables faults versions audit
 
 demo: .venv/.demo
 	$(BIN)/python examples/digits_demo.py demo-output
@@ -48,10 +48,11 @@ bench: .venv/.bench
 fuzz-inputs: .venv/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m dependability.inputs --count $(or $(COUNT),2000)
 
-# Files of models with parts changed and the checksum made right.
+# Odd tables, read and given to commands.
 fuzz-tables: .venv/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m dependability.tables --count $(or $(COUNT),3000)
 
+# Files of models with parts changed and the checksum made right.
 fuzz-files: .venv/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m dependability.model_files --count $(or $(COUNT),6000)
 
@@ -67,6 +68,10 @@ audit: .venv/bin/python
 # The same work over and over; MINUTES=60 takes longer.
 soak: .venv/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m dependability.soak --minutes $(or $(MINUTES),10)
+
+# Signals, full disks, folders and caches that cannot be written to; Linux and root.
+faults: .venv/.test
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m dependability.faults --count $(or $(COUNT),330)
 
 clean:
 	rm -rf .venv build demo-output .mypy_cache .ruff_cache .pytest_cache .numba-bounds

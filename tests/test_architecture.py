@@ -16,6 +16,7 @@ LAYERS = [
     {
         "array_types",
         "compiled",
+        "harmless_text",
         "kernel_description",
         "kernels",
         "landmarks",

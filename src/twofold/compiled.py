@@ -14,6 +14,8 @@ rows are filled with rows that exist. With ``NUMBA_BOUNDSCHECK=1`` every index i
 
 from __future__ import annotations
 
+import functools
+import warnings
 from collections.abc import Callable
 from typing import TypeVar, cast
 
@@ -26,10 +28,27 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 def compiled(function: Function) -> Function:
     """Compile a function of arrays and numbers; it must not touch Python objects."""
-    decorate = numba.njit(cache=True, nogil=True, fastmath=FAST_MATH)
-    return cast(Function, decorate(function))
+    return _compile(function, fastmath=FAST_MATH)
 
 
 def compiled_in_order(function: Function) -> Function:
     """Compile such a function; additions keep their order."""
-    return cast(Function, numba.njit(cache=True, nogil=True)(function))
+    return _compile(function)
+
+
+def _compile(function: Function, **flags: object) -> Function:
+    try:
+        return cast(Function, numba.njit(cache=True, nogil=True, **flags)(function))
+    except RuntimeError:  # no folder for what is kept can be written to
+        _warn_once()
+        return cast(Function, numba.njit(nogil=True, **flags)(function))
+
+
+@functools.cache
+def _warn_once() -> None:
+    warnings.warn(
+        "Compiled code cannot be kept: neither the folder of twofold nor the cache folder of the "
+        "user can be written to. Every process compiles again, which takes seconds; name a folder "
+        "that can be written to in the environment variable NUMBA_CACHE_DIR.",
+        stacklevel=2,
+    )

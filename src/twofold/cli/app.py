@@ -12,9 +12,9 @@ import typer
 from typer.core import TyperGroup
 
 from twofold import __version__
-from twofold.cli import comparing, demo, fitting, generating, looking, rows
-from twofold.cli.console import show_error, write_line
-from twofold.cli.failing import INTERRUPTED, READER_LEFT, report
+from twofold.cli import INTERRUPTED, comparing, demo, fitting, generating, looking, rows
+from twofold.cli.console import Interrupted, show_error, write_line
+from twofold.cli.failing import READER_LEFT, report
 
 ANYWHERE = ("--quiet", "--json")
 EPILOG = "Start with: twofold demo, or: twofold fit table.csv"
@@ -28,6 +28,8 @@ class Commands(TyperGroup):
         kwargs["standalone_mode"] = False
         try:
             code = super().main(*args, **kwargs)
+            if code == INTERRUPTED:  # before the command began: the parser says nothing
+                show_error("Interrupted; nothing was changed.")
         except Exception as error:
             code = report(error)
         sys.exit(code if isinstance(code, int) else 0)
@@ -48,8 +50,7 @@ class Commands(TyperGroup):
             sys.stdout.flush()
             return result
         except KeyboardInterrupt:
-            show_error("Interrupted; nothing was changed.")
-            raise typer.Exit(INTERRUPTED) from None
+            raise Interrupted("Interrupted; nothing was changed.") from None
         except BrokenPipeError:
             # As in `twofold transform … | head`. Python flushes once more when it ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -82,7 +83,7 @@ def _without_command(
     ] = False,
 ) -> None:
     if context.invoked_subcommand is None:
-        write_line(context.get_help())
+        sys.stdout.write(context.get_help() + "\n")  # with colours of its own
         raise typer.Exit(2)
 
 

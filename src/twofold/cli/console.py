@@ -16,6 +16,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
+from twofold.cli import INTERRUPTED
+from twofold.harmless_text import for_terminal
+
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
 
@@ -39,7 +42,7 @@ class CommandError(Exception):
 class Interrupted(CommandError):  # noqa: N818 - no mistake of anybody
     """Ctrl-C, with what was being done."""
 
-    exit_code = 130  # 128 + SIGINT, as shells have it
+    exit_code = INTERRUPTED
 
 
 class UsageError(CommandError):
@@ -132,7 +135,7 @@ def show_error(message: str, hint: str | None = None) -> None:
 
 def write_line(text: str) -> None:
     """Write a line of the result."""
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(for_terminal(text) + "\n")
 
 
 def plain(value: Any) -> Any:
@@ -179,7 +182,7 @@ def _print(stream: RichConsole, lead: str, style: str, text: str) -> None:
     """Print text as it is: names may hold brackets, and logs must not be wrapped."""
     from rich.text import Text
 
-    stream.print(Text.assemble((lead, style), text), soft_wrap=True, highlight=False)
+    stream.print(Text.assemble((lead, style), for_terminal(text)), soft_wrap=True, highlight=False)
 
 
 @contextmanager

@@ -113,6 +113,7 @@ def draw_digits(model: TwoWayModel, digits: DigitsSplit, path: Path) -> None:
     from matplotlib import pyplot
 
     from twofold import plots
+    from twofold.tables import replacing
 
     figure, (upper, lower) = pyplot.subplots(
         2, 1, figsize=(9, 10.5), height_ratios=[5, 1], layout="constrained"
@@ -125,8 +126,11 @@ def draw_digits(model: TwoWayModel, digits: DigitsSplit, path: Path) -> None:
     ends = [middle(model.embedding_, digits.labels_train, label) for label in (PATH_FROM, PATH_TO)]
     upper.plot(*zip(*ends, strict=True), color="black", linewidth=1.2)
     plots.path(model, *ends, steps=STEPS, ax=lower)
-    figure.savefig(path, dpi=110, bbox_inches="tight")
-    pyplot.close(figure)
+    try:
+        with replacing(path) as partial:
+            figure.savefig(partial, format=path.suffix[1:], dpi=110, bbox_inches="tight")
+    finally:
+        pyplot.close(figure)
 
 
 def middle(X: FloatArray, labels: IntArray, label: int) -> FloatArray:

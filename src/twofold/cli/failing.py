@@ -7,10 +7,10 @@ import os
 import sys
 import traceback
 
+from twofold.cli import INTERRUPTED
 from twofold.cli.console import CommandError, show_error
 
 TRACEBACK_VARIABLE = "TWOFOLD_TRACEBACK"
-INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 READER_LEFT = 141  # 128 + SIGPIPE
 
 # Messages of the library speak of parameters; people at a terminal know the options.
@@ -47,9 +47,17 @@ def explain(error: Exception) -> tuple[str, str | None, int]:
         command = context.command_path if context is not None else "twofold"
         message = str(format_message()).replace("Value error, ", "")
         return message, f"{command} --help shows how.", getattr(error, "exit_code", 2)
+    if type(error).__name__ == "Abort":  # what the parser makes of Ctrl-C
+        return "Interrupted; nothing was changed.", None, INTERRUPTED
     if isinstance(error, ModuleNotFoundError):
         hint = PLOT_HINT if error.name == "matplotlib" else f"pip install {error.name}"
         return f"The package {error.name} is needed for this, but not installed.", hint, 1
+    if isinstance(error, ImportError):
+        return (
+            f"A part of the program cannot be loaded: {error}.",
+            "There may be too little memory for it, or the installation may be damaged.",
+            1,
+        )
     if isinstance(error, OSError):
         return _explain_file_error(error)
     if isinstance(error, MemoryError):

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twofold.cli.console import CommandError, Console, UsageError, counted
+from twofold.cli.console import CommandError, Console, UsageError, counted, listed
 from twofold.cli.files import STANDARD, check_output, check_streams, open_model
 from twofold.cli.options import AsJson, Model, Quiet, Seed, TableOutput
+from twofold.harmless_text import for_spreadsheet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,10 +108,15 @@ def generate(
         console.counting_rows(expected) as advance,
     ):
         for places, names in pieces:
-            writer.write(generated(two_way, places, names, only_data))
+            frame = generated(two_way, places, names, only_data)
+            if writer.dialect is not None:
+                frame = frame.rename(columns=for_spreadsheet)
+            writer.write(frame)
             done += len(places)
             outside += int((~two_way.in_domain(places)).sum())
             advance(len(places))
+    if writer.dialect is not None:
+        _tell_renamed(console, two_way)
     console.say_each(writer.notes)
     _tell_outside(console, outside, done)
     facts = {"output": output, "rows": done, "rows_outside_domain": outside}
@@ -142,6 +148,18 @@ def _check_one_source(*given: object) -> None:
         )
 
 
+def _tell_renamed(console: Console, model: TwoWayModel) -> None:
+    """Say which names of the model, which may be a stranger's, would be run by a spreadsheet."""
+    from twofold.cli.columns import shown_feature_names
+
+    changed = [name for name in shown_feature_names(model) if for_spreadsheet(name) != name]
+    if changed:
+        console.say(
+            f"written with ' before it, for a spreadsheet would take it for a formula: "
+            f"{listed(changed)}"
+        )
+
+
 def _tell_outside(console: Console, outside: int, done: int) -> None:
     if outside:
         console.warn(
@@ -169,7 +187,6 @@ def _places_of_table(
     """Return the places in a table, piece by piece, and what tells their number if known."""
     import numpy as np
 
-    from twofold.cli.console import listed
     from twofold.cli.streaming import ROWS_AT_A_TIME
     from twofold.tables import open_table
 

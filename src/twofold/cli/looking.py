@@ -11,6 +11,7 @@ import typer
 from twofold.cli.console import Console, UsageError, write_line
 from twofold.cli.files import beside, check_output, open_any_model, open_model
 from twofold.cli.options import AsJson, Model, Quiet
+from twofold.harmless_text import for_terminal
 
 if TYPE_CHECKING:
     from twofold.contract import TwoWayModel
@@ -161,5 +162,5 @@ def _write_pairs(pairs: list[tuple[str, Any]]) -> None:
 
     table = Table.grid(padding=(0, 2))
     for name, value in pairs:
-        table.add_row(Text(name, style="bold"), Text(str(value)))
+        table.add_row(Text(name, style="bold"), Text(for_terminal(str(value))))
     RichConsole().print(table)

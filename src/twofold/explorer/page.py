@@ -18,6 +18,7 @@ from typing import Any
 from twofold.explorer.budget import TooLargeError, fit_payload
 from twofold.explorer.request import make_wanted, open_model
 from twofold.explorer.sections import Payload
+from twofold.tables import replacing
 
 BYTES_PER_MB = 1_000_000
 IMPORT = re.compile(r'^import\s*\{[^}]*\}\s*from\s*"\./([\w.-]+\.js)";[ \t]*\n?', re.MULTILINE)
@@ -91,9 +92,9 @@ def write(
     'iris.html'
     """
     found = find_payload(model, title, max_mb, data, image_shape, view, labels, names)
-    target = Path(path)
-    target.write_bytes(page_text(found).encode("utf-8"))
-    return target
+    with replacing(path) as partial:
+        partial.write_bytes(page_text(found).encode("utf-8"))
+    return Path(path)
 
 
 def find_payload(

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Protocol
 
+from twofold.harmless_text import for_terminal
 from twofold.tables.binary_sinks import NpySink, NpzSink, ParquetSink
 from twofold.tables.dialect import Dialect
 from twofold.tables.reading import TEXT_SUFFIXES, TableSource
@@ -232,7 +233,9 @@ def _text_sink(partial: Path, name: str, dialect: Dialect) -> TextSink:
     """Open the file for text: standard output, compressed, or plain."""
     if name == "-":
         sys.stdout.flush()
-        standard: BytesOut = getattr(sys.stdout, "buffer", None) or _TextOut()
+        is_terminal = sys.stdout.isatty()
+        binary = None if is_terminal else getattr(sys.stdout, "buffer", None)
+        standard: BytesOut = binary or _TextOut(is_terminal)
         return TextSink(standard, dialect, closes=False)
     if name.lower().endswith(".gz"):
         # No name and no time inside, so that the same table gives the same bytes.
@@ -257,11 +260,15 @@ class _OwningGzip(gzip.GzipFile):
 
 
 class _TextOut:
-    """Standard output where it takes text only, as in a notebook."""
+    """Standard output where it takes text only, as in a notebook, or obeys it, as a terminal."""
+
+    def __init__(self, is_terminal: bool) -> None:
+        self._is_terminal = is_terminal
 
     def write(self, data: bytes, /) -> None:
         """Write UTF-8 as text."""
-        sys.stdout.write(data.decode())
+        text = data.decode()
+        sys.stdout.write(for_terminal(text.replace("\r\n", "\n")) if self._is_terminal else text)
 
     def flush(self) -> None:
         """Hand all text on."""
