@@ -161,7 +161,7 @@ def is_whole(path: Path) -> bool:
         return hasattr(twofold.load(path), "embedding_")
     from twofold.tables import open_table
 
-    return len(open_table(path).read()) > 1
+    return len(open_table(path).read()) > 0
 
 
 def _twofold(*words: str) -> list[str]:
