@@ -10,6 +10,7 @@ from oracles.kernel_sums import squared_distances
 from twofold.engine import KernelSums, Plan, plan
 from twofold.engine.cells import grid_for
 from twofold.engine.plan import share_within_reach
+from twofold.engine.sums import check_tolerance
 from twofold.kernels import GAUSSIAN, QUARTIC, Kernel
 
 LOCAL = np.random.default_rng(0).uniform(0, 100, size=(2_000, 2))
@@ -76,3 +77,18 @@ def test_the_choice_can_be_made_by_hand(backend):
     engine = KernelSums(QUARTIC, backend=backend)
     engine.evaluate(LOCAL[:50], np.ones((50, 1)), ones)
     assert engine.last_plan == Plan(backend, "asked for")
+
+
+def test_all_pairs_are_within_reach_of_heavy_tails():
+    assert plan(LOCAL[:300], POWER, 1e-7).reason == "100.0% of all pairs are within reach"
+
+
+@pytest.mark.parametrize("tolerance", [0, 0.1, 1, -1e-6, np.nan, np.inf, "small", None, True])
+def test_wrong_tolerances_are_refused(tolerance):
+    with pytest.raises(ValueError, match=r"`tolerance` must be a number between 0 and 0\.1; got"):
+        check_tolerance(tolerance)
+
+
+@pytest.mark.parametrize("tolerance", [1e-15, 1e-6, 0.099, np.float32(1e-3)])
+def test_small_tolerances_are_taken(tolerance):
+    check_tolerance(tolerance)
