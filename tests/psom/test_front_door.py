@@ -151,3 +151,8 @@ def test_a_grid_far_larger_than_the_data_is_told_of():
     with pytest.warns(UserWarning, match="1600 nodes for 12 distinct rows") as caught:
         stop.fit(Y)
     assert caught[0].filename == __file__
+
+
+def test_a_grid_that_no_memory_holds_is_refused():
+    with pytest.raises(ValueError, match="at most 100,000,000 nodes in all"):
+        PSOM((10**5, 10**5)).fit(np.eye(5))

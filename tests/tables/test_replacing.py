@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import subprocess
 import sys
+
+import pytest
 
 from twofold.tables import replacing
 
@@ -18,6 +21,8 @@ with replacing(sys.argv[1]) as partial:
 """
 SAVE_AND_WAIT = """
 import sys
+
+import pytest
 from twofold.tables import replacing
 with replacing(sys.argv[1]) as partial:
     partial.write_text("from the other process")
@@ -81,3 +86,21 @@ def test_names_that_only_look_alike_stay(tmp_path):
     assert sorted(os.listdir(tmp_path)) == sorted(
         [*alike, ".m.twofold.partial-0123abcd", "m.twofold"]
     )
+
+
+def test_a_pipe_is_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="is a device or a pipe"), replacing(pipe):
+        pass
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_links_in_a_circle_and_files_as_folders_are_named(tmp_path):
+    loop, file = tmp_path / "loop", tmp_path / "file"
+    loop.symlink_to(loop)
+    file.write_text("")
+    with pytest.raises(OSError, match=r"loop"), replacing(loop):
+        pass
+    with pytest.raises(NotADirectoryError, match="is a file, not a folder"), replacing(file / "x"):
+        pass

@@ -62,8 +62,9 @@ def explain(error: Exception) -> tuple[str, str | None, int]:
         return _explain_file_error(error)
     if isinstance(error, MemoryError):
         return (
-            "There is not enough memory for this.",
-            "Close other programs, use fewer columns, or fit with --landmarks auto.",
+            f"There is not enough memory for this{f' ({error})' if str(error) else ''}.",
+            "Ask for less (rows, steps, nodes, columns), close other programs, or fit with "
+            "--landmarks auto.",
             1,
         )
     if isinstance(error, ValueError | TypeError):

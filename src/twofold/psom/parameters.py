@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from numbers import Integral
@@ -20,6 +21,8 @@ from twofold.psom.starts import check_init
 # Lengths of axes: from which ratio on smoothing goes wrong, and what can be computed at all.
 FAIR_RATIO, MOST_RATIO = 30.0, 1e6
 SHORTEST, LONGEST = 1e-30, 1e30
+# More than fits memory with any number of features.
+MOST_NODES = 100_000_000
 # Searches from one row; a second start already finds almost all that a first one misses.
 MOST_STARTS = 1_000
 # From so many nodes on a fit spends most of its time on solving for them.
@@ -50,6 +53,11 @@ def make_grid(grid: Any, nodes: Any, bounds: ArrayLike | None) -> Grid:
     if not are_counts:
         raise ValueError(
             f"`grid` must be the number of nodes of each axis, such as (10, 10); got {grid!r}."
+        )
+    if math.prod(int(count) for count in counts) > MOST_NODES:
+        raise ValueError(
+            f"`grid` must have at most {MOST_NODES:,} nodes in all; got {grid!r}. A map that many "
+            "rows support has far fewer."
         )
     return Grid.make(counts, nodes, bounds)
 

@@ -36,12 +36,21 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         If the folder does not exist.
     IsADirectoryError
         If ``path`` is a folder.
+    OSError
+        If ``path`` is a device, a pipe or the like, or a link that leads to itself.
     """
-    target = Path(path).resolve()  # a link stays a link: the file it points to is replaced
+    try:
+        target = Path(path).resolve()  # a link stays a link: the file it points to is replaced
+    except RuntimeError as error:  # what Python 3.11 and 3.12 say of links in a circle
+        raise OSError(f"'{path}' is a link that leads to itself; name a file.") from error
+    if target.parent.exists() and not target.parent.is_dir():
+        raise NotADirectoryError(f"'{target.parent}' is a file, not a folder; name another.")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"The folder '{target.parent}' does not exist; create it first.")
     if target.is_dir():
         raise IsADirectoryError(f"'{path}' is a folder; name a file in it.")
+    if target.exists() and not target.is_file():
+        raise OSError(f"'{path}' is a device or a pipe, which is not replaced; name a file.")
     start = f".{target.name[:_MAX_NAME]}.partial-"
     with _lock_after_cleaning(target.parent, start):
         partial = target.parent / f"{start}{secrets.token_hex(_TOKEN_BYTES)}"
