@@ -57,8 +57,8 @@ def model_file() -> Path:
 
 def compile_all() -> None:
     """Run every command once, so that no case waits for the compiler."""
-    with tempfile.TemporaryDirectory() as folder:
-        for command in COMMANDS:
+    for command in COMMANDS:
+        with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "odd.csv"
             path.write_bytes(valid_files()[".csv"])
             _ = run_command(command, path) if command != "read" else read_whole(path)
