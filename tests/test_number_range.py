@@ -139,6 +139,26 @@ def test_rows_too_large_for_the_type_of_the_model_are_refused():
         model.transform([[1.0, 2, 3, 4], [1, 2, 1e300, 4]])
 
 
+@pytest.mark.parametrize("name", ["UKR", "UNN", "UNN-2d", "Scaled", "Scaled-UNN"])
+@pytest.mark.parametrize(
+    ("dtype", "far"), [(np.float64, 1e150), (np.float64, 1e308), (np.float32, 1e18)]
+)
+def test_a_model_grows_by_no_rows_that_a_fit_refuses(name, dtype, far):
+    model = MODELS[name]().fit(ROWS.astype(dtype))
+    before = model.embedding_.copy()
+    rows = ROWS[:3] + 0.01
+    rows[1, 2] = far
+    with pytest.raises(ValueError, match=r"1 row\(s\) have entries beyond .*first: row 1"):
+        model.partial_fit(rows.astype(dtype))
+    np.testing.assert_array_equal(model.embedding_, before)
+
+
+def test_scaled_models_grow_by_rows_of_the_size_that_they_are_fitted_to():
+    model = Scaled(UKR(init="pca", max_iter=0)).fit(ROWS * 1e135)
+    with pytest.raises(ValueError, match=r"entries beyond 1e\+140 \(first: row 0\)"):
+        model.partial_fit(ROWS[:1] * 1e142)
+
+
 @pytest.mark.parametrize("scale", [2.0**-700, 2.0**400])
 def test_scaled_columns_do_not_depend_on_their_unit(scale):
     plain = Scaled(UKR(init="pca", max_iter=3)).fit(ROWS)

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from twofold import UKR, Scaled, load
+from twofold.fitted_state import COMMON, check_state
 from twofold.row_notes import RowNotes
 
 
@@ -53,6 +54,33 @@ def test_labels_of_many_kinds():
         "False",
         "True",
     ]
+
+
+def test_na_is_no_label(model):
+    labels = pd.array([True, None] * 20, dtype="boolean")
+    fresh(model).annotate(labels=labels)
+    assert model.notes_.labels["label"].tolist() == ["True", ""] * 20
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "Float64"])
+def test_numbers_with_na_stay_numbers(dtype):
+    notes = RowNotes().with_labels(pd.Series([1, None, 3], dtype=dtype), 3)
+    np.testing.assert_array_equal(notes.labels["label"], [1, np.nan, 3])
+    assert notes.labels["label"].dtype == np.float64
+
+
+def test_infinite_labels_are_kept_in_files(model, tmp_path):
+    labels = np.array([1.0] * 37 + [np.inf, -np.inf, np.nan])
+    fresh(model).annotate(labels=labels).save(tmp_path / "m")
+    np.testing.assert_array_equal(load(tmp_path / "m").notes_.labels["label"], labels)
+
+
+@pytest.mark.parametrize("column", [np.ones(3), np.ones((40, 1)), np.ones(40, dtype=complex)])
+def test_labels_that_are_none_of_the_rows_are_refused_in_files(model, column):
+    state = {"embedding_": model.embedding_, "notes_": RowNotes(labels={"a": column})}
+    expected = {"embedding_": COMMON["embedding_"], "notes_": COMMON["notes_"]}
+    with pytest.raises(ValueError, match=r"`notes_` (has shape|holds labels that are neither)"):
+        check_state(state, expected)
 
 
 @pytest.mark.parametrize(

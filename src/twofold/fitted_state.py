@@ -167,7 +167,10 @@ class Report:
 
 @dataclass(frozen=True)
 class Notes:
-    """Names, labels and image shape of the rows passed to fit."""
+    """Names, labels and image shape of the rows passed to fit.
+
+    They are only shown, so that numbers among them may be infinite.
+    """
 
     is_optional: bool = True
 
@@ -176,13 +179,12 @@ class Notes:
         if not isinstance(value, RowNotes) or not isinstance(value.labels, dict):
             raise ValueError(f"is {_brief(value)}, no notes on rows")
         for column in (value.names, *value.labels.values()):
-            if column is not None:
-                kind = "U" if np.asarray(column).dtype.kind in "UO" else "f"
-                if np.asarray(column).dtype.kind not in "iufUO":
-                    raise ValueError("holds labels that are neither text nor numbers")
-                Array(("N",), kind, has_gaps=True).check(
-                    column if kind == "U" else np.asarray(column, np.float64), sizes
-                )
+            if column is None:
+                continue
+            if not isinstance(column, np.ndarray) or column.dtype.kind not in "iufUO":
+                raise ValueError("holds labels that are neither text nor numbers")
+            if column.shape != (sizes["N"],):
+                raise ValueError(f"has shape {column.shape}, which should be ({sizes['N']},)")
         if value.image_shape is not None:
             value.with_image_shape(value.image_shape, sizes["D"])
 

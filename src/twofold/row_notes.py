@@ -70,6 +70,9 @@ class RowNotes:
 
 def _column(values: Any) -> NoteArray:
     column = np.asarray(values)
+    # pandas has numbers that may be missing, and makes objects of them.
+    if column.dtype == object and getattr(getattr(values, "dtype", None), "kind", "O") in "iuf":
+        column = values.to_numpy(dtype=np.float64, na_value=np.nan)
     if column.ndim != 1:
         raise ValueError(f"Expected one value for each row; got an array of shape {column.shape}.")
     return column
@@ -80,11 +83,16 @@ def _as_label(column: NoteArray) -> NoteArray:
 
 
 def _as_text(column: NoteArray) -> NoteArray:
-    """Return values as text; None and NaN, which is not equal to itself, become empty."""
-    return np.array(
-        ["" if value is None or value != value else str(value) for value in column.tolist()],
-        dtype=str,
-    )
+    return np.array([text_of(value) for value in column.tolist()], dtype=str)
+
+
+def text_of(value: Any) -> str:
+    """Return a value as text; None, NaN, which is not equal to itself, and NA become empty."""
+    try:
+        is_missing = value is None or bool(value != value)
+    except TypeError:  # pandas' NA does not say whether it equals itself
+        is_missing = True
+    return "" if is_missing else str(value)
 
 
 def _check_length(what: str, column: NoteArray, n: int) -> None:

@@ -133,8 +133,8 @@ class Scaled(TwoWayModel):
         self
         """
         if "model_" not in self.__dict__:
-            return self.fit(X, sample_weight=sample_weight)
-        rows = self._scale(self._validate(X, reset=False))
+            return self._begin(X, sample_weight)
+        rows = self._scale(self._rows_to_take_in(X))
         self.model_.partial_fit(rows, sample_weight=sample_weight)  # whole or not at all
         if "notes_" in self.__dict__:
             self.notes_ = self.notes_.for_rows(len(self.embedding_))

@@ -277,6 +277,15 @@ def test_numbers_as_labels(tmp_path):
     assert twofold.load(tmp_path / "t.twofold").notes_.labels["age"].dtype.kind == "f"
 
 
+def test_an_infinite_number_as_a_label(tmp_path):
+    frame = make_frame(30).assign(age=[*np.arange(29) / 7, np.inf])
+    path = write_csv(frame, tmp_path / "t.csv")
+    run_well("fit", path, "--label", "age", *QUICK)
+    np.testing.assert_array_equal(
+        twofold.load(tmp_path / "t.twofold").notes_.labels["age"], frame["age"]
+    )
+
+
 def test_arrays_have_no_names(tmp_path):
     np.save(tmp_path / "rows.npy", make_frame(30)[COLUMNS].to_numpy())
     run_well("fit", tmp_path / "rows.npy", *QUICK)

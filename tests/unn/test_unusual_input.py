@@ -55,11 +55,6 @@ def test_all_rows_as_neighbors_are_warned_of(kind):
         kind(2, n_neighbors=500, random_state=0).fit(rows(n=20))
 
 
-def test_partial_fit_says_how_to_begin():
-    with pytest.raises(ValueError, match="begin with 3 rows or more"):
-        UNN().partial_fit(rows(n=1))
-
-
 def test_unknown_kernel_lists_those_that_are_taken():
     with pytest.raises(ValueError, match="tanh") as error:
         UNN(data_kernel="cosine").fit(rows(n=20))

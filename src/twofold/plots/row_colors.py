@@ -27,6 +27,7 @@ from twofold.plots.row_facts import (
     row_errors,
     row_values,
 )
+from twofold.row_notes import text_of
 
 MOST_INTEGER_CATEGORIES = 20
 # Sixty pairs of colour and marker exist, but nobody tells that many apart.
@@ -157,12 +158,7 @@ def _by_values(title: str | None, values: npt.NDArray[Any]) -> RowColors:
             return Amounts(values.astype(np.float64), title)
         codes = np.searchsorted(distinct, values)
         return Categories([str(value) for value in distinct], codes, title)
-    return _categories([_text(value) for value in values.tolist()], title)
-
-
-def _text(value: Any) -> str:
-    # NaN is the value that is not equal to itself.
-    return "" if value is None or value != value else str(value)
+    return _categories([text_of(value) for value in values.tolist()], title)
 
 
 def _categories(texts: list[str], title: str | None) -> Categories:

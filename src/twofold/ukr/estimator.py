@@ -249,11 +249,11 @@ class UKR(TwoWayModel):
         self
         """
         if not hasattr(self, "latent_"):
-            return self.fit(X, sample_weight=sample_weight)
+            return self._begin(X, sample_weight)
         self._check_parameters()
         check_can_grow(self)
         with self._all_or_nothing():
-            grow(self, self._validate(X, reset=False), sample_weight)
+            grow(self, self._rows_to_take_in(X), sample_weight)
         return self
 
     # ---- what the contract asks for -------------------------------------------------------------

@@ -199,23 +199,11 @@ class UNN(TwoWayModel):
         self
         """
         if not hasattr(self, "latent_"):
-            return self._start(X, sample_weight)
+            return self._begin(X, sample_weight)
         self._check_parameters()
         with self._all_or_nothing():
-            grow(self, self._validate(X, reset=False), sample_weight)
+            grow(self, self._rows_to_take_in(X), sample_weight)
         return self
-
-    def _start(self, X: Any, sample_weight: Any) -> Self:
-        """Fit to the first rows, and say how to begin if they are too few."""
-        try:
-            return self.fit(X, sample_weight=sample_weight)
-        except ValueError as error:
-            if len(X) >= int(self.n_components) + 2:
-                raise
-            raise ValueError(
-                f"{error} The model has no rows yet, so partial_fit is fit: begin with "
-                f"{int(self.n_components) + 2} rows or more, then pass others, also one by one."
-            ) from error
 
     def kernel_regression(self) -> NearestMeans:
         """Return the way back, means of nearest rows, in plain arrays."""
