@@ -17,6 +17,9 @@ def misbehave(case: int) -> str:
         os.kill(os.getpid(), signal.SIGSEGV)
     if case == 2:
         time.sleep(60)
+    if case == 6:
+        while True:
+            pass
     if case == 3:
         np.ones(2**29)
     if case == 4:
@@ -39,7 +42,7 @@ def test_every_kind_of_end_is_told_apart(outcomes):
         3: MEMORY,
         4: UNNAMED,
         5: REFUSED,
-        6: FINE,
+        6: HANG,
         7: FINE,
     }
     assert "SIGSEGV" in outcomes[1].detail
@@ -49,7 +52,7 @@ def test_every_kind_of_end_is_told_apart(outcomes):
 def test_findings_fail_the_command_and_are_printed(outcomes, capsys):
     assert [
         outcome.case for outcome in sorted(findings(outcomes.values()), key=lambda o: o.case)
-    ] == [1, 2, 3, 4]
+    ] == [1, 2, 3, 4, 6]
     assert conclude("cases", outcomes.values()) == 1
     assert "case 1: crash signal SIGSEGV" in capsys.readouterr().out
     assert conclude("cases", [outcomes[0]]) == 0
