@@ -18,7 +18,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
 import twofold
-from twofold import UKR, UNN, Scaled
 from twofold.contract import TwoWayModel
 from twofold.datasets import make_random_manifold
 
@@ -364,17 +363,6 @@ def test_wrong_latent_shape_is_explained(family: Family):
         fitted(family.name).inverse_transform(
             np.full((1, fitted(family.name).latent_.shape[1]), np.nan)
         )
-
-
-@pytest.mark.parametrize(
-    ("model", "least"), [(UNN(), 3), (UKR(), 4), (UKR(3), 5), (Scaled(), 4), (Scaled(UNN()), 3)]
-)
-def test_partial_fit_says_how_to_begin(model, least):
-    with pytest.raises(ValueError, match=f"begin with {least} rows or more, then pass others"):
-        model.partial_fit(TRAIN[:1])
-    with pytest.raises(ValueError, match="Reshape your data") as error:
-        model.partial_fit(TRAIN[0])
-    assert "begin with" not in str(error.value)
 
 
 def test_partial_fit_takes_new_rows_in(family: Family):

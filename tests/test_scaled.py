@@ -7,7 +7,7 @@ from sklearn.datasets import load_wine
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from twofold import UKR, KernelPCA, ManifoldClassifier, Scaled, load
+from twofold import UKR, UNN, KernelPCA, ManifoldClassifier, Scaled, load
 from twofold.kernel_description import KernelDescription
 from twofold.scaled import center_and_spread
 
@@ -156,3 +156,14 @@ def test_gaps_are_placed_only_if_the_model_inside_places_them():
     assert abs(filled[3, 2] - Y[3, 2]) < 3 * Y[:, 2].std()
     filled[3, 2] = Y[3, 2]
     np.testing.assert_array_equal(filled, Y)
+
+
+@pytest.mark.parametrize(
+    ("model", "least"), [(UNN(), 3), (UKR(), 4), (UKR(3), 5), (Scaled(), 4), (Scaled(UNN()), 3)]
+)
+def test_partial_fit_says_how_to_begin(model, least):
+    with pytest.raises(ValueError, match=f"begin with {least} rows or more, then pass others"):
+        model.partial_fit(np.ones((1, 6)))
+    with pytest.raises(ValueError, match="Reshape your data") as error:
+        model.partial_fit(np.ones(6))
+    assert "begin with" not in str(error.value)
