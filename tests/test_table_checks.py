@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
-from twofold.table_checks import check_missing, describe_values
+from twofold import UKR
+from twofold.table_checks import check_missing, check_numeric, describe_values
 
 NAN = np.nan
 
@@ -33,3 +38,49 @@ def test_columns_matter_only_where_something_is_learned():
 
 def test_rows_are_described_by_their_first_values():
     assert describe_values(np.arange(20.0).reshape(2, 10), limit=3) == "[0. 1. 2.]"
+
+
+def frame(names: str = "abc") -> pd.DataFrame:
+    return pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=list(names))
+
+
+def test_numbers_of_any_kind_pass():
+    for table in (frame(), frame().to_numpy(), frame().to_numpy().tolist(), pl.DataFrame(frame())):
+        check_numeric(table)
+    check_numeric(frame().assign(a=pd.arrays.SparseArray(np.ones(40), fill_value=np.nan)))
+    check_numeric(frame().astype(pd.SparseDtype(float, 0)))
+
+
+def test_columns_of_the_same_name_are_named():
+    with pytest.raises(ValueError, match=r"several are called 'a'\. Rename them"):
+        UKR().fit(frame("aab"))
+
+
+def test_a_lazy_frame_is_to_be_collected():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(TypeError, match=r"`collect\(\)` first"):
+            UKR().fit(pl.DataFrame(frame()).lazy())
+
+
+def test_sparse_columns_that_leave_out_nan_are_to_be_made_dense():
+    sparse = frame().astype(pd.SparseDtype(float, np.nan))
+    with pytest.raises(ValueError, match=r"X\.sparse\.to_dense\(\)"):
+        UKR().fit(sparse)
+    check_numeric(sparse.sparse.to_dense())
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        (frame().to_records(), "records with the fields 'index', 'a', 'b', 'c'.*data frame"),
+        (frame().to_numpy().astype("M8[s]"), r"datetime64\[s\].*Turn times into numbers"),
+        (frame().to_numpy().astype("m8[s]"), r"timedelta64\[s\].*Turn times into numbers"),
+        (frame().to_numpy() + 1j, "Complex data not supported; got an array of complex128"),
+    ],
+    ids=["records", "dates", "durations", "complex"],
+)
+def test_arrays_of_other_things_are_refused_in_a_sentence(table, words):
+    with pytest.raises(ValueError, match=words) as error:
+        UKR().fit(table)
+    assert len(str(error.value)) < 250

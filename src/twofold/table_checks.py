@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
@@ -152,11 +154,17 @@ def check_missing(Y: FloatArray, names: FloatArray | None = None, *, columns: bo
 
 
 def check_numeric(X: Any) -> None:
-    """Raise if a data frame has columns of text, dates or the like, and name them."""
+    """Raise if a table holds text, dates or the like; of a data frame, name such columns."""
+    if hasattr(X, "lazy") and hasattr(X, "collect"):
+        raise TypeError("A lazy data frame has no rows yet; call its `collect()` first.")
+    if isinstance(X, np.ndarray):
+        _check_numeric_array(X)
+        return
     dtypes = getattr(X, "dtypes", None)
     columns = getattr(X, "columns", None)
     if dtypes is None or columns is None:
         return
+    _check_frame(columns, dtypes)
     words: dict[Any, str] = {}  # of a type, which many columns share
     odd = []
     for name, dtype in zip(columns, dtypes, strict=True):
@@ -165,11 +173,52 @@ def check_numeric(X: Any) -> None:
         if not _NUMERIC.match(said.lower()) or (is_object and not _converts(X[name])):
             odd.append(f"'{name}' ({said})")
     if odd:
-        more = f" and {len(odd) - 5} more" if len(odd) > 5 else ""
         raise ValueError(
-            f"Every column must hold numbers; could not convert {', '.join(odd[:5])}{more}. "
+            f"Every column must hold numbers; could not convert {_first_few(odd)}. "
             "Leave these columns out or encode them."
         )
+
+
+def _check_numeric_array(X: npt.NDArray[Any]) -> None:
+    """Raise if an array holds records, times or complex numbers."""
+    if X.dtype.names is not None:
+        fields = _first_few([f"'{name}'" for name in X.dtype.names])
+        raise ValueError(
+            f"Every entry must be a number; got records with the fields {fields}. Pass a data "
+            "frame, e.g. `pd.DataFrame.from_records(X)`, or an array of rows and columns."
+        )
+    if X.dtype.kind in "mM":
+        raise ValueError(
+            f"Every entry must be a number; got an array of {X.dtype}. Turn times into numbers, "
+            "in a unit of your choice."
+        )
+    if X.dtype.kind == "c":
+        raise ValueError(
+            f"Complex data not supported; got an array of {X.dtype}. Pass real and imaginary "
+            "parts as columns of their own, e.g. `np.hstack([X.real, X.imag])`."
+        )
+
+
+def _check_frame(columns: Any, dtypes: Any) -> None:
+    """Raise if columns share a name, or if all leave out a value that is not 0."""
+    twice = [f"'{name}'" for name, times in Counter(columns).items() if times > 1]
+    if twice:
+        raise ValueError(
+            f"Every column needs a name of its own; several are called {_first_few(twice)}. "
+            "Rename them, or pass the numbers without names, e.g. `X.to_numpy()`."
+        )
+    # scikit-learn makes a sparse matrix of such a frame, and only zeros can be left out of that.
+    left_out = [getattr(dtype, "fill_value", None) for dtype in dtypes]
+    if None not in left_out and any(value != 0 for value in left_out):
+        raise ValueError(
+            "Sparse columns must leave out zeros, and some of these leave out another value; pass "
+            "`X.sparse.to_dense()`."
+        )
+
+
+def _first_few(words: list[str]) -> str:
+    more = f" and {len(words) - 5} more" if len(words) > 5 else ""
+    return ", ".join(words[:5]) + more
 
 
 def _converts(column: Any) -> bool:

@@ -265,6 +265,13 @@ def test_columns_and_drop(table, tmp_path):
     assert facts["columns"] == ["length", "height"]
 
 
+@pytest.mark.parametrize("options", [["--columns", "mass,mass"], ["--columns", "mass"] * 2])
+def test_a_column_named_twice(table, tmp_path, options):
+    said = refused("fit", table, "-o", tmp_path / "m.twofold", *options, code=2)
+    assert "'mass' is named twice" in said
+    assert "Name every column once" in said
+
+
 def test_numbers_as_labels(tmp_path):
     frame = make_frame(30).assign(cluster=np.arange(30) % 3, age=np.arange(30) / 7)
     path = write_csv(frame, tmp_path / "t.csv")

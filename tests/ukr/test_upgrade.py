@@ -220,3 +220,11 @@ def test_pictures_whose_squares_overflow_are_refused(size):
     picture[3, 1] = size
     with pytest.raises(ValueError, match=r"1 row\(s\) have entries beyond 1e\+140 \(first: row 3"):
         upgrade(picture, rng.normal(size=(40, 3)))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"), [("tsne", "'tsne'"), (UKR(), "type UKR"), (UKR, "type ABCMeta"), (3, "int")]
+)
+def test_what_is_no_picture_is_to_be_drawn_first(given, words):
+    with pytest.raises(TypeError, match=f"array of places.*{words}.*fit_transform"):
+        upgrade(given, np.ones((40, 3)))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from twofold.cli.console import CommandError, counted, listed
+from twofold.cli.console import CommandError, UsageError, counted, listed
 from twofold.cli.files import shown
 
 if TYPE_CHECKING:
@@ -138,7 +139,10 @@ def split_names(given: Iterable[str], columns: Sequence[str]) -> list[str]:
     names: list[str] = []
     for text in given:
         parts = [text] if text in columns else [part.strip() for part in text.split(",")]
-        names += [part for part in parts if part and part not in names]
+        names += [part for part in parts if part]
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise UsageError(f"{listed(twice)} is named twice.", "Name every column once.")
     return names
 
 

@@ -110,6 +110,14 @@ def upgrade(
 
 
 def _checked_picture(embedding: Any, Y: Any) -> FloatArray:
+    if hasattr(embedding, "fit") or np.ndim(embedding) == 0:
+        is_text = isinstance(embedding, str)
+        given = repr(embedding) if is_text else f"an object of type {type(embedding).__name__}"
+        raise TypeError(
+            "`embedding` must be an (n, q) array of places, one for each row of Y; got "
+            f"{given}. Let a method draw the rows first, e.g. "
+            "`upgrade(TSNE().fit_transform(Y), Y)`."
+        )
     X: FloatArray = check_array(
         embedding, dtype=[np.float64, np.float32], input_name="embedding", ensure_min_samples=3
     )
