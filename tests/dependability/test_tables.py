@@ -80,6 +80,13 @@ def test_damaged_files_are_refused_where_they_are_read(damage, tmp_path):
                 assert str(error).endswith((".", ".)"))  # noqa: PT017 - it may also be read
 
 
+def test_parquet_notes_that_are_no_text(tmp_path):
+    whole = valid_files()[".parquet"]
+    note = whole.replace(b'{"index_columns"', b'{"index_\xb5\xb5\xb5umns"')
+    assert note != whole
+    assert "is damaged" in refused(tmp_path / "t.parquet", note)
+
+
 def test_an_array_that_promises_more_than_the_archive_holds(tmp_path):
     array = saved(np.save, np.ones((3, 2)))
     lying = array.replace(b"(3, 2), }       ", b"(3000000000, 2),}")

@@ -33,8 +33,8 @@ class ParquetTable:
             schema = file.schema_arrow
             self.n_rows: int | None = file.metadata.num_rows
             self._types = self._nullable_types(schema, file.metadata)
+            index = self._stored_index(schema)
         stored = list(schema.names)
-        index = self._stored_index(schema)
         self._unnamed = index if index is not None and index.startswith("__index_level_") else None
         self.own_index = "" if self._unnamed else index
         self.names = tuple("" if n == self._unnamed else n for n in stored)
@@ -63,7 +63,7 @@ class ParquetTable:
                 yield file
         except (TableError, MemoryError):
             raise
-        except (self._arrow.ArrowException, OSError, ValueError) as error:
+        except (self._arrow.ArrowException, OSError, ValueError, AttributeError) as error:
             raise TableError(
                 f"'{self._name}' is damaged or no Parquet file: {error}.", "Copy it again."
             ) from error
