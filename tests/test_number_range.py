@@ -21,6 +21,7 @@ from twofold import (
     compare,
 )
 from twofold.contract import TwoWayModel
+from twofold.regularization import Density, Extension
 
 ANGLE = np.linspace(0, 3, 60)
 ROWS = np.column_stack(
@@ -137,6 +138,29 @@ def test_rows_too_large_for_the_type_of_the_model_are_refused():
     model = UKR(init="pca", max_iter=0).fit(ROWS.astype(np.float32))
     with pytest.raises(ValueError, match=r"entries beyond 3.403e\+38 \(first: row 1\)"):
         model.transform([[1.0, 2, 3, 4], [1, 2, 1e300, 4]])
+
+
+@pytest.mark.parametrize("penalized", [Extension, Density])
+@pytest.mark.parametrize(
+    ("dtype", "scale", "expected"),
+    [
+        (np.float64, 1e-60, "finite"),
+        (np.float64, 1e-100, "refused"),
+        (np.float64, 1e-310, "refused"),
+        (np.float32, 1e-8, "finite"),
+        (np.float32, 1e-17, "refused"),
+    ],
+)
+def test_penalties_of_data_near_zero(penalized, dtype, scale, expected):
+    model = UKR(init="pca", max_iter=5, regularization=penalized(penalty=0.01))
+    Y = (ROWS * scale).astype(dtype)
+    assert outcome(lambda: model.fit(Y).embedding_) == expected
+
+
+@pytest.mark.parametrize(("scale", "expected"), [(1e-290, "finite"), (1e-310, "refused")])
+def test_features_of_data_near_zero(scale, expected):
+    model = UKR(init="pca", max_iter=5, data_kernel="l1")
+    assert outcome(lambda: model.fit(ROWS * scale).embedding_) == expected
 
 
 @pytest.mark.parametrize("name", ["UKR", "UNN", "UNN-2d", "Scaled", "Scaled-UNN"])

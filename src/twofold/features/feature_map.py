@@ -96,6 +96,12 @@ class FeatureMap:
         K -= mean_row[:, None] - mean
         values, U = eigh(K, overwrite_a=True, check_finite=False, driver="evd")
         kept = _choose_directions(values, np.finfo(np.float64).eps * len(K) * largest)
+        if (values[kept] < np.finfo(np.float64).tiny).any():
+            raise ValueError(
+                f"Kernel values of the data are {largest:.3g} at most, so near 0 that what they "
+                "are divided into leaves the range of numbers; multiply the data by a number that "
+                "brings them near 1."
+            )
         U = U[:, kept]
         U -= U.mean(axis=0)  # small eigenvalues let the constant vector leak in
         U *= np.where(U[np.abs(U).argmax(axis=0), np.arange(len(kept))] < 0, -1, 1)

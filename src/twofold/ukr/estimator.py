@@ -54,6 +54,7 @@ from twofold.regularization import (
     Regularization,
     get_regularization,
 )
+from twofold.table_checks import check_differences
 from twofold.tables import register_value_type
 from twofold.ukr.fitted_attributes import feature_space_of, keep_table, latent_of, leave_out
 from twofold.ukr.fitting import Wishes, teller
@@ -66,6 +67,9 @@ from twofold.ukr.table_fitting import Settings, loss_of_distinct
 from twofold.ukr.training import Training
 from twofold.ukr.trimming import fit_trimmed
 
+# The error is measured in a unit of the data's own, in which a penalty grows like the square of one
+# over it. Squares of such penalties' slopes are still numbers: in double and in single precision.
+SMALLEST_PENALIZED, SMALLEST_PENALIZED_SINGLE = 1e-60, 1e-8
 DATA_KERNELS = (Linear, Polynomial, RBF, Laplacian, L1, Precomputed, PrecomputedDistance)
 for value_type in (*KINDS, *DATA_KERNELS, Squared, Huber, EpsilonInsensitive, Landmarks):
     register_value_type(value_type)
@@ -257,6 +261,12 @@ class UKR(TwoWayModel):
         return self
 
     # ---- what the contract asks for -------------------------------------------------------------
+
+    def _check_range(self, Y: FloatArray, *, reset: bool) -> None:
+        super()._check_range(Y, reset=reset)
+        if reset and getattr(self.regularization, "penalty", None) is not None:
+            is_double = Y.dtype == np.float64
+            check_differences(Y, SMALLEST_PENALIZED if is_double else SMALLEST_PENALIZED_SINGLE)
 
     def _fit_distinct(self, Y: FloatArray, weights: FloatArray, source: IntArray) -> FloatArray:
         self.kernel_, q = self.kernel, self._wanted_dimensions()
