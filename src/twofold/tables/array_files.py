@@ -118,7 +118,7 @@ def _load(path: Path, name: str) -> AnyArray | dict[str, AnyArray]:
                 raise ValueError("it begins otherwise")
         if path.suffix.lower() == ".npy":
             return np.load(path, mmap_mode="r", allow_pickle=False)
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as archive:
             for member in archive.zip.infolist():
                 _check_size(member, archive.zip, name)
             found = {key: _plain_array(archive, key) for key in archive.files}
