@@ -8,6 +8,7 @@ tried again alone.
 
 from __future__ import annotations
 
+import faulthandler
 import multiprocessing
 import os
 import resource
@@ -136,6 +137,7 @@ def _say_exit(code: int | None) -> str:
 def _work(check: Check, megabytes: int, pipe: Connection[Any, Any]) -> None:
     """Answer case numbers until the other side is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    faulthandler.disable()  # a crash is told by its outcome, not by a page on standard error
     limit = _address_space() + megabytes * 2**20
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     while True:
