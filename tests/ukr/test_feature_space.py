@@ -359,6 +359,8 @@ class TestOtherCases:
             with pytest.raises(ValueError, match="complete rows"):
                 method(hole)
 
+    # Whether so few iterations reach the tolerances depends on the last digits.
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
     def test_the_smoothest_in_feature_space(self):
         extensions = []
         for eps in (0.5, 1.0):

@@ -54,7 +54,7 @@ from twofold.regularization import (
     Regularization,
     get_regularization,
 )
-from twofold.table_checks import check_differences
+from twofold.table_checks import check_differences, check_entries
 from twofold.tables import register_value_type
 from twofold.ukr.fitted_attributes import feature_space_of, keep_table, latent_of, leave_out
 from twofold.ukr.fitting import Wishes, teller
@@ -70,6 +70,8 @@ from twofold.ukr.trimming import fit_trimmed
 # The error is measured in a unit of the data's own, in which a penalty grows like the square of one
 # over it. Squares of such penalties' slopes are still numbers: in double and in single precision.
 SMALLEST_PENALIZED, SMALLEST_PENALIZED_SINGLE = 1e-60, 1e-8
+# What rows may hold in double precision, and in single precision.
+FARTHEST_ROWS = 1e300, 1e36
 DATA_KERNELS = (Linear, Polynomial, RBF, Laplacian, L1, Precomputed, PrecomputedDistance)
 for value_type in (*KINDS, *DATA_KERNELS, Squared, Huber, EpsilonInsensitive, Landmarks):
     register_value_type(value_type)
@@ -263,7 +265,11 @@ class UKR(TwoWayModel):
     # ---- what the contract asks for -------------------------------------------------------------
 
     def _check_range(self, Y: FloatArray, *, reset: bool) -> None:
-        super()._check_range(Y, reset=reset)
+        if reset and self.data_kernel is None and self.landmarks is None:
+            # A fit measures rows in a unit of their own: their differences have to be numbers.
+            check_entries(Y, *FARTHEST_ROWS)
+        else:
+            super()._check_range(Y, reset=reset)
         if reset and getattr(self.regularization, "penalty", None) is not None:
             is_double = Y.dtype == np.float64
             check_differences(Y, SMALLEST_PENALIZED if is_double else SMALLEST_PENALIZED_SINGLE)
