@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 # One process a core: threads of linear algebra in each of them would stand in each other's way.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
-.PHONY: demo test test-all test-bounds lint bench clean fuzz-inputs soak fuzz-files fuzz-tables faults versions audit
+.PHONY: clean-cache demo test test-all test-bounds lint bench clean fuzz-inputs soak fuzz-files fuzz-tables faults versions audit
 
 demo: .venv/.demo
 	$(BIN)/python examples/digits_demo.py demo-output
@@ -72,6 +72,10 @@ soak: .venv/.test
 # Signals, full disks, folders and caches that cannot be written to; Linux and root.
 faults: .venv/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m dependability.faults --count $(or $(COUNT),330)
+
+# A compiled function keeps what it calls in other files as it was when it was compiled.
+clean-cache:
+	find src -name '*.nb[ic]' -delete
 
 clean:
 	rm -rf .venv build demo-output .mypy_cache .ruff_cache .pytest_cache .numba-bounds
