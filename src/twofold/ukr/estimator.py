@@ -71,7 +71,7 @@ from twofold.ukr.trimming import fit_trimmed
 # over it. Squares of such penalties' slopes are still numbers: in double and in single precision.
 SMALLEST_PENALIZED, SMALLEST_PENALIZED_SINGLE = 1e-60, 1e-8
 # What rows may hold in double precision, and in single precision.
-FARTHEST_ROWS = 1e300, 1e36
+FARTHEST_ROWS = 1e250, 1e30
 DATA_KERNELS = (Linear, Polynomial, RBF, Laplacian, L1, Precomputed, PrecomputedDistance)
 for value_type in (*KINDS, *DATA_KERNELS, Squared, Huber, EpsilonInsensitive, Landmarks):
     register_value_type(value_type)
@@ -265,8 +265,9 @@ class UKR(TwoWayModel):
     # ---- what the contract asks for -------------------------------------------------------------
 
     def _check_range(self, Y: FloatArray, *, reset: bool) -> None:
-        if reset and self.data_kernel is None and self.landmarks is None:
-            # A fit measures rows in a unit of their own: their differences have to be numbers.
+        is_plain = self.data_kernel is None and self.landmarks is None
+        if reset and is_plain and not np.isnan(Y).any():
+            # Such a fit measures rows in a unit of their own: only differences must be numbers.
             check_entries(Y, *FARTHEST_ROWS)
         else:
             super()._check_range(Y, reset=reset)
