@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import twofold
 
 SOURCE = Path(__file__).parent.parent / "src" / "twofold"
 
@@ -41,11 +44,12 @@ LAYERS = [
     {"distinct_rows", "family", "features", "k_harmonic_means", "kept_model"},
     {"contract", "landmark_choice", "preimages"},
     {"nested_models"},
-    {"kernel_pca", "psom", "ukr", "unn"},
-    {"classification", "neighbors", "scaled"},
+    {"kernel_pca", "psom", "unn"},
+    {"ukr"},
+    {"classification", "neighbors", "plots", "scaled"},
     {"loading"},
     {"selection"},
-    {"explorer", "plots"},
+    {"explorer"},
     {"cli"},
     {"__main__"},
 ]
@@ -59,14 +63,25 @@ def part_of(path: Path) -> str:
     return relative.parts[0] if len(relative.parts) > 1 else relative.stem
 
 
+# A module named in a text, as `importlib.import_module` takes it.
+MODULE = re.compile(r"twofold(\.[a-z_]\w*)+")
+
+
 def imports_of(path: Path) -> list[str]:
+    """Return all modules that a file imports: by statement, by name, or as a name of `twofold`."""
     found = []
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module:
+        if isinstance(node, ast.ImportFrom) and node.module == "twofold":
+            found += [
+                twofold._HOMES.get(alias.name, f"twofold.{alias.name}") for alias in node.names
+            ]
+        elif isinstance(node, ast.ImportFrom) and node.module:
             found.append(node.module)
         elif isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
-    return found
+        elif isinstance(node, ast.Constant) and MODULE.fullmatch(str(node.value)):
+            found.append(node.value)
+    return [module for module in found if module != "twofold.__version__"]
 
 
 FILES = [
@@ -83,7 +98,10 @@ def wrong_imports(path: Path) -> list[str]:
     wrong = []
     for module in imports_of(path):
         names = module.split(".")
-        if names[0] != "twofold" or len(names) < 2 or names[1] == part:
+        if names[0] != "twofold" or names[1:2] == [part]:
+            continue
+        if len(names) < 2:
+            wrong.append(f"{path.relative_to(SOURCE)} must say what it imports of twofold")
             continue
         other = names[1]
         beside = LEVEL[other] == LEVEL[part] and other in LOWEST
@@ -114,26 +132,74 @@ def test_files_and_functions_stay_readable():
     assert [line for path in FILES for line in too_long(path)] == []
 
 
+def test_imports_by_name_are_seen(tmp_path):
+    file = tmp_path / "room.py"
+    file.write_text(
+        "from twofold import UKR, plots\nimport_module('twofold.unn')\nimport twofold.cli.app\n"
+    )
+    assert imports_of(file) == ["twofold.ukr", "twofold.plots", "twofold.cli.app", "twofold.unn"]
+
+
 def loaded_by(statement: str) -> set[str]:
     code = f"import sys; {statement}; print(' '.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return {name.split(".")[0] for name in done.stdout.split()}
+    return set(done.stdout.splitlines()[-1].split())
 
 
 def test_import_is_light():
-    heavy = {"numpy", "scipy", "sklearn", "numba", "torch", "dask", "matplotlib", "pandas", "rich"}
+    heavy = {"numpy", "scipy", "sklearn", "numba", "matplotlib", "pandas", "rich"}
     assert not loaded_by("import twofold") & heavy
 
 
 def test_optional_packages_are_loaded_at_first_use():
-    optional = {"torch", "dask", "matplotlib", "pyarrow", "pandas", "cma", "rich", "typer", "umap"}
+    optional = {"matplotlib", "pyarrow", "pandas", "cma", "rich", "typer", "umap"}
     by_others = loaded_by("import sklearn.base")  # which loads pandas where it is installed
     assert not loaded_by("from twofold import UKR") & (optional - by_others)
 
 
-def test_public_names_are_there():
-    import twofold
+def rooms_loaded_by(statement: str) -> set[str]:
+    return {name.split(".")[1] for name in loaded_by(statement) if name.startswith("twofold.")}
 
+
+FAMILIES = {"kernel_pca", "psom", "ukr", "unn"}
+
+
+@pytest.mark.parametrize(
+    ("file", "family"),
+    [("ukr_kernel", "ukr"), ("unn", "unn"), ("psom", "psom"), ("diffusion_map", "kernel_pca")],
+)
+def test_a_model_is_opened_by_its_own_family(file, family):
+    path = SOURCE.parent.parent / "tests" / "files" / f"{file}_0_1.twofold"
+    rooms = rooms_loaded_by(f"import twofold; twofold.load({str(path)!r})")
+    assert rooms & FAMILIES == {family}
+    assert not rooms & {"selection", "plots", "explorer", "metrics"}
+
+
+def test_help_of_commands_loads_none_of_what_they_need():
+    rooms = rooms_loaded_by("import twofold.cli.app")
+    assert rooms == {"cli", "harmless_text"}
+
+
+def test_placing_rows_loads_nothing_that_compares_models(tmp_path):
+    path = SOURCE.parent.parent / "tests" / "files" / "ukr_0_1.twofold"
+    command = f"['transform', {str(path)!r}, '-', '-o', {str(tmp_path / 'places.csv')!r}]"
+    table = "sepal length (cm),sepal width (cm),petal length (cm),petal width (cm)\\n5,3,1,1\\n"
+    rooms = rooms_loaded_by(
+        f"from typer.testing import CliRunner; from twofold.cli.app import app; "
+        f"done = CliRunner().invoke(app, {command}, input='{table}'); assert not done.exit_code"
+    )
+    assert not rooms & {"selection", "plots", "explorer", "metrics"}
+
+
+@pytest.mark.parametrize("name", twofold._MODULES)
+def test_public_modules_show_what_is_public_only(name):
+    module = getattr(twofold, name)
+    assert dir(module) == sorted(module.__all__)
+    for public in module.__all__:
+        assert getattr(module, public) is not None
+
+
+def test_public_names_are_there():
     for name in twofold.__all__:
         assert getattr(twofold, name) is not None
     assert sorted(twofold.__all__) == [name for name in dir(twofold) if not name.startswith("_")]

@@ -32,6 +32,16 @@ import numpy as np
 
 from twofold.array_types import FloatArray
 
+__all__ = [
+    "EPANECHNIKOV",
+    "GAUSSIAN",
+    "KERNELS",
+    "QUARTIC",
+    "TRIWEIGHT",
+    "Kernel",
+    "get_kernel",
+]
+
 INFINITELY_SMOOTH = 1_000
 
 
@@ -191,3 +201,7 @@ def _check_kernel(kernel: Kernel) -> None:
             f"the squared distance s: at s = {s[2]:.3g} it is {found.ravel()[2]:.4g}, "
             f"expected {slope[2]:.4g}."
         )
+
+
+def __dir__() -> list[str]:
+    return __all__

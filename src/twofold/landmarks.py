@@ -23,6 +23,11 @@ import numpy as np
 
 from twofold.number_checks import is_integer, is_number
 
+__all__ = [
+    "Landmarks",
+    "get_landmarks",
+]
+
 LEAST = 3
 
 
@@ -101,3 +106,7 @@ def get_landmarks(landmarks: object) -> Landmarks | None:
         "`landmarks` must be None, 'auto', a number of landmarks, or a Landmarks object of "
         f"twofold.landmarks; got {landmarks!r}."
     )
+
+
+def __dir__() -> list[str]:
+    return __all__

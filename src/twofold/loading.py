@@ -1,26 +1,71 @@
-"""Opening saved models: the one place that knows every family by name."""
+"""Families by name: opening saved models, and making new ones.
+
+The one place that knows every family. It imports a family when it is first asked for, so that who
+opens or makes a model waits for its own family only.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from twofold.classification import ManifoldClassifier
-from twofold.contract import TwoWayModel
-from twofold.kernel_pca import DiffusionMap, KernelExtension, KernelPCA
-from twofold.psom import PSOM
-from twofold.scaled import Scaled
 from twofold.tables import ModelFile, ModelFileError, expect_class, read_model_file
-from twofold.ukr import UKR
-from twofold.unn import UNN, SubmanifoldUNN
 
-FAMILIES: dict[str, type[TwoWayModel]] = {
-    "UKR": UKR,
-    "UNN": UNN,
-    "SubmanifoldUNN": SubmanifoldUNN,
-    "PSOM": PSOM,
-    "KernelPCA": KernelPCA,
-    "DiffusionMap": DiffusionMap,
-    "Scaled": Scaled,
+if TYPE_CHECKING:
+    from twofold.classification import ManifoldClassifier
+    from twofold.contract import TwoWayModel
+    from twofold.kernel_pca import KernelExtension
+
+# Nodes multiply with the axes: about as many as a usual grid has, and enough for a bend on each.
+USUAL_NODES, MOST_ON_AN_AXIS, LEAST_ON_AN_AXIS = 100, 10, 3
+
+
+class Classes(Mapping[str, Any]):
+    """Classes by name, each imported from its home when it is looked up."""
+
+    def __init__(self, homes: Mapping[str, str]) -> None:
+        self._homes = dict(homes)
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(import_module(self._homes[name]), name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._homes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._homes)
+
+    def __len__(self) -> int:
+        return len(self._homes)
+
+
+# Two-way models, which others may hold inside.
+FAMILIES = Classes(
+    {
+        "UKR": "twofold.ukr",
+        "UNN": "twofold.unn",
+        "SubmanifoldUNN": "twofold.unn",
+        "PSOM": "twofold.psom",
+        "KernelPCA": "twofold.kernel_pca",
+        "DiffusionMap": "twofold.kernel_pca",
+        "Scaled": "twofold.scaled",
+    }
+)
+OTHERS = Classes(
+    {
+        "ManifoldClassifier": "twofold.classification",
+        "KernelExtension": "twofold.kernel_pca",
+    }
+)
+# Those that fit a plain table, by the names that people give.
+TWO_WAY = {
+    "ukr": "UKR",
+    "unn": "UNN",
+    "kernel_pca": "KernelPCA",
+    "diffusion_map": "DiffusionMap",
+    "psom": "PSOM",
 }
 
 
@@ -50,8 +95,8 @@ def load(path: str | os.PathLike[str]) -> TwoWayModel | ManifoldClassifier | Ker
     >>> load(path).embedding_.shape
     (150, 2)
     """
-    stored = read_model_file(path)
-    expect_class(stored, [*FAMILIES, "ManifoldClassifier", "KernelExtension"])
+    stored = read_model_file(path, _import_classes)
+    expect_class(stored, [*FAMILIES, *OTHERS])
     try:
         return _restored(stored)
     except Exception as error:  # what is wrong with a made-up file takes many forms
@@ -62,9 +107,35 @@ def load(path: str | os.PathLike[str]) -> TwoWayModel | ManifoldClassifier | Ker
         ) from error
 
 
+def _import_classes(names: Iterable[str]) -> None:
+    """Import the classes a file holds: they name the types that their parameters may have."""
+    for name in names:
+        FAMILIES.get(name) or OTHERS.get(name)
+
+
 def _restored(stored: ModelFile) -> TwoWayModel | ManifoldClassifier | KernelExtension:
-    if stored.class_name == "ManifoldClassifier":
-        return ManifoldClassifier.from_file(stored, FAMILIES)
     if stored.class_name == "KernelExtension":
-        return KernelExtension.from_file(stored)
-    return FAMILIES[stored.class_name].from_file(stored, FAMILIES)
+        return OTHERS["KernelExtension"].from_file(stored)
+    cls = FAMILIES.get(stored.class_name) or OTHERS[stored.class_name]
+    return cls.from_file(stored, FAMILIES)
+
+
+def two_way_model(name: str, n_components: int, **common: Any) -> TwoWayModel:
+    """Return an unfitted model of a family, named by a key of ``TWO_WAY``.
+
+    It has ``n_components`` latent dimensions, however the family is told of them; of the
+    parameters ``common`` a family is told those that it has.
+    """
+    family = FAMILIES[TWO_WAY[name]]
+    known = family().get_params(deep=False)
+    size: dict[str, Any] = {"n_components": n_components}
+    if "n_components" not in known:
+        size = {"grid": grid_of(n_components)}
+    told = {parameter: value for parameter, value in common.items() if parameter in known}
+    return family(**size, **told)
+
+
+def grid_of(n_axes: int) -> tuple[int, ...]:
+    """Return a grid of nodes with so many axes, as large as a PSOM's usual one if it can be."""
+    nodes = round(USUAL_NODES ** (1 / n_axes))
+    return (min(max(nodes, LEAST_ON_AN_AXIS), MOST_ON_AN_AXIS),) * n_axes

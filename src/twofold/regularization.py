@@ -26,6 +26,16 @@ from twofold.number_checks import check_count, is_number
 Homotopy = Literal["auto", "none", "density", "box"]
 
 
+__all__ = [
+    "Density",
+    "Extension",
+    "LeaveKOut",
+    "LeaveOneOut",
+    "Smoothest",
+    "get_regularization",
+]
+
+
 @dataclass(frozen=True)
 class LeaveOneOut:
     """Leave-one-out cross-validation (eq. 4.34): the default, free of parameters.
@@ -200,3 +210,7 @@ def _check_schedule(
 
 def _is_finite_number(value: object, least: float) -> bool:
     return isinstance(value, Real) and math.isfinite(value) and float(value) >= least
+
+
+def __dir__() -> list[str]:
+    return __all__

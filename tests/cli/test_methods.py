@@ -11,7 +11,7 @@ from scipy import sparse
 
 import twofold
 from twofold.cli.methods import METHODS, find_method, parse_value
-from twofold.selection.embedders import TWO_WAY
+from twofold.loading import TWO_WAY
 
 CLASSES = {
     "ukr": "UKR",

@@ -57,7 +57,7 @@ class Method:
         ``settings`` are texts of the kind NAME=VALUE; ``common`` are parameters that families
         take if they have them.
         """
-        from twofold.selection.embedders import two_way_model
+        from twofold.loading import two_way_model
 
         model = two_way_model(self.name.replace("-", "_"), dimensions or USUAL_DIMENSIONS, **common)
         known = list(model.get_params(deep=False))

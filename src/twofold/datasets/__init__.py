@@ -32,3 +32,7 @@ __all__ = [
     "make_spiral",
     "make_swiss_roll",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -4,3 +4,7 @@ from twofold.explorer.page import write
 from twofold.explorer.widget import show
 
 __all__ = ["show", "write"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -33,3 +33,7 @@ __all__ = [
     "Sigmoid",
     "get_data_kernel",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

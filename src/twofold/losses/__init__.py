@@ -36,6 +36,17 @@ import numpy as np
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.number_checks import is_number
 
+__all__ = [
+    "EpsilonInsensitive",
+    "Huber",
+    "Loss",
+    "Squared",
+    "get_loss",
+    "in_unit",
+    "is_rotation_invariant",
+    "rows_of",
+]
+
 # Beyond 1.345 standard deviations Huber's loss is linear: 95 % as efficient as least squares under
 # normal noise. The median of |r| is 1/1.4826 of the standard deviation of normal residuals.
 _HUBER_REACH = 1.345 * 1.4826
@@ -323,3 +334,7 @@ def _named(name: str) -> Loss:
             "loss=twofold.losses.EpsilonInsensitive(eps=...)."
         )
     raise ValueError(f"{_EXPECTED}; got {name!r}.")
+
+
+def __dir__() -> list[str]:
+    return __all__

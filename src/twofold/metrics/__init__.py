@@ -20,3 +20,7 @@ __all__ = [
     "topographic_error",
     "trustworthiness",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -27,3 +27,7 @@ __all__ = [
     "appliance_features",
     "inverse_squared_distances",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -37,3 +37,7 @@ __all__ = [
     "levenberg_marquardt",
     "minimize",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

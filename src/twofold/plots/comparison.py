@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,8 +16,10 @@ from twofold.plots.row_colors import Amounts, Categories, RowColors, row_colors
 
 if TYPE_CHECKING:
     from twofold.metrics import CoRanking
-    from twofold.selection import Comparison, DimensionChoice
 
+# What `selection` returns; it stands above this layer, as it draws itself by these functions.
+Comparison: TypeAlias = Any
+DimensionChoice: TypeAlias = Any
 MAPS_IN_A_ROW = 3
 # Of each map, and of what stands to the right of all.
 MAP_INCHES, SIDE_INCHES = 2.2, 4.0

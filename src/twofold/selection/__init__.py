@@ -25,3 +25,7 @@ __all__ = [
     "stability",
     "whiten",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from twofold.array_types import FloatArray
@@ -85,8 +84,9 @@ class Comparison:
 
     def plot(self, figure: Any = None) -> Any:
         """Draw the embeddings and their scores; see :func:`twofold.plots.comparison`."""
-        # Looked up by name: plots stand above this layer and are only needed here.
-        return import_module("twofold.plots").comparison(self, figure)
+        from twofold import plots  # with matplotlib, which is only needed here
+
+        return plots.comparison(self, figure)
 
     def __str__(self) -> str:
         lines = [self.table.to_string(float_format=lambda value: f"{value:.3g}"), "", self.reason]

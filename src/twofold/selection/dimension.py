@@ -1,12 +1,6 @@
 """How many latent dimensions the data has: a rule, its confirmation, and an honest "none".
 
-The rule looks at neighbourhoods (:mod:`twofold.selection.local_spectra`), from small to large. At
-every scale the dimension is the first q with a clear gap, ``g_q ≥ 2``: the q-th local direction
-carries at least twice as much of the variance, compared with the next one, as it would of isotropic
-rows. The smallest scale decides that has a clear gap and whose next larger scale finds the same q.
-Below it noise hides the manifold, far above it folds do. Scales at which neighbourhoods reach into
-other clusters do not count. Rows without any such scale, a Gaussian cloud for example, get no
-answer.
+The rule looks at neighbourhoods (:mod:`twofold.metrics.local_dimension`).
 
 The answer is confirmed if rows are reconstructed from q latent dimensions clearly better than from
 q - 1: the leave-one-out error of kernel regression on principal components or Isomap, whichever
@@ -17,40 +11,37 @@ manifolds of four or five dimensions, and curves that fill a cloud reconstruct i
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
-from importlib import import_module
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.decomposition import PCA
 from sklearn.manifold import Isomap
 
 from twofold.array_types import FloatArray
 from twofold.metrics.checks import checked_table
+from twofold.metrics.local_dimension import (
+    MAP_DIMENSION,
+    MOST_ROWS,
+    USUAL_MOST,
+    LocalDimension,
+    LocalScale,
+    drawn_rows,
+    local_dimension,
+)
 from twofold.process_settings import without_warnings
-from twofold.selection.local_spectra import LocalScale, local_scales, of_one_piece
 from twofold.selection.scores import linear_error, spread_of
 from twofold.ukr import UKR, upgrade
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-CLEAR_GAP = 2.0
 CLEAR_FALL = 2.0
 # Beyond this a number of times says no more than "by far".
 BY_FAR = 1e3
-# Neighbourhoods that more often reach across gaps show how groups lie, not what they are.
-MOSTLY_ACROSS_GAPS = 0.5
-# Without two scales there is nothing that could agree.
-FEWEST_ROWS = 40
-# More rows are drawn from: neighbourhoods then, and reconstructions of fewer still.
-MOST_ROWS, MOST_RECONSTRUCTED = 3_000, 500
-USUAL_MOST = 10
+# Reconstructions are of fewer rows still than neighbourhoods.
+MOST_RECONSTRUCTED = 500
 ISOMAP_NEIGHBORS = 10
-# What to draw if the data does not say: a map to look at.
-MAP_DIMENSION = 2
+SCORES = ["gap", "reconstruction_error", "standard_error", "linear_error"]
+SCALES = ["dimension", "gap", "neighbor_dimension"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +74,9 @@ class DimensionChoice:
 
     def plot(self, ax: Any = None) -> Any:
         """Draw gaps and errors; see :func:`twofold.plots.dimension_choice`."""
-        # Looked up by name: plots stand above this layer and are only needed here.
-        return import_module("twofold.plots").dimension_choice(self, ax=ax)
+        from twofold import plots  # with matplotlib, which is only needed here
+
+        return plots.dimension_choice(self, ax=ax)
 
     def __str__(self) -> str:
         return self.reason
@@ -123,82 +115,28 @@ def choose_dimension(
     (2, True)
     """
     table = checked_table(Y, "Y")
-    n_columns = table.shape[1]
     most = USUAL_MOST if max_dimension is None else max_dimension
     if most < 1:
         raise ValueError(f"`max_dimension` must be at least 1; got {max_dimension!r}.")
     rng = np.random.default_rng(random_state)
     # A row that is there several times has itself for neighbours.
-    rows = _drawn(np.unique(table, axis=0), MOST_ROWS, rng)
-    if len(rows) < FEWEST_ROWS or n_columns < 2:
-        why = (
-            f"Neighbourhoods need at least {FEWEST_ROWS} different rows; there are {len(rows)}."
-            if n_columns > 1
-            else "One column has one dimension."
-        )
-        return _no_answer(why)
-    most = min(most, n_columns - 1)
-    scales = of_one_piece(local_scales(rows, random_state))
-    found = [first_clear_gap(scale, most) for scale in scales]
-    q, at = _agreed(found)
-    curve = _reconstructions(
-        _drawn(rows, MOST_RECONSTRUCTED, rng), min(most, (q or MAP_DIMENSION) + 2), n_jobs
-    )
-    fall = None if q is None else _fall(curve, q)
-    return _choice(scales, found, q, at, curve, fall, rows)
-
-
-def dimension_of(Y: FloatArray, random_state: int | None = 0, n_jobs: int | None = None) -> int:
-    """Return the dimension for a model of Y (n, D), in which NaN marks missing entries.
-
-    Where :func:`choose_dimension` finds none it is 2, a map to look at, and a warning says so.
-
-    Parameters
-    ----------
-    Y : ndarray of shape (n, D)
-    random_state : int or None
-    n_jobs : int or None
-
-    Returns
-    -------
-    int
-    """
-    Y = np.asarray(Y, dtype=np.float64)
-    seen = ~np.isnan(Y)
-    complete = Y[seen.all(axis=1)]
-    if len(complete) < FEWEST_ROWS:
-        counts = np.maximum(seen.sum(axis=0), 1)
-        complete = np.where(seen, Y, np.where(seen, Y, 0.0).sum(axis=0) / counts)
-    choice = choose_dimension(complete, random_state=random_state, n_jobs=n_jobs)
-    if choice.dimension:
-        return choice.dimension
-    taken = int(min(MAP_DIMENSION, Y.shape[1]))
-    if Y.shape[1] > 1:
-        warnings.warn(
-            f"The data does not say how many dimensions it has; {taken} are taken, a map to look "
-            f"at. {choice.reason} Set `n_components` to choose yourself.",
-            UserWarning,
-            stacklevel=2,
-        )
-    return taken
-
-
-def first_clear_gap(scale: LocalScale, most: int) -> int:
-    """Return the first dimension with a clear gap, 0 if there is none."""
-    clear = np.flatnonzero(scale.gaps(most) >= CLEAR_GAP)
-    return int(clear[0]) + 1 if len(clear) else 0
-
-
-def _agreed(found: list[int]) -> tuple[int | None, int]:
-    """Return the dimension two scales in a row agree on, and the place of the first of them."""
-    for place, (here, next_one) in enumerate(pairwise(found)):
-        if here and here == next_one:
-            return here, place
-    return None, 0
-
-
-def _drawn(rows: FloatArray, most: int, rng: np.random.Generator) -> FloatArray:
-    return rows if len(rows) <= most else rows[rng.permutation(len(rows))[:most]]
+    rows = drawn_rows(np.unique(table, axis=0), MOST_ROWS, rng)
+    found = local_dimension(rows, most, random_state)
+    if isinstance(found, str):
+        by_dimension, by_size = pd.Index([], name="dimension"), pd.Index([], name="n_neighbors")
+        scores = pd.DataFrame(index=by_dimension, columns=SCORES, dtype=float)
+        scales = pd.DataFrame(index=by_size, columns=SCALES, dtype=float)
+        return DimensionChoice(None, False, found, scores, scales)
+    q = found.dimension
+    largest = min(most, table.shape[1] - 1, (q or MAP_DIMENSION) + 2)
+    curve = _reconstructions(drawn_rows(rows, MOST_RECONSTRUCTED, rng), largest, n_jobs)
+    scores, scales = _scores(found, curve, rows), _scales(found)
+    if q is None:
+        return DimensionChoice(None, False, found.why_none(), scores, scales)
+    fall = _fall(curve, q)
+    confident = fall >= CLEAR_FALL and not found.decided.shows_groups
+    reason = _reason(q, found.decided, scores, fall)
+    return DimensionChoice(q, confident, reason, scores, scales)
 
 
 # ---- confirming ---------------------------------------------------------------------------------
@@ -244,64 +182,33 @@ def _fall(curve: dict[int, FloatArray], q: int) -> float:
 # ---- saying -------------------------------------------------------------------------------------
 
 
-def _choice(
-    scales: list[LocalScale],
-    found: list[int],
-    q: int | None,
-    at: int,
-    curve: dict[int, FloatArray],
-    fall: float | None,
-    rows: FloatArray,
-) -> DimensionChoice:
-    import pandas as pd
-
-    most = max(curve)
-    everywhere = max(most, *found)
-    if q is None:
-        at = int(np.argmax([scale.gaps(everywhere).max(initial=0.0) for scale in scales]))
-    gaps = scales[at].gaps(most)
-    scores = pd.DataFrame(
+def _scores(found: LocalDimension, curve: dict[int, FloatArray], rows: FloatArray) -> pd.DataFrame:
+    """Return what is known of each dimension."""
+    gaps = found.decided.gaps(max(curve))
+    return pd.DataFrame(
         {
-            "gap": np.concatenate([gaps, np.full(most - len(gaps), np.nan)]),
-            "reconstruction_error": [curve[d].mean() for d in curve],
-            "standard_error": [curve[d].std(ddof=1) / np.sqrt(len(curve[d])) for d in curve],
-            "linear_error": [linear_error(rows, d) for d in curve],
+            "gap": np.concatenate([gaps, np.full(len(curve) - len(gaps), np.nan)]),
+            "reconstruction_error": [errors.mean() for errors in curve.values()],
+            "standard_error": [e.std(ddof=1) / np.sqrt(len(e)) for e in curve.values()],
+            "linear_error": [linear_error(rows, q) for q in curve],
         },
         index=pd.Index(list(curve), name="dimension"),
     )
-    by_scale = pd.DataFrame(
+
+
+def _scales(found: LocalDimension) -> pd.DataFrame:
+    """Return what neighbourhoods of each size say."""
+    return pd.DataFrame(
         {
-            "dimension": found,
-            "gap": [
-                float(scale.gaps(d)[-1]) if d else float(scale.gaps(everywhere).max(initial=0.0))
-                for scale, d in zip(scales, found, strict=True)
-            ],
-            "neighbor_dimension": [scale.neighbor_dimension for scale in scales],
+            "dimension": found.found,
+            "gap": found.gaps(),
+            "neighbor_dimension": [scale.neighbor_dimension for scale in found.scales],
         },
-        index=pd.Index([scale.n_neighbors for scale in scales], name="n_neighbors"),
-    )
-    reaches_across = scales[at].across_gaps > MOSTLY_ACROSS_GAPS
-    confirmed = fall is not None and fall >= CLEAR_FALL and not reaches_across
-    return DimensionChoice(
-        q, confirmed, _reason(q, scales[at], scores, by_scale, fall), scores, by_scale
+        index=pd.Index([scale.n_neighbors for scale in found.scales], name="n_neighbors"),
     )
 
 
-def _reason(
-    q: int | None, scale: LocalScale, scores: pd.DataFrame, by_scale: pd.DataFrame, fall: Any
-) -> str:
-    if q is None:
-        largest = by_scale["gap"].max()
-        if scale.across_gaps > MOSTLY_ACROSS_GAPS:
-            return (
-                "No confident answer: the rows come in tight groups of fewer than "
-                f"{scale.n_neighbors}, too small to tell what they are like inside."
-            )
-        return (
-            "No confident answer: at no two scales in a row is there a dimension whose local "
-            f"direction stands out (largest gap {largest:.2g}, {CLEAR_GAP:g} would be clear). The "
-            "rows fill all directions, or noise hides what they do not fill."
-        )
+def _reason(q: int, scale: LocalScale, scores: pd.DataFrame, fall: float) -> str:
     gap, error = scores["gap"][q], scores["reconstruction_error"][q]
     found = (
         f"{q} dimension{'s' if q > 1 else ''}: among the {scale.n_neighbors} nearest rows "
@@ -309,7 +216,7 @@ def _reason(
         f"larger neighbourhoods agree. {q} leave {100 * error:.3g} % of the variance open "
         f"({100 * scores['linear_error'][q]:.3g} % if flat)"
     )
-    if scale.across_gaps > MOSTLY_ACROSS_GAPS:
+    if scale.shows_groups:
         return (
             f"Not confident. {found}, but the rows come in tight groups of fewer than "
             f"{scale.n_neighbors}: that is how groups lie, and groups are too small to tell more."
@@ -325,16 +232,3 @@ def _reason(
 
 def _times(gap: float) -> str:
     return f"by a factor of {gap:.3g}" if gap < BY_FAR else "by far"
-
-
-def _no_answer(why: str) -> DimensionChoice:
-    import pandas as pd
-
-    columns = ["gap", "reconstruction_error", "standard_error", "linear_error"]
-    scores = pd.DataFrame(columns=columns, index=pd.Index([], name="dimension"), dtype=float)
-    by_scale = pd.DataFrame(
-        columns=["dimension", "gap", "neighbor_dimension"],
-        index=pd.Index([], name="n_neighbors"),
-        dtype=float,
-    )
-    return DimensionChoice(None, False, f"No confident answer. {why}", scores, by_scale)

@@ -13,11 +13,7 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.manifold import MDS, TSNE, Isomap, LocallyLinearEmbedding, SpectralEmbedding
 
-from twofold.contract import TwoWayModel
-from twofold.kernel_pca import DiffusionMap, KernelPCA
-from twofold.psom import PSOM
-from twofold.ukr import UKR
-from twofold.unn import UNN
+from twofold.loading import TWO_WAY, two_way_model
 
 # What is compared if nothing is said: quick methods of every kind that need no further package.
 USUAL = ("pca", "lle", "isomap", "laplacian", "tsne", "ukr")
@@ -26,16 +22,6 @@ MOST_DENSE = 1_000
 # Beyond this t-SNE would have to compare all pairs.
 MOST_TSNE_DIMENSIONS = 3
 USUAL_PERPLEXITY = 30.0
-# Nodes multiply with the axes: about as many as a usual grid has, and enough for a bend on each.
-USUAL_NODES, MOST_ON_AN_AXIS, LEAST_ON_AN_AXIS = 100, 10, 3
-# The library's own families that fit a plain table.
-TWO_WAY: dict[str, type[TwoWayModel]] = {
-    "ukr": UKR,
-    "unn": UNN,
-    "kernel_pca": KernelPCA,
-    "diffusion_map": DiffusionMap,
-    "psom": PSOM,
-}
 DIMENSION_HINT = " twofold.selection.choose_dimension tells what the data has."
 
 
@@ -126,36 +112,6 @@ def _umap(wanted: Request) -> Any:
         # With a seed it runs on one thread anyway, and warns if it is told otherwise.
         n_jobs=1,
     )
-
-
-def two_way_model(name: str, n_components: int, **common: Any) -> TwoWayModel:
-    """Return an unfitted model of one of the library's own families.
-
-    Parameters
-    ----------
-    name : str
-        A key of ``TWO_WAY``.
-    n_components : int
-        Latent dimensions, however the family is told of them.
-    **common
-        Parameters that most families have; one that has no such parameter is not told.
-
-    Returns
-    -------
-    TwoWayModel
-    """
-    known = TWO_WAY[name]().get_params(deep=False)
-    size: dict[str, Any] = {"n_components": n_components}
-    if "n_components" not in known:
-        size = {"grid": grid_of(n_components)}
-    told = {parameter: value for parameter, value in common.items() if parameter in known}
-    return TWO_WAY[name](**size, **told)
-
-
-def grid_of(n_axes: int) -> tuple[int, ...]:
-    """Return a grid of nodes with so many axes, as large as a PSOM's usual one if it can be."""
-    nodes = round(USUAL_NODES ** (1 / n_axes))
-    return (min(max(nodes, LEAST_ON_AN_AXIS), MOST_ON_AN_AXIS),) * n_axes
 
 
 def _two_way(name: str, wanted: Request) -> Any:

@@ -30,7 +30,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from twofold.array_types import FloatArray
-from twofold.selection.local_spectra import local_scales, of_one_piece
+from twofold.metrics.local_dimension import (
+    FEWEST_ROWS,
+    MOST_ROWS,
+    drawn_rows,
+    local_scales,
+    of_one_piece,
+)
 from twofold.selection.scores import linear_error
 
 if TYPE_CHECKING:
@@ -41,8 +47,6 @@ NEAR_EVIDENCE = 0.15
 WHITE_NOISE = 0.5 * math.log(2 * math.pi * math.e)
 LEAST_FLATNESS, CLEAR_FLATNESS = 0.3, 0.5
 WELL_EXPLAINED, UNFOLDED_FACTOR = 0.05, 3.0
-# With fewer rows neighbourhoods say nothing; with more, so many are drawn.
-FEWEST_ROWS, MOST_ROWS = 40, 3_000
 
 
 @dataclass(frozen=True)
@@ -79,8 +83,7 @@ def baselines(
 ) -> dict[int, Baseline]:
     """Return what can be expected of embeddings of data Y (n, D), by dimension."""
     rows = np.unique(Y, axis=0)
-    if len(rows) > MOST_ROWS:
-        rows = rows[np.random.default_rng(random_state).permutation(len(rows))[:MOST_ROWS]]
+    rows = drawn_rows(rows, MOST_ROWS, np.random.default_rng(random_state))
     scales = of_one_piece(local_scales(rows, random_state)) if len(rows) >= FEWEST_ROWS else []
     found = {}
     for q in dimensions:

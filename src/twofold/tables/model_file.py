@@ -25,7 +25,7 @@ import json
 import math
 import os
 import platform
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -143,8 +143,13 @@ def write_model_file(path: str | os.PathLike[str], model: ModelFile) -> None:
         raise ModelFileError(f"Could not write the model to '{path}': {error}.") from error
 
 
-def read_model_file(path: str | os.PathLike[str]) -> ModelFile:
+def read_model_file(
+    path: str | os.PathLike[str], prepare: Callable[[Collection[str]], object] | None = None
+) -> ModelFile:
     """Read a model file, check it, and run no code from it; the arrays are writable.
+
+    ``prepare`` is called with the names of all classes in the file before a value is made, so that
+    the types their parameters may have can be registered by then.
 
     Raises
     ------
@@ -163,6 +168,8 @@ def read_model_file(path: str | os.PathLike[str]) -> ModelFile:
     if not is_intact:
         raise _altered(path, "its checksum does not match its content")
     try:
+        if prepare is not None:
+            prepare(_class_names(header))
         return _decode_model(header, tensors)
     except Exception as error:  # a made-up header, or a class that has changed since
         raise ModelFileError(
@@ -193,6 +200,17 @@ def _decode_model(header: dict[str, Any], tensors: Mapping[str, AnyArray]) -> Mo
         for part in ("params", "attributes", "arrays", "versions")
     }
     return ModelFile(class_name=str(header["class_name"]), **parts)
+
+
+def _class_names(value: JSONValue) -> set[str]:
+    """Return the names of the model in a header and of all models within it."""
+    if isinstance(value, list):
+        return {name for item in value for name in _class_names(item)}
+    if not isinstance(value, dict):
+        return set()
+    own = value.get("class_name")
+    names = _class_names(list(value.values()))
+    return names | {own} if isinstance(own, str) else names
 
 
 class _Encoder:

@@ -361,7 +361,7 @@ class UKR(TwoWayModel):
         if self.n_components != "auto":
             return int(self.n_components)
         if Y is not None:
-            self.n_components_ = dimension_of_data(Y, self.init, self.random_state, self.n_jobs)
+            self.n_components_ = dimension_of_data(Y, self.init, self.random_state)
         return getattr(self, "n_components_", UNKNOWN)
 
     def kernel_regression(self) -> KernelDescription | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,12 @@ from twofold.array_types import FloatArray
 UNKNOWN = 2
 
 
-def dimension_of_data(Y: FloatArray, init: Any, random_state: Any, n_jobs: int | None) -> int:
-    """Return the columns of a start of the user's, else what the data shows.
-
-    `selection` is made of models and so lies above them; it is asked by name, at run time only.
-    """
+def dimension_of_data(Y: FloatArray, init: Any, random_state: Any) -> int:
+    """Return the columns of a start of the user's, else what the data shows."""
     if not isinstance(init, str) and not hasattr(init, "fit_transform"):
         return int(np.shape(init)[1])
+    # Few fits ask, and it takes a while to import.
+    from twofold.metrics.local_dimension import dimension_of
+
     seed = int(check_random_state(random_state).randint(2**31 - 1))
-    selection = import_module("twofold.selection.dimension")
-    return int(selection.dimension_of(Y, seed, n_jobs))
+    return dimension_of(Y, seed)

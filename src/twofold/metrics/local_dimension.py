@@ -1,4 +1,4 @@
-"""How rows spread about single rows, at several scales.
+"""How rows spread about single rows, at several scales, and what dimension that shows.
 
 Of the k nearest rows of a centre, the principal variances ``λ_1 ≥ λ_2 ≥ …`` as shares of their sum
 tell tangent directions, which grow with the neighbourhood, from curvature, which grows with its
@@ -19,11 +19,20 @@ the inverse averaged over centres (Levina and Bickel, 2004, as corrected by MacK
 
 Neighbourhoods that reach across a gap between clusters are long for that reason only. So it is
 also noted which share of them is in one piece with its centre, in the graph of nearest rows.
+
+The rule looks at neighbourhoods from small to large. At every scale the dimension is the first q
+with a clear gap, ``g_q ≥ 2``: the q-th local direction carries at least twice as much of the
+variance, compared with the next one, as it would of isotropic rows. The smallest scale decides that
+has a clear gap and whose next larger scale finds the same q. Below it noise hides the manifold, far
+above it folds do. Scales at which neighbourhoods reach into other clusters do not count. Rows
+without any such scale, a Gaussian cloud for example, get no answer.
 """
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
@@ -43,6 +52,14 @@ MOSTLY_IN_ONE_PIECE = 0.99
 # Next neighbours so many times as far away are beyond a gap. Of rows spread evenly along a line a
 # third of the neighbourhoods have such a step by chance, of surfaces and more far fewer.
 GAP_FACTOR = 4.0
+# Neighbourhoods that more often reach across gaps show how groups lie, not what they are.
+MOSTLY_ACROSS_GAPS = 0.5
+CLEAR_GAP = 2.0
+# Without two scales there is nothing that could agree; with more rows, so many are drawn.
+FEWEST_ROWS, MOST_ROWS = 40, 3_000
+USUAL_MOST = 10
+# What to draw if the data does not say: a map to look at.
+MAP_DIMENSION = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +108,114 @@ class LocalScale:
         k = self.n_neighbors
         # k rows give away one degree of freedom to their mean and one to every axis.
         return float(self.shares[q:].sum()) * self.variance * (k - 1) / max(k - 1 - q, 1)
+
+    def first_clear_gap(self, most: int) -> int:
+        """Return the first dimension with a clear gap, 0 if there is none."""
+        clear = np.flatnonzero(self.gaps(most) >= CLEAR_GAP)
+        return int(clear[0]) + 1 if len(clear) else 0
+
+    @property
+    def shows_groups(self) -> bool:
+        """Whether the rows come in tight groups that are smaller than the neighbourhoods."""
+        return self.across_gaps > MOSTLY_ACROSS_GAPS
+
+
+@dataclass(frozen=True, eq=False)
+class LocalDimension:
+    """What neighbourhoods say of the dimension.
+
+    Attributes
+    ----------
+    dimension : what two scales in a row agree on, or None
+    scales : those that do not reach into other clusters
+    found : the first clear gap of each of them, 0 for none
+    looked_at : how many directions were compared where nothing is clear
+    decided : the scale that decided, or the one of the largest gap
+    """
+
+    dimension: int | None
+    scales: list[LocalScale]
+    found: list[int]
+    looked_at: int
+    decided: LocalScale
+
+    def gaps(self) -> list[float]:
+        """Return for each scale its first clear gap, or the largest if none is clear."""
+        return [
+            float(scale.gaps(q)[-1]) if q else _largest_gap(scale, self.looked_at)
+            for scale, q in zip(self.scales, self.found, strict=True)
+        ]
+
+    def why_none(self) -> str:
+        """Say why there is no answer."""
+        if self.decided.shows_groups:
+            return (
+                "No confident answer: the rows come in tight groups of fewer than "
+                f"{self.decided.n_neighbors}, too small to tell what they are like inside."
+            )
+        return (
+            "No confident answer: at no two scales in a row is there a dimension whose local "
+            f"direction stands out (largest gap {max(self.gaps()):.2g}, {CLEAR_GAP:g} would be "
+            "clear). The rows fill all directions, or noise hides what they do not fill."
+        )
+
+
+def _largest_gap(scale: LocalScale, most: int) -> float:
+    return float(scale.gaps(most).max(initial=0.0))
+
+
+def local_dimension(rows: FloatArray, most: int, random_state: int | None) -> LocalDimension | str:
+    """Apply the rule to distinct rows (n, D), up to a dimension; or say why it does not apply."""
+    if rows.shape[1] < 2:
+        return "No confident answer. One column has one dimension."
+    if len(rows) < FEWEST_ROWS:
+        return (
+            f"No confident answer. Neighbourhoods need at least {FEWEST_ROWS} different rows; "
+            f"there are {len(rows)}."
+        )
+    most = min(most, rows.shape[1] - 1)
+    scales = of_one_piece(local_scales(rows, random_state))
+    found = [scale.first_clear_gap(most) for scale in scales]
+    agreed = [place for place, (here, next_one) in enumerate(pairwise(found)) if here == next_one]
+    place = next((place for place in agreed if found[place]), None)
+    q = None if place is None else found[place]
+    looked_at = max(min(most, (q or MAP_DIMENSION) + 2), *found)
+    if place is None:
+        place = int(np.argmax([_largest_gap(scale, looked_at) for scale in scales]))
+    return LocalDimension(q, scales, found, looked_at, scales[place])
+
+
+def dimension_of(Y: FloatArray, random_state: int | None = 0) -> int:
+    """Return the dimension for a model of Y (n, D), in which NaN marks missing entries.
+
+    Where neighbourhoods show none it is 2, a map to look at, and a warning says so.
+    """
+    Y = np.asarray(Y, dtype=np.float64)
+    seen = ~np.isnan(Y)
+    complete = Y[seen.all(axis=1)]
+    if len(complete) < FEWEST_ROWS:
+        counts = np.maximum(seen.sum(axis=0), 1)
+        complete = np.where(seen, Y, np.where(seen, Y, 0.0).sum(axis=0) / counts)
+    rows = np.unique(complete, axis=0)
+    rows = drawn_rows(rows, MOST_ROWS, np.random.default_rng(random_state))
+    found = local_dimension(rows, USUAL_MOST, random_state)
+    if isinstance(found, LocalDimension) and found.dimension:
+        return found.dimension
+    taken = int(min(MAP_DIMENSION, Y.shape[1]))
+    if Y.shape[1] > 1:
+        why = found if isinstance(found, str) else found.why_none()
+        warnings.warn(
+            f"The data does not say how many dimensions it has; {taken} are taken, a map to look "
+            f"at. {why} Set `n_components` to choose yourself.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return taken
+
+
+def drawn_rows(rows: FloatArray, most: int, rng: np.random.Generator) -> FloatArray:
+    """Return at most so many of the rows."""
+    return rows if len(rows) <= most else rows[rng.permutation(len(rows))[:most]]
 
 
 def neighborhood_sizes(n: int) -> list[int]:
