@@ -61,56 +61,70 @@ def sample_table() -> np.ndarray[Any, np.dtype[np.float64]]:
     return np.column_stack([t, np.sin(3 * t[:, 0]), t[:, 0] * t[:, 1]])
 
 
-def _models() -> dict[str, Any]:
+@cache
+def _rows() -> dict[str, Any]:
     Y = sample_table()
     gaps = Y.copy()
     gaps[::5, 1] = np.nan
-    quick: dict[str, Any] = {"init": "pca", "max_iter": 3, "random_state": 0}
-    K = np.exp(-((Y[:, None] - Y) ** 2).sum(axis=2))
-    return {
-        "UKR": UKR(2, **quick).fit(gaps).annotate(labels=[str(i % 3) for i in range(N_ROWS)]),
-        "UKR-1d": UKR(1, kernel="quartic", degree=1, **quick).fit(Y),
-        "UKR-huber": UKR(2, loss=Huber(trim=4), **quick).fit(Y.astype(np.float32)),
-        "UKR-landmarks": UKR(2, landmarks=8, **quick).fit(Y),
-        "UKR-rbf": UKR(2, data_kernel="rbf", **quick).fit(Y),
-        "UKR-precomputed": UKR(2, data_kernel="precomputed", **quick).fit(K),
-        "upgrade": twofold.upgrade(Y[:, :2], Y),
-        "Scaled": Scaled(UKR(2, **quick)).fit(Y),
-        "UNN": UNN(2, random_state=0).fit(gaps),
-        "UNN-line": UNN(1, random_state=0).fit(Y),
-        "UNN-lattice": UNN(2, search="greedy", random_state=0).fit(Y),
-        "SubmanifoldUNN": SubmanifoldUNN(threshold=0.6, random_state=0).fit(Y),
-        "PSOM": PSOM((3, 3), random_state=0).fit(Y),
-        "PSOM-grid": PSOM((4, 6), local=3).fit_grid(Y),
-        "KernelPCA": KernelPCA(2).fit(Y),
-        "KernelPCA-isomap": KernelPCA(2, kernel="isomap").fit(Y),
-        "KernelPCA-precomputed": KernelPCA(2, kernel="precomputed").fit(K),
-        "DiffusionMap": DiffusionMap(2).fit(Y),
-        "DiffusionMap-neighbors": DiffusionMap(2, n_neighbors=8).fit(Y),
-        "KernelExtension": KernelExtension().fit(Y),
-        "ManifoldClassifier": ManifoldClassifier(UKR(1, **quick)).fit(Y, np.arange(N_ROWS) % 2),
-    }
+    return {"Y": Y, "gaps": gaps, "K": np.exp(-((Y[:, None] - Y) ** 2).sum(axis=2))}
+
+
+def _few_steps(*args: Any, **options: Any) -> UKR:
+    return UKR(*args, init="pca", max_iter=3, random_state=0, **options)
+
+
+def _annotated(Y: Any) -> UKR:
+    return _few_steps(2).fit(Y).annotate(labels=[str(i % 3) for i in range(N_ROWS)])
+
+
+# Which model, of which rows.
+MODELS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "UKR": ("gaps", _annotated),
+    "UKR-1d": ("Y", _few_steps(1, kernel="quartic", degree=1).fit),
+    "UKR-huber": ("Y", lambda Y: _few_steps(2, loss=Huber(trim=4)).fit(Y.astype(np.float32))),
+    "UKR-landmarks": ("Y", _few_steps(2, landmarks=8).fit),
+    "UKR-rbf": ("Y", _few_steps(2, data_kernel="rbf").fit),
+    "UKR-precomputed": ("K", _few_steps(2, data_kernel="precomputed").fit),
+    "upgrade": ("Y", lambda Y: twofold.upgrade(Y[:, :2], Y)),
+    "Scaled": ("Y", Scaled(_few_steps(2)).fit),
+    "UNN": ("gaps", UNN(2, random_state=0).fit),
+    "UNN-line": ("Y", UNN(1, random_state=0).fit),
+    "UNN-lattice": ("Y", UNN(2, search="greedy", random_state=0).fit),
+    "SubmanifoldUNN": ("Y", SubmanifoldUNN(threshold=0.6, random_state=0).fit),
+    "PSOM": ("Y", PSOM((3, 3), random_state=0).fit),
+    "PSOM-grid": ("Y", PSOM((4, 6), local=3).fit_grid),
+    "KernelPCA": ("Y", KernelPCA(2).fit),
+    "KernelPCA-isomap": ("Y", KernelPCA(2, kernel="isomap").fit),
+    "KernelPCA-precomputed": ("K", KernelPCA(2, kernel="precomputed").fit),
+    "DiffusionMap": ("Y", DiffusionMap(2).fit),
+    "DiffusionMap-neighbors": ("Y", DiffusionMap(2, n_neighbors=8).fit),
+    "KernelExtension": ("Y", KernelExtension().fit),
+    "ManifoldClassifier": (
+        "Y",
+        lambda Y: ManifoldClassifier(_few_steps(1)).fit(Y, np.arange(N_ROWS) % 2),
+    ),
+}
+NAMES = tuple(MODELS)
 
 
 @cache
-def contents() -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
-    """Return name, header and arrays of the file of each model."""
-    found = []
+def content(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return header and arrays of the file of a model."""
+    rows, fit = MODELS[name]
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, model in _models().items():
-            path = Path(folder) / "model.twofold"
-            model.save(path)
-            text, tensors = format_of_files._encode_model(read_model_file(path))
-            found.append((name, json.loads(text), tensors))
-            use(twofold.load(path), path)  # whatever it needs is compiled now, not in a child
-    return found
+        path = Path(folder) / "model.twofold"
+        fit(_rows()[rows]).save(path)
+        text, tensors = format_of_files._encode_model(read_model_file(path))
+        use(twofold.load(path), path)  # whatever it needs is compiled now, not in a child
+    return json.loads(text), tensors
 
 
 def changed_file(case: int, path: Path) -> str:
     """Write the file of a case; return what was changed in which model."""
     rng = np.random.default_rng(case)
-    name, header, tensors = copy.deepcopy(contents()[rng.integers(len(contents()))])
+    name = NAMES[rng.integers(len(NAMES))]
+    header, tensors = copy.deepcopy(content(name))
     changes = []
     for _ in range(rng.integers(1, 4)):
         change = _change_array if rng.random() < 0.5 and tensors else _change_header
@@ -278,7 +292,8 @@ def _both_ways(model: TwoWayModel, rows: Any) -> list[tuple[Callable[[Any], obje
 
 def try_files(cases: range | list[int], seconds: float = 10.0) -> Iterator[Outcome]:
     """Try the files of some cases, so many seconds each."""
-    contents()  # before children are made, so that they all have it
+    for name in NAMES:
+        content(name)  # before children are made, so that they all have it
     for outcome in try_cases(open_and_use, list(cases), seconds=seconds):
         detail = outcome.detail
         if outcome.verdict not in (FINE, REFUSED):
