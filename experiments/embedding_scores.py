@@ -41,7 +41,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from experiments.table import middle, show
 from twofold.datasets import make_spiral
-from twofold.datasets.surfaces import ROLL_HEIGHT, ROLL_TURN, SwissRoll
+from twofold.datasets.shapes import ROLL_HEIGHT, ROLL_TURN, SwissRoll
 from twofold.selection import gp_evidence, procrustes_distance, stability, whiten
 
 METHODS = ("LLE", "ISOMAP")

@@ -6,7 +6,7 @@ import pytest
 from cli.running import run_well
 
 import twofold
-from twofold.datasets.digits import DigitsSplit, load_digits_split
+from twofold.datasets.real_data import DigitsSplit, load_digits_split
 
 
 @pytest.fixture

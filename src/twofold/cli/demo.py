@@ -18,7 +18,7 @@ from twofold.cli.options import AsJson, Quiet
 if TYPE_CHECKING:
     from twofold.array_types import FloatArray, IntArray
     from twofold.contract import TwoWayModel
-    from twofold.datasets.digits import DigitsSplit
+    from twofold.datasets.real_data import DigitsSplit
 
 STEPS = 12
 MISSING_SHARE = 0.3

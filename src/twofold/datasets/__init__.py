@@ -1,15 +1,19 @@
 """Data with known latent coordinates, and loaders of real data."""
 
 from twofold.datasets.appliance_loads import ApplianceLoads, make_appliance_loads
-from twofold.datasets.curves import make_half_circle, make_spiral
-from twofold.datasets.digits import DigitsSplit, load_digits_split
-from twofold.datasets.location import data_file, load_npz
 from twofold.datasets.random_manifold import make_random_manifold
+from twofold.datasets.real_data import DigitsSplit, data_file, load_digits_split, load_npz
 from twofold.datasets.robot_arm import ArmPose, arm_pose, forward_kinematics, make_robot_arm
 from twofold.datasets.rotating_object import make_rotating_object
 from twofold.datasets.s_structure import make_s_structure
 from twofold.datasets.sample import Sample
-from twofold.datasets.surfaces import make_fish_bowl, make_s_triangle, make_swiss_roll
+from twofold.datasets.shapes import (
+    make_fish_bowl,
+    make_half_circle,
+    make_s_triangle,
+    make_spiral,
+    make_swiss_roll,
+)
 
 __all__ = [
     "ApplianceLoads",

@@ -31,8 +31,7 @@ from typing import NamedTuple
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.datasets.noise import Seed
-from twofold.datasets.sample import check_size
+from twofold.datasets.sample import Seed, check_size
 
 READINGS_PER_SECOND = 5
 N_READINGS = 33

@@ -7,7 +7,8 @@ global as long as the grid steps are short against the curve's radius of curvatu
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,12 +21,8 @@ N_SECTIONS = 75
 BLOCK_ROWS = 1024
 
 
-class SquaredDistance(Protocol):
-    """Squared distance of rows (..., D) to the points with parameters t, broadcast together."""
-
-    def __call__(self, t: FloatArray, Y: FloatArray, /) -> FloatArray:
-        """Return the squared distances, shaped as t broadcast with the rows."""
-        ...
+# Squared distance of rows Y (..., D) to the points with parameters t, broadcast together.
+SquaredDistance: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 def nearest_parameter(sq_dist: SquaredDistance, Y: FloatArray, nodes: FloatArray) -> FloatArray:

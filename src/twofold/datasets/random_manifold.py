@@ -21,8 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from twofold.array_types import FloatArray
-from twofold.datasets.noise import Seed
-from twofold.datasets.sample import Sample, as_rows, check_size, observe, row_norms
+from twofold.datasets.sample import Manifold, Sample, Seed, as_rows, check_size, observe, row_norms
 
 N_DESCENT_STEPS = 60
 # Rows whose damping grew to this can no longer move by more than rounding.
@@ -30,7 +29,7 @@ MAX_DAMPING = 1e16
 
 
 @dataclass(frozen=True, eq=False)
-class WaveGraph:
+class WaveGraph(Manifold):
     """The graph ``Q (x, amplitudes * sin(waves x + phases))`` over R^q.
 
     Parameters
@@ -147,9 +146,8 @@ def make_random_manifold(
             f"`curvature` must be a finite number >= 0; got {curvature}. Use 0 for a flat manifold."
         )
     rng = np.random.default_rng(random_state)
-    manifold = _draw_graph(q, D, curvature, rng)
-    latent = rng.uniform(-1.0, 1.0, size=(n, q))
-    return observe(manifold, latent, noise=noise, noise_kind="gaussian", rng=rng)
+    graph = _draw_graph(q, D, curvature, rng)
+    return observe(graph, lambda rng: rng.uniform(-1.0, 1.0, (n, q)), n, noise, "gaussian", rng)
 
 
 def _draw_graph(q: int, D: int, curvature: float, rng: np.random.Generator) -> WaveGraph:

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from twofold.array_types import FloatArray
-from twofold.datasets.noise import Seed
-from twofold.datasets.sample import Sample, as_rows, check_size, observe, row_norms
+from twofold.datasets.sample import Manifold, Sample, Seed, as_rows, observe, row_norms
 
 BASE_HEIGHT, UPPER_ARM, FOREARM, HAND = 0.317, 0.450, 0.480, 0.070
 # The joints turn as far to the one side as to the other.
@@ -78,7 +77,7 @@ def forward_kinematics(angles: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class RobotArm:
+class RobotArm(Manifold):
     """Rows of the wrist's place, with the angles of the first four joints beside it or without.
 
     With the angles, the rows lie on a four-dimensional manifold in seven dimensions. Without them
@@ -133,10 +132,15 @@ def make_robot_arm(
     >>> make_robot_arm(5, random_state=0).Y.shape
     (5, 7)
     """
-    check_size(n)
-    rng = np.random.default_rng(random_state)
-    latent = rng.uniform(-JOINT_LIMITS[:4], JOINT_LIMITS[:4], size=(n, 4))
-    return observe(RobotArm(with_angles), latent, noise=noise, noise_kind="gaussian", rng=rng)
+    limits = JOINT_LIMITS[:4]
+    return observe(
+        RobotArm(with_angles),
+        lambda rng: rng.uniform(-limits, limits, (n, 4)),
+        n,
+        noise,
+        "gaussian",
+        random_state,
+    )
 
 
 def _checked_angles(angles: FloatArray) -> FloatArray:

@@ -22,8 +22,7 @@ from functools import cached_property
 import numpy as np
 
 from twofold.array_types import FloatArray
-from twofold.datasets.noise import Seed
-from twofold.datasets.sample import Sample, as_rows, check_size, observe
+from twofold.datasets.sample import Manifold, Sample, Seed, as_rows, observe
 
 HEIGHT, WIDTH = 26, 34
 # The viewer looks down by this angle; the light comes from the upper left, in front.
@@ -40,7 +39,7 @@ FRAMES_AT_A_TIME = 64
 
 
 @dataclass(frozen=True, eq=False)
-class RotatingObject:
+class RotatingObject(Manifold):
     """The closed curve of all views of the pot.
 
     Parameters
@@ -143,10 +142,8 @@ def make_rotating_object(n: int = 400, *, noise: float = 0.01, random_state: See
     >>> sample.Y.reshape(8, 26, 34).shape
     (8, 26, 34)
     """
-    check_size(n)
-    rng = np.random.default_rng(random_state)
-    latent = 2 * np.pi * np.arange(n)[:, None] / n
-    return observe(RotatingObject(), latent, noise=noise, noise_kind="gaussian", rng=rng)
+    angles = 2 * np.pi * np.arange(n)[:, None] / max(n, 1)
+    return observe(RotatingObject(), lambda _: angles, n, noise, "gaussian", random_state)
 
 
 def _turn(vectors: FloatArray, angles: FloatArray) -> FloatArray:

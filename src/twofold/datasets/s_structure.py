@@ -22,15 +22,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray
-from twofold.datasets.noise import Seed
-from twofold.datasets.sample import Sample, as_rows, check_size, row_norms
+from twofold.datasets.sample import Manifold, Sample, Seed, as_rows, check_size, row_norms
 
 LENGTH = 3 * np.pi
 HOLE_SHARE = 0.55
 
 
 @dataclass(frozen=True)
-class SStructure:
+class SStructure(Manifold):
     """The S with latent rows t in [0, 3 pi], its length, or (t, h) with h in [0, height].
 
     Distances are those to the whole S, its hole filled.
@@ -107,7 +106,7 @@ def make_s_structure(
     manifold = SStructure(dim, float(height))
     clean = manifold.point(latent)
     Y = clean * rng.normal(1.0, noise, clean.shape) if noise > 0 else clean.copy()
-    return Sample(Y=Y, latent=latent, clean=clean, manifold=manifold)
+    return Sample(Y, latent, clean, manifold)
 
 
 def _draw_half(n: int, height: float, hole: bool, rng: np.random.Generator) -> FloatArray:

@@ -1,40 +1,56 @@
 """What a generator returns: rows, their true latent coordinates and the true manifold.
 
-A generator draws latent points, carries them to data space with ``manifold.point`` and adds noise:
-``Y = point(latent) + noise``. The clean rows are kept, and the manifold can say how far any other
-rows lie from it, so that a fitted model is judged against the truth and not against noisy data.
+A generator draws latent points, carries them to data space with ``manifold.point`` and adds noise,
+independent in every coordinate: ``Y = point(latent) + noise``. The clean rows are kept, and the
+manifold can say how far any other rows lie from it, so that a fitted model is judged against the
+truth and not against noisy data.
+
+=============  ==========================  ==================
+kind           what ``noise`` means        standard deviation
+=============  ==========================  ==================
+``gaussian``   standard deviation          ``noise``
+``laplacian``  standard deviation          ``noise``
+``uniform``    half width of the interval  ``noise / sqrt(3)``
+=============  ==========================  ==================
+
+The Laplacian density ``exp(-|u| / b) / (2 b)`` has standard deviation ``sqrt(2) b``. Klanke's
+thesis writes sigma for ``b`` in (5.13), but his tables come out only with ``b = sigma / sqrt(2)``,
+which makes sigma a standard deviation as in the Gaussian case. Uniform noise is given by its half
+width because the thesis states it so: ``[-0.1, 0.1]`` for the spiral.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
 from twofold.array_types import FloatArray
-from twofold.datasets.noise import NoiseKind, draw_noise
+
+NoiseKind: TypeAlias = Literal["gaussian", "uniform", "laplacian"]
+Seed: TypeAlias = int | np.random.Generator | None
 
 
-class Manifold(Protocol):
+class Manifold(ABC):
     """A known manifold: the map from latent to data space, and the distance to its image."""
 
+    @abstractmethod
     def point(self, latent: FloatArray) -> FloatArray:
         """Carry latent rows (n, q) to data space (n, D)."""
-        ...
 
+    @abstractmethod
     def distance(self, Y: FloatArray) -> FloatArray:
         """Distance (n,) of rows (n, D) to the manifold."""
-        ...
-
-
-@runtime_checkable
-class OrientedManifold(Manifold, Protocol):
-    """A manifold with an inner side."""
 
     def signed_distance(self, Y: FloatArray) -> FloatArray:
-        """Distance (n,) of rows (n, D), positive on the inner side."""
-        ...
+        """Distance (n,) of rows (n, D), positive on the inner side, where there is one."""
+        raise TypeError(
+            "signed_distance needs a manifold with an inner side; "
+            f"{type(self).__name__} has none. Use distance instead."
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,12 +75,7 @@ class Sample:
     manifold: Manifold
 
     def distance(self, Y: FloatArray) -> FloatArray:
-        """Measure how far rows lie from the true manifold.
-
-        Parameters
-        ----------
-        Y : ndarray of shape (m, D)
-            Any rows of data space, for example a model's reconstructions.
+        """Measure how far rows (m, D), for example reconstructions, lie from the true manifold.
 
         Returns
         -------
@@ -74,16 +85,11 @@ class Sample:
         return self.manifold.distance(Y)
 
     def signed_distance(self, Y: FloatArray) -> FloatArray:
-        """Measure how far rows lie from the true manifold, and on which side.
+        """Measure how far rows (m, D) lie from the true manifold, and on which side.
 
         Its mean is the bias of a model and its standard deviation the roughness. Klanke's equation
         (5.16) counts the inner side as positive, and so does this method; his tables 5.10 to 5.12
         carry the opposite sign.
-
-        Parameters
-        ----------
-        Y : ndarray of shape (m, D)
-            Any rows of data space, for example a model's reconstructions.
 
         Returns
         -------
@@ -95,26 +101,40 @@ class Sample:
         TypeError
             If the manifold has no inner side.
         """
-        if not isinstance(self.manifold, OrientedManifold):
-            raise TypeError(
-                "signed_distance needs a manifold with an inner side; "
-                f"{type(self.manifold).__name__} has none. Use distance instead."
-            )
         return self.manifold.signed_distance(Y)
 
 
 def observe(
     manifold: Manifold,
-    latent: FloatArray,
-    *,
+    draw_latent: Callable[[np.random.Generator], FloatArray],
+    n: int,
     noise: float,
     noise_kind: NoiseKind,
-    rng: np.random.Generator,
+    random_state: Seed,
 ) -> Sample:
-    """Carry latent rows (n, q) to data space and add noise."""
+    """Draw n latent rows, carry them to data space and add noise."""
+    check_size(n)
+    rng = np.random.default_rng(random_state)
+    latent = draw_latent(rng)
     clean = manifold.point(latent)
-    Y = clean + draw_noise(clean.shape, noise, noise_kind, rng)
-    return Sample(Y=Y, latent=latent, clean=clean, manifold=manifold)
+    return Sample(clean + draw_noise(clean.shape, noise, noise_kind, rng), latent, clean, manifold)
+
+
+def draw_noise(
+    shape: tuple[int, ...], noise: float, kind: NoiseKind, rng: np.random.Generator
+) -> FloatArray:
+    """Draw noise of mean zero, see the module's table for the meaning of `noise`."""
+    if not (np.isfinite(noise) and noise >= 0):
+        raise ValueError(
+            f"`noise` must be a finite number >= 0; got {noise}. Use 0 for clean rows."
+        )
+    if kind == "gaussian":
+        return rng.normal(scale=noise, size=shape)
+    if kind == "laplacian":
+        return rng.laplace(scale=noise / np.sqrt(2), size=shape)
+    if kind == "uniform":
+        return rng.uniform(-noise, noise, size=shape)
+    raise ValueError(f"`noise_kind` must be one of {get_args(NoiseKind)}; got {kind!r}.")
 
 
 def check_size(n: int) -> None:

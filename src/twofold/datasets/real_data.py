@@ -1,20 +1,65 @@
-"""Where the real data sets lie: files ``NAME.npz`` that are not part of the package.
+"""Real data: scikit-learn's handwritten digits, and files that are not part of the package.
 
-They are looked for in the folder named by the environment variable ``TWOFOLD_DATA``, then in
-``shared/data`` under the current directory and under each of its parents.
+The digits are 1797 images of 8 x 8 pixels with values 0 to 16; they come with scikit-learn, so
+nothing has to be fetched. They are split once and for all by ``train_test_split(test_size=0.1)``:
+1617 training and 180 test rows.
+
+Files ``NAME.npz`` are looked for in the folder named by the environment variable ``TWOFOLD_DATA``,
+then in ``shared/data`` under the current directory and under each of its parents.
 """
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from twofold.array_types import FloatArray, IntArray
+
+TEST_SHARE = 0.1
 DATA_VARIABLE = "TWOFOLD_DATA"
 DATA_FOLDER = Path("shared", "data")
+
+
+class DigitsSplit(NamedTuple):
+    """Training and test rows (n, 64) with their labels (n,)."""
+
+    Y_train: FloatArray
+    Y_test: FloatArray
+    labels_train: IntArray
+    labels_test: IntArray
+
+
+def load_digits_split(random_state: int | None = 0) -> DigitsSplit:
+    """Load the digits and split off a tenth for testing.
+
+    Parameters
+    ----------
+    random_state : int or None, default=0
+        Seed of the split.
+
+    Returns
+    -------
+    DigitsSplit
+        ``Y_train, Y_test, labels_train, labels_test``.
+
+    Examples
+    --------
+    >>> split = load_digits_split()
+    >>> split.Y_train.shape, split.Y_test.shape
+    ((1617, 64), (180, 64))
+    """
+    # Imported here: it takes most of a second, and only this function needs it.
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    Y, labels = load_digits(return_X_y=True)
+    return DigitsSplit(
+        *train_test_split(Y, labels, test_size=TEST_SHARE, random_state=random_state)
+    )
 
 
 def data_file(name: str) -> Path:
