@@ -1,12 +1,15 @@
 """Scores of embeddings, maps and reconstructions."""
 
-from __future__ import annotations
-
 from twofold.metrics.co_ranking import CoRanking, coranking
 from twofold.metrics.nearest_neighbors import dsre, e_nx
-from twofold.metrics.neighborhoods import continuity, neighborhood_hit, trustworthiness
-from twofold.metrics.quantization import quantization_error, topographic_error
-from twofold.metrics.reconstruction import reconstruction_error
+from twofold.metrics.scores import (
+    continuity,
+    neighborhood_hit,
+    quantization_error,
+    reconstruction_error,
+    topographic_error,
+    trustworthiness,
+)
 
 __all__ = [
     "CoRanking",

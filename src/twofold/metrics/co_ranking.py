@@ -1,15 +1,40 @@
 """How well an embedding keeps neighbours, for every neighbourhood size.
 
-Formulas and sources: :mod:`twofold.metrics.curves`. Ranks are exact. For many points they are seen
-from a random sample of *query* points only, among all points; every score is then a mean over
-queries with a standard error.
+Ranks are exact (:mod:`twofold.metrics.ranks`). For many points they are seen from a random sample
+of *query* points only, among all points; every score is then a mean over queries with a standard
+error.
+
+With m query points among n and ``q_kl`` the number of pairs of data rank k and latent rank l,
+
+    Q_NX(K) = Σ_{k ≤ K, l ≤ K} q_kl / (K m)          share of K neighbours kept
+    R_NX(K) = ((n - 1) Q_NX(K) - K) / (n - 1 - K)    0 for a random embedding, 1 for a perfect one
+    LCMC(K) = Q_NX(K) - K / (n - 1)
+    U_N(K), U_X(K)   the parts of Q_NX(K) with k > l (intrusions) and with k < l (extrusions)
+    B_NX(K) = U_X(K) - U_N(K)                        positive where the embedding is intrusive
+    AUC     = Σ_K R_NX(K) / K  /  Σ_K 1 / K          K = 1 .. n - 2
+    Q_local, Q_global: means of Q_NX over K ≤ K_max and over K ≥ K_max, K_max = argmax LCMC
+    T(K)    = 1 - 2 / (m K (2 n - 3 K - 1)) Σ_{l ≤ K < k} (k - K) q_kl
+    C(K)    = the same with k and l exchanged
+
+(Lee and Verleysen, "Quality assessment of dimensionality reduction: rank-based criteria", 2009, and
+"Scale-independent quality criteria for dimensionality reduction", 2010; Lee, Peluffo-Ordóñez and
+Verleysen, "Multi-scale similarities in stochastic neighbour embedding", 2015; Chen and Buja, "Local
+multidimensional scaling", 2009, for LCMC; Venna and Kaski, 2001, for T and C.) Kramer's book counts
+a point among its own neighbours: E_NX(K) = (1 + (K - 1) Q_NX(K - 1)) / K.
+
+An intrusive embedding puts strangers (k > K ≥ l) among the neighbours of a point. They crowd the
+neighbours that stay, which move to higher ranks: extrusions *inside* the K × K block. Hence the
+sign of B_NX.
+
+A pair with l < k adds k - K to the sum in T for every K from l to k. As a function of K that is a
+step of k - l at K = l and then a slope of -1 until K = k, so two running sums give all K at once.
 """
 
 from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
@@ -19,8 +44,16 @@ from sklearn.utils import check_random_state
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.metrics.checks import check_neighbors, check_same_rows, checked_table
-from twofold.metrics.curves import RankCurves
-from twofold.metrics.ranks import N_SUMS, scaled_columns, tally_ranks
+from twofold.metrics.ranks import (
+    CLOSER,
+    CLOSER_BY,
+    FARTHER,
+    FARTHER_BY,
+    N_SUMS,
+    SAME,
+    scaled_columns,
+    tally_ranks,
+)
 
 # Up to here every point is a query unless `sample` says otherwise.
 MOST_EXACT = 20_000
@@ -72,8 +105,8 @@ class CoRanking:
     Q: IntArray
     queries: IntArray
     n_samples: int
-    _whole: RankCurves = field(repr=False)
-    _groups: tuple[RankCurves, ...] = field(repr=False)
+    _sums: IntArray = field(repr=False)  # (5, n) the sums over pairs by rank
+    _groups: tuple[CoRanking, ...] = field(default=(), repr=False)  # of the queries, in a sample
 
     @property
     def is_exact(self) -> bool:
@@ -82,59 +115,63 @@ class CoRanking:
 
     def q_nx(self, K: Any = None) -> Any:
         """Return Q_NX, the share of the K nearest neighbours that the embedding keeps."""
-        return self._at("q_nx", K)
+        return self._share(self._sums[SAME] + self._sums[CLOSER] + self._sums[FARTHER], K)
 
     def r_nx(self, K: Any = None) -> Any:
         """Return R_NX, Q_NX rescaled: 0 is chance and 1 perfect. K is at most n - 2."""
-        return self._at("r_nx", K)
+        n, sizes = self.n_samples, self._sizes[:-1]
+        return _pick(((n - 1) * self.q_nx()[:-1] - sizes) / (n - 1 - sizes), K)
 
     def lcmc(self, K: Any = None) -> Any:
         """Return the local continuity meta-criterion, Q_NX less chance."""
-        return self._at("lcmc", K)
+        return _pick(self.q_nx() - self._sizes / (self.n_samples - 1), K)
 
     def b_nx(self, K: Any = None) -> Any:
         """Return B_NX: positive where strangers crowd in (flattening), negative where it tears."""
-        return self._at("b_nx", K)
+        return self._share(self._sums[FARTHER] - self._sums[CLOSER], K)
 
     def e_nx(self, K: Any = None) -> Any:
         """Return E_NX of Kramer's book, which counts a point as its own first neighbour."""
-        return self._at("e_nx", K)
+        before = np.concatenate([[0.0], self.q_nx()[:-1]])
+        return _pick((1 + (self._sizes - 1) * before) / self._sizes, K)
 
     def intrusions(self, K: Any = None) -> Any:
         """Return the part of Q_NX whose points came closer (rank in the data is larger)."""
-        return self._at("intrusions", K)
+        return self._share(self._sums[CLOSER], K)
 
     def extrusions(self, K: Any = None) -> Any:
         """Return the part of Q_NX whose points went farther away (rank in the data is smaller)."""
-        return self._at("extrusions", K)
+        return self._share(self._sums[FARTHER], K)
 
     def trustworthiness(self, K: Any = None) -> Any:
         """Return trustworthiness: low where latent neighbours are strangers. K < n / 2."""
-        return self._at("trustworthiness", K)
+        starts = len(self.queries) - self._sums[SAME] - self._sums[FARTHER]
+        return _pick(self._ranked(starts, self._sums[CLOSER], self._sums[CLOSER_BY]), K)
 
     def continuity(self, K: Any = None) -> Any:
         """Return continuity: low where neighbours were torn apart. K < n / 2."""
-        return self._at("continuity", K)
+        starts = len(self.queries) - self._sums[SAME] - self._sums[CLOSER]
+        return _pick(self._ranked(starts, self._sums[FARTHER], self._sums[FARTHER_BY]), K)
 
     @property
     def auc(self) -> float:
         """Mean of R_NX over all sizes, weighted by 1 / K: each scale counts alike."""
-        return self._whole.auc()
+        return float(np.average(self.r_nx(), weights=1 / self._sizes[:-1]))
 
     @property
     def k_max(self) -> int:
         """The size up to which we speak of local: the maximum of LCMC."""
-        return self._whole.k_max()
+        return int(np.argmax(self.lcmc())) + 1
 
     @property
     def q_local(self) -> float:
         """Mean of Q_NX up to ``k_max``."""
-        return self._whole.q_local()
+        return float(self.q_nx()[: self.k_max].mean())
 
     @property
     def q_global(self) -> float:
         """Mean of Q_NX from ``k_max`` on."""
-        return self._whole.q_global()
+        return float(self.q_nx()[self.k_max - 1 :].mean())
 
     def standard_error(self, score: str, K: Any = None) -> Any:
         """Return the standard error of a score that comes from sampling the queries.
@@ -158,16 +195,12 @@ class CoRanking:
             known = ", ".join((*CURVES, *NUMBERS))
             raise ValueError(f"`score` must be one of {known}; got {score!r}.")
         if self.is_exact:
-            errors = np.zeros_like(getattr(self._whole, score)())
+            errors = np.zeros_like(_score(self, score))
         else:
-            rests = [_without(self._whole, group) for group in self._groups]
-            left_out = [getattr(rest, score)() for rest in rests]
+            left_out = [_score(self._without(group), score) for group in self._groups]
             unseen = 1 - len(self.queries) / self.n_samples  # a sample without replacement
-            errors = np.std(left_out, axis=0) * math.sqrt((len(rests) - 1) * unseen)
+            errors = np.std(left_out, axis=0) * math.sqrt((len(left_out) - 1) * unseen)
         return float(errors) if score in NUMBERS else _pick(errors, K)
-
-    def _at(self, curve: str, K: Any) -> Any:
-        return _pick(getattr(self._whole, curve)(), K)
 
     def __repr__(self) -> str:
         seen = "all" if self.is_exact else f"{len(self.queries):,} of them"
@@ -175,6 +208,28 @@ class CoRanking:
             f"CoRanking of {self.n_samples:,} points seen from {seen}: auc {self.auc:.3f}, "
             f"q_local {self.q_local:.3f}, q_global {self.q_global:.3f}, k_max {self.k_max}"
         )
+
+    @property
+    def _sizes(self) -> IntArray:
+        return np.arange(1, self.n_samples)
+
+    def _without(self, group: CoRanking) -> CoRanking:
+        others = self.queries[len(group.queries) :]  # only their number counts
+        return replace(self, queries=others, _sums=self._sums - group._sums, _groups=())
+
+    def _share(self, pairs: IntArray, K: Any) -> Any:
+        """Return pairs up to each K, as a share of K for each query."""
+        return _pick(np.cumsum(pairs[1:]) / (self._sizes * len(self.queries)), K)
+
+    def _ranked(self, starts: IntArray, ends: IntArray, steps: IntArray) -> FloatArray:
+        """Return 1 - normalised Σ (rank - K) from pairs that start, end and step at each K."""
+        # The slope of a pair holds after its start up to and with its end.
+        open_pairs = np.cumsum(starts[1:]) - np.cumsum(ends[1:])
+        slopes = np.concatenate([[0], -open_pairs[:-1]])
+        penalty = np.cumsum(steps[1:] + slopes)
+        n, K = self.n_samples, self._sizes[: (self.n_samples - 1) // 2]
+        worst = len(self.queries) * K * (2 * n - 3 * K - 1) / 2
+        return 1 - penalty[: len(K)] / worst
 
 
 def coranking(
@@ -230,11 +285,8 @@ def coranking(
     size = _matrix_size(n, n_neighbors_max)
     queries = _draw_queries(n, Y.shape[1], sample, random_state)
     Q, groups = _tally(Y, X, queries, size)
-    sums = np.sum([group.sums for group in groups], axis=0)
-    exact = len(queries) == n
-    return CoRanking(
-        Q, np.sort(queries), n, RankCurves(len(queries), sums), () if exact else tuple(groups)
-    )
+    sums = np.sum([group._sums for group in groups], axis=0)
+    return CoRanking(Q, np.sort(queries), n, sums, () if len(queries) == n else tuple(groups))
 
 
 def _matrix_size(n: int, n_neighbors_max: int | None) -> int:
@@ -262,7 +314,7 @@ def _draw_queries(n: int, D: int, sample: int | None, random_state: Any) -> IntA
 
 def _tally(
     Y: FloatArray, X: FloatArray, queries: IntArray, size: int
-) -> tuple[IntArray, list[RankCurves]]:
+) -> tuple[IntArray, list[CoRanking]]:
     """Return the matrix and the sums of each group of queries.
 
     Counts are whole numbers, so neither depends on the number of threads.
@@ -273,19 +325,20 @@ def _tally(
     Q = np.zeros((size, size), dtype=np.int32)
     adding = Lock()
 
-    def work(group: IntArray) -> RankCurves:
+    def work(group: IntArray) -> CoRanking:
         own, sums = np.zeros_like(Q), np.zeros((N_SUMS, n), dtype=np.int64)
         tally_ranks(data, latent, group, own, sums)
         with adding:
             np.add(Q, own, out=Q)
-        return RankCurves(len(group), sums)
+        return CoRanking(Q, group, n, sums)
 
     with ThreadPoolExecutor(min(MOST_THREADS, cpu_count())) as pool:
         return Q, list(pool.map(work, np.array_split(queries, n_groups)))
 
 
-def _without(whole: RankCurves, group: RankCurves) -> RankCurves:
-    return RankCurves(whole.n_queries - group.n_queries, whole.sums - group.sums)
+def _score(found: CoRanking, name: str) -> Any:
+    """Return a curve or a number by its name."""
+    return getattr(found, name) if name in NUMBERS else getattr(found, name)()
 
 
 def _pick(curve: FloatArray, K: Any) -> Any:

@@ -1,0 +1,302 @@
+"""Single numbers about embeddings, maps and reconstructions.
+
+Trustworthiness falls where latent neighbours are strangers in the data, continuity where neighbours
+in the data are apart in the embedding (Venna and Kaski, 2001; formulas in
+:mod:`twofold.metrics.co_ranking`). Neighbourhood hit asks labels instead: the mean share of a
+point's k nearest latent neighbours that carry its own label (Paulovich et al., 2008).
+
+With ``c_{i*}`` the prototype nearest to row i,
+
+    E_Q = (1/n) Σ_i ||y_i - c_{i*}||²        (squared; or the mean of the distances themselves)
+    E_T = (1/n) Σ_i 1[nearest and second nearest prototype are not adjacent on the map]
+
+(Kramer, "Dimensionality Reduction with Unsupervised Nearest Neighbors", 2013, eqs. 4.37 and 4.38,
+whose text says distance where the formula has its square; Kiviluoto, 1996, for E_T.)
+
+Of reconstructed rows, over the observed entries of Y, with ``ȳ_d`` the mean of the observed entries
+of column d,
+
+    relative:  Σ (y_id - ŷ_id)² / Σ (y_id - ȳ_d)²       0 perfect, 1 no better than the mean
+    absolute:  (1/n) Σ (y_id - ŷ_id)²                   the negative of the models' ``score``
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import pdist
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils import column_or_1d
+
+from twofold.array_types import FloatArray, IntArray
+from twofold.metrics.checks import check_neighbors, check_same_rows, checked_table
+from twofold.metrics.co_ranking import coranking
+
+# Of fewer points one neighbour is not less than half.
+FEWEST_ROWS = 3
+
+
+def trustworthiness(
+    Y: Any, X: Any, n_neighbors: int = 5, *, sample: int | None = None, random_state: Any = None
+) -> float:
+    """Return how far latent neighbours can be believed to be neighbours in the data.
+
+    Equal to scikit-learn's function of that name, in blocks instead of n × n arrays.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n_samples, n_features)
+        Data.
+    X : array-like of shape (n_samples, n_components)
+        Embedding of the same rows.
+    n_neighbors : int
+        Less than half the number of points.
+    sample, random_state
+        As in :func:`twofold.metrics.coranking`, which has the standard error as well.
+
+    Returns
+    -------
+    float
+        Within [0, 1], 1 is best. Random embeddings score about 0.5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.metrics import trustworthiness
+    >>> Y = np.arange(20.0)[:, None] ** 2
+    >>> trustworthiness(Y, Y, n_neighbors=3)
+    1.0
+    """
+    return _ranked_score("trustworthiness", Y, X, n_neighbors, sample, random_state)
+
+
+def continuity(
+    Y: Any, X: Any, n_neighbors: int = 5, *, sample: int | None = None, random_state: Any = None
+) -> float:
+    """Return how far neighbours in the data are still neighbours in the embedding.
+
+    :func:`trustworthiness` with data and embedding exchanged; same parameters and range.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n_samples, n_features)
+        Data.
+    X : array-like of shape (n_samples, n_components)
+        Embedding of the same rows.
+    n_neighbors : int
+        Less than half the number of points.
+    sample, random_state
+        As in :func:`twofold.metrics.coranking`.
+
+    Returns
+    -------
+    float
+    """
+    return _ranked_score("continuity", Y, X, n_neighbors, sample, random_state)
+
+
+def _ranked_score(
+    name: str, Y: Any, X: Any, n_neighbors: int, sample: int | None, random_state: Any
+) -> float:
+    Y = checked_table(Y, "Y", any_size=True)
+    if len(Y) < FEWEST_ROWS:
+        raise ValueError(f"{name.capitalize()} needs at least {FEWEST_ROWS} points; got {len(Y)}.")
+    most = (len(Y) - 1) // 2
+    n_neighbors = check_neighbors(n_neighbors, most, "`n_neighbors`, less than n_samples / 2")
+    found = coranking(Y, X, n_neighbors_max=1, sample=sample, random_state=random_state)
+    return float(getattr(found, name)(n_neighbors))
+
+
+def neighborhood_hit(X: Any, labels: Any, n_neighbors: int = 5) -> float:
+    """Return the mean share of a point's nearest neighbours that have its label.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_components)
+        Embedding (or data, to know what there was to keep).
+    labels : array-like of shape (n_samples,)
+        A label for each row: numbers or text.
+    n_neighbors : int
+        Number of neighbours, the point itself not counted.
+
+    Returns
+    -------
+    float
+        1 is best; labels without any relation to X give Σ p², p the shares of the labels.
+
+    Examples
+    --------
+    >>> from twofold.metrics import neighborhood_hit
+    >>> neighborhood_hit([[0.0], [1.0], [9.0], [8.0]], ["a", "a", "b", "b"], n_neighbors=1)
+    1.0
+    """
+    X = checked_table(X, "X")
+    labels = column_or_1d(labels)
+    if len(labels) != len(X):
+        raise ValueError(
+            f"`labels` must have one label for each of {len(X)} rows of `X`; got {len(labels)}."
+        )
+    if any(label is None or label != label for label in labels):
+        raise ValueError(
+            "`labels` has missing labels. Leave these rows out of `X` and `labels`, or give them "
+            "a label of their own."
+        )
+    k = check_neighbors(n_neighbors, len(X) - 1, "`n_neighbors`, less than n_samples")
+    codes = np.unique(labels, return_inverse=True)[1]
+    neighbors = NearestNeighbors(n_neighbors=k).fit(X).kneighbors(return_distance=False)
+    return float((codes[neighbors] == codes[:, None]).mean())
+
+
+def quantization_error(Y: Any, prototypes: Any, *, squared: bool = True) -> float:
+    """Return the mean squared distance of rows to their nearest prototype.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n_samples, n_features)
+        Data.
+    prototypes : array-like of shape (n_prototypes, n_features)
+        Codebook vectors, cluster centres, landmarks.
+    squared : bool
+        False: the mean of the distances themselves.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from twofold.metrics import quantization_error
+    >>> quantization_error([[0.0], [2.0], [9.0]], [[0.0], [10.0]])  # (0 + 4 + 1) / 3
+    1.6666666666666667
+    >>> quantization_error([[0.0], [2.0], [9.0]], [[0.0], [10.0]], squared=False)
+    1.0
+    """
+    Y, prototypes = _checked_codebook(Y, prototypes)
+    nearest = _nearest(Y, prototypes, 1)[:, 0]
+    squares = ((Y - prototypes[nearest]) ** 2).sum(axis=1)
+    return float(squares.mean() if squared else np.sqrt(squares).mean())
+
+
+def topographic_error(
+    Y: Any, prototypes: Any, positions: Any, *, reach: float | None = None
+) -> float:
+    """Return the share of rows whose two nearest prototypes are not adjacent on the map.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n_samples, n_features)
+        Data.
+    prototypes : array-like of shape (n_prototypes, n_features)
+        Codebook vectors.
+    positions : tuple of ints or array-like of shape (n_prototypes, n_components)
+        Where the prototypes lie on the map: their places, or the shape of a regular grid that they
+        fill in C order.
+    reach : float or None
+        Prototypes are adjacent up to this distance on the map. None means the smallest distance of
+        two of them: the four neighbours of a square grid, the six of a hexagonal one. On a grid of
+        spacing 1 a reach of 1.5 counts diagonal neighbours, too. Give it where places are
+        irregular.
+
+    Returns
+    -------
+    float
+        0 is best.
+
+    Examples
+    --------
+    >>> from twofold.metrics import topographic_error
+    >>> line = [[0.0], [1.0], [2.0]]
+    >>> topographic_error([[0.4], [1.4]], line, (3,))
+    0.0
+    >>> topographic_error([[0.4], [1.4]], line, [[0], [2], [1]])  # 0 and 1 are not adjacent
+    0.5
+    """
+    Y, prototypes = _checked_codebook(Y, prototypes)
+    if len(prototypes) < 2:
+        raise ValueError("A topographic error needs at least 2 prototypes; got 1.")
+    places = _places(positions)
+    check_same_rows(prototypes, "prototypes", places, "positions")
+    if reach is None:
+        reach = float(pdist(places).min())
+        if reach == 0:
+            raise ValueError(
+                "Two prototypes have the same position, so the smallest distance says nothing of "
+                "the map. Give `reach`."
+            )
+    elif not 0 < reach < np.inf:
+        raise ValueError(f"`reach` must be a positive distance on the map; got {reach!r}.")
+    best = _nearest(Y, prototypes, 2)
+    gaps = np.linalg.norm(places[best[:, 0]] - places[best[:, 1]], axis=1)
+    # Places such as 0.1, 0.2, 0.3 are not equally far apart in the last digit.
+    return float((gaps > reach * (1 + 1e-9)).mean())
+
+
+def _places(positions: Any) -> FloatArray:
+    """Return positions on the map as a table; the shape of a grid becomes its nodes."""
+    if isinstance(positions, tuple) and all(isinstance(size, int) for size in positions):
+        return np.array(list(np.ndindex(positions)), dtype=np.float64).reshape(
+            prod(positions), len(positions)
+        )
+    return checked_table(positions, "positions")
+
+
+def _checked_codebook(Y: Any, prototypes: Any) -> tuple[FloatArray, FloatArray]:
+    Y, prototypes = checked_table(Y, "Y"), checked_table(prototypes, "prototypes")
+    if Y.shape[1] != prototypes.shape[1]:
+        raise ValueError(
+            f"`prototypes` must have the {Y.shape[1]} columns of `Y`; got {prototypes.shape[1]}."
+        )
+    return Y, prototypes
+
+
+def _nearest(Y: FloatArray, prototypes: FloatArray, k: int) -> IntArray:
+    index = NearestNeighbors(n_neighbors=k).fit(prototypes)
+    return np.asarray(index.kneighbors(Y, return_distance=False))
+
+
+def reconstruction_error(Y: Any, Y_hat: Any, *, relative: bool = True) -> float:
+    """Return the squared error of reconstructed rows, as a share of the variance.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n_samples, n_features)
+        Data; missing entries (NaN) are left out.
+    Y_hat : array-like of shape (n_samples, n_features)
+        The same rows as a model gives them back.
+    relative : bool
+        False: the squared error of a row, mean over rows, in squared units of the data.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from twofold.metrics import reconstruction_error
+    >>> reconstruction_error([[0.0], [2.0], [4.0]], [[0.0], [2.0], [3.0]])  # 1 / (4 + 0 + 4)
+    0.125
+    """
+    Y = checked_table(Y, "Y", allow_missing=True)
+    Y_hat = checked_table(Y_hat, "Y_hat", allow_missing=True)
+    if Y.shape != Y_hat.shape:
+        raise ValueError(f"`Y_hat` must have the shape of `Y`, {Y.shape}; got {Y_hat.shape}.")
+    seen = ~np.isnan(Y)
+    if not seen.any():
+        raise ValueError("`Y` has no observed entry, so there is nothing to compare.")
+    if np.isnan(Y_hat[seen]).any():
+        row = int(np.flatnonzero((np.isnan(Y_hat) & seen).any(axis=1))[0])
+        raise ValueError(f"`Y_hat` is missing where `Y` is observed (first: row {row}).")
+    error = float(((Y - Y_hat)[seen] ** 2).sum())
+    if not relative:
+        return error / len(Y)
+    counts = np.maximum(seen.sum(axis=0), 1)
+    means = np.where(seen, Y, 0.0).sum(axis=0) / counts
+    variance = float(((Y - means)[seen] ** 2).sum())
+    if variance == 0:
+        raise ValueError(
+            "No column of `Y` varies, so there is no variance to take a share of. "
+            "Use relative=False."
+        )
+    return error / variance
