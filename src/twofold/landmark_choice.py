@@ -10,8 +10,12 @@ from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled
 from twofold.engine.threads import count_threads, run_tasks, single_threaded
 from twofold.k_harmonic_means import KHarmonicMeans
-from twofold.k_harmonic_means.distances import block_slices, squared_distance
-from twofold.k_harmonic_means.scaled_rows import Units, merge_equal_rows
+from twofold.k_harmonic_means.distances import (
+    Units,
+    block_slices,
+    merge_equal_rows,
+    squared_distance,
+)
 from twofold.landmarks import Landmarks
 from twofold.number_checks import is_integer
 from twofold.process_settings import without_warnings

@@ -1,7 +1,7 @@
 """K-harmonic means: clustering that hardly depends on where it starts.
 
-`estimator` is the front door, `descent` the objective and the way down, `scaled_rows` and
-`distances` what sums over distances need; choosing and finding landmarks needs these two, too.
+`estimator` is the front door, `descent` the objective and the way down, `distances` what sums over
+distances need; choosing and finding landmarks needs these, too.
 """
 
 from twofold.k_harmonic_means.estimator import KHarmonicMeans

@@ -1,8 +1,8 @@
 """K-harmonic means: the estimator.
 
-It checks what it is given, merges and scales the rows (`scaled_rows`), chooses a start, goes down
-from there with one power after the other until no centre is lost (`descent`), and labels rows by
-the nearest centre (`distances`).
+It checks what it is given, merges and scales the rows, chooses a start, goes down from there with
+one power after the other until no centre is lost (`descent`), and labels rows by the nearest centre
+(`distances`).
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from twofold.array_types import FloatArray, IntArray
 from twofold.engine.threads import single_threaded_blas
 from twofold.k_harmonic_means.descent import Problem, count_lost, descend, powers_to_try
-from twofold.k_harmonic_means.distances import map_distances
-from twofold.k_harmonic_means.scaled_rows import Units, merge_equal_rows
+from twofold.k_harmonic_means.distances import Units, map_distances, merge_equal_rows
 from twofold.number_checks import check_count
 from twofold.sample_weights import checked_weights
 from twofold.table_checks import check_entries
