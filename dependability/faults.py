@@ -67,6 +67,12 @@ MODULES = (
     "sklearn.manifold", "sklearn.decomposition", "sklearn.datasets", "rich.console",
 )  # fmt: skip
 LOST = "Exception ignored on calling ctypes callback"
+# Last words of C++ libraries and of the C library itself.
+OUT_OF_MEMORY = (
+    "std::bad_alloc",
+    "cannot allocate memory for thread-local data",
+    "LLVM ERROR: out of memory",
+)
 SECONDS = 240.0
 
 
@@ -130,7 +136,10 @@ def _tried(kind: str, command: str, place: Path, rng: np.random.Generator) -> st
         return FINE
     assert "Traceback" not in said, said
     assert "Something unexpected" not in said, said
-    if kind in CODES:
+    if kind == "memory" and any(words in said for words in OUT_OF_MEMORY):
+        assert code in (-signal.SIGABRT, 127), (code, said)
+        code, kind = -signal.SIGABRT, "kill"  # ended from below Python: all that a kill leaves
+    elif kind in CODES:
         assert code in CODES[kind] | {0}, (code, said)
     else:
         assert code in (0, 1), (code, said)

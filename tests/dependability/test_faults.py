@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from dependability.faults import COMMANDS, KINDS, fault_of, try_faults
@@ -23,6 +25,21 @@ def cases_of(*commands: str) -> list[int]:
 def test_cases_go_through_every_kind_and_command():
     met = {fault_of(case) for case in range(len(KINDS) * len(COMMANDS))}
     assert met == {(kind, command) for kind in KINDS for command in COMMANDS}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of the process are Linux's")
+def test_faults_that_need_no_root():
+    cases = [k for k in cases_of("transform") if fault_of(k)[0] not in ("full disk", "folder")]
+    script = (
+        "import sys; from dependability.faults import try_faults; "
+        "from dependability.report import conclude; "
+        f"sys.exit(conclude('faults', try_faults({cases})))"
+    )
+    # A process of its own: it is forked, which wants one without threads.
+    command, root = [sys.executable, "-c", script], Path(__file__).parents[2]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=root)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"faults: {len(cases)} cases" in done.stdout
 
 
 @pytest.mark.slow
