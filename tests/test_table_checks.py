@@ -77,8 +77,10 @@ def test_sparse_columns_that_leave_out_nan_are_to_be_made_dense():
         (frame().to_numpy().astype("M8[s]"), r"datetime64\[s\].*Turn times into numbers"),
         (frame().to_numpy().astype("m8[s]"), r"timedelta64\[s\].*Turn times into numbers"),
         (frame().to_numpy() + 1j, "Complex data not supported; got an array of complex128"),
+        ((frame().to_numpy() + 1j).tolist(), "Complex data not supported"),
+        (list(frame().to_numpy().astype("M8[s]")), "Turn times into numbers"),
     ],
-    ids=["records", "dates", "durations", "complex"],
+    ids=["records", "dates", "durations", "complex", "list of complex", "list of dates"],
 )
 def test_arrays_of_other_things_are_refused_in_a_sentence(table, words):
     with pytest.raises(ValueError, match=words) as error:

@@ -157,8 +157,8 @@ def check_numeric(X: Any) -> None:
     """Raise if a table holds text, dates or the like; of a data frame, name such columns."""
     if hasattr(X, "lazy") and hasattr(X, "collect"):
         raise TypeError("A lazy data frame has no rows yet; call its `collect()` first.")
-    if isinstance(X, np.ndarray):
-        _check_numeric_array(X)
+    if isinstance(X, (np.ndarray, list, tuple)):
+        _check_numeric_array(np.asanyarray(X))
         return
     dtypes = getattr(X, "dtypes", None)
     columns = getattr(X, "columns", None)
