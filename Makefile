@@ -20,8 +20,10 @@ test-all: lint
 	$(PYTEST) -m "slow or not slow"
 
 # Compiled loops that raise where they would read or write outside of their arrays.
+BOUNDS := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba-bounds
+
 test-bounds: .venv/.test
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba-bounds $(PYTEST)
+	$(BOUNDS) $(PYTEST)
 
 lint: .venv/.test
 	$(BIN)/ruff check .
@@ -46,15 +48,15 @@ bench: .venv/.bench
 
 # Odd inputs for everything public; COUNT=20000 tries more of them.
 fuzz-inputs: .venv/.test
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m dependability.inputs --count $(or $(COUNT),2000)
+	$(BOUNDS) OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m dependability.inputs --count $(or $(COUNT),2000)
 
 # Odd tables, read and given to commands.
 fuzz-tables: .venv/.test
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m dependability.tables --count $(or $(COUNT),3000)
+	$(BOUNDS) OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m dependability.tables --count $(or $(COUNT),3000)
 
 # Files of models with parts changed and the checksum made right.
 fuzz-files: .venv/.test
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m dependability.model_files --count $(or $(COUNT),6000)
+	$(BOUNDS) OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m dependability.model_files --count $(or $(COUNT),6000)
 
 # The lowest and the newest packages under every Python that is there.
 versions:
