@@ -11,15 +11,14 @@ the two are near each other; there the entries are subtracted one by one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
 import numpy as np
+
 from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled
 from twofold.engine.threads import count_threads, run_tasks
-from dataclasses import dataclass, replace
-from typing import Self
-from twofold.array_types import FloatArray
-
 
 BLOCK_BYTES = 2**21
 # Below this share of ||y||² + ||c||², ||y||² + ||c||² - 2 y·c has lost too many digits.
