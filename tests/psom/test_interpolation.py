@@ -8,8 +8,7 @@ import twofold.psom.interpolation as interpolation
 from twofold.datasets import forward_kinematics
 from twofold.datasets.robot_arm import JOINT_LIMITS
 from twofold.psom.grid import Grid
-from twofold.psom.interpolation import hessian, interpolate, interpolate_with_jacobian
-from twofold.psom.local import Windows
+from twofold.psom.interpolation import Windows, hessian, interpolate, interpolate_with_jacobian
 
 GRID = Grid.make((4, 5, 3), bounds=[(-2, 1), (0, 3), (5, 9)])
 GRIDS = [Grid.make((6,)), Grid.make((2, 7), "regular"), GRID, Grid.make((3, 2, 4, 3))]

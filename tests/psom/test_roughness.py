@@ -8,8 +8,7 @@ from numpy.testing import assert_allclose
 from oracles import psom_smoothing as oracle
 
 from twofold.psom.grid import Grid
-from twofold.psom.legendre import LegendreCoordinates
-from twofold.psom.node_modes import NodeModes, largest_block
+from twofold.psom.legendre import LegendreCoordinates, NodeModes, largest_block
 from twofold.psom.roughness import Roughness, node_grams
 
 UNEVEN = Grid.through(

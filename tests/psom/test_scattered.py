@@ -13,12 +13,12 @@ from scipy.linalg import LinAlgWarning
 from sklearn.exceptions import ConvergenceWarning
 
 from twofold.psom import penalized, scattered
-from twofold.psom.golub_kahan import BlockBidiagonalization, orthonormal_factors
+from twofold.psom.basis import SampleBasis
 from twofold.psom.grid import Grid
 from twofold.psom.interpolation import interpolate
+from twofold.psom.krylov import BlockBidiagonalization, orthonormal_factors
 from twofold.psom.legendre import LegendreCoordinates
 from twofold.psom.roughness import Roughness
-from twofold.psom.sample_basis import SampleBasis
 from twofold.psom.scattered import fit_scattered
 from twofold.psom.smoothing import smooth_grid
 from twofold.psom.smoothness_choice import Discrepancy

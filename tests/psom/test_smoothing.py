@@ -10,9 +10,9 @@ from oracles.psom_smoothing import ARM_RANGES, wrist
 from sklearn.exceptions import ConvergenceWarning
 
 from twofold.psom import smoothing
-from twofold.psom.conjugate_gradients import conjugate_gradients
 from twofold.psom.grid import Grid
 from twofold.psom.interpolation import interpolate
+from twofold.psom.krylov import conjugate_gradients
 from twofold.psom.roughness import Roughness
 from twofold.psom.smoothing import smooth_grid
 from twofold.psom.smoothness_choice import GCV, Discrepancy

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from twofold import PSOM
 from twofold.datasets import make_fish_bowl, make_random_manifold
 from twofold.psom import Annealing
-from twofold.psom.stopping import PATIENCE, HeldOutStop, choose_held_out
+from twofold.psom.annealing import PATIENCE, HeldOutStop, choose_held_out
 
 
 def hold_out(X, share=0.1, seed=0):

@@ -20,11 +20,11 @@ from scipy.linalg import cho_factor, cho_solve
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.engine.threads import run_tasks
-from twofold.psom.conjugate_gradients import conjugate_gradients
+from twofold.psom.basis import SampleBasis
 from twofold.psom.grid import Grid
-from twofold.psom.kronecker import along_axes
+from twofold.psom.krylov import conjugate_gradients
 from twofold.psom.legendre import LegendreCoordinates
-from twofold.psom.sample_basis import SampleBasis
+from twofold.psom.roughness import along_axes
 from twofold.psom.scattered import MOST_NODES_DENSE
 from twofold.psom.smoothing import same_gaps
 

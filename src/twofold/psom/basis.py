@@ -1,4 +1,4 @@
-"""The Lagrange polynomials of one axis, and their derivatives.
+"""The Lagrange polynomials of one axis with their derivatives, and products of all axes at samples.
 
 Polynomial i is 1 at node i and 0 at the others (Klanke 2007, eq. 3.3),
 
@@ -12,15 +12,28 @@ cost is linear in n. Derivatives use that l_i' is a polynomial through the same 
 
 with the diagonal of D from the vanishing sum of each row. Inside, the nodes are scaled to span
 [-1, 1], and factors are doubled: products over many nodes then neither overflow nor vanish.
+
+The design matrix of scattered samples is never written out. Its row i of B (m, N) is the Kronecker
+product of what the basis functions of the axes are at sample i. With the axes cut into two groups,
+row i is a_i ⊗ b_i, and for coefficients C seen as a matrix between the two groups
+
+    (B C)_i = a_iᵀ C b_i,        Bᵀ r = Σ_i r_i a_i b_iᵀ:
+
+one matrix product for a block of samples, and a sum over the smaller group. The number of
+operations is that of the written-out matrix, but all of them run at the speed of a matrix product,
+and memory is that of the two groups.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from twofold.array_types import FloatArray
 from twofold.compiled import compiled
+from twofold.engine.threads import run_tasks
 
 
 class AxisBasis:
@@ -94,3 +107,104 @@ def rows_times(rows: FloatArray, matrix: FloatArray) -> FloatArray:
             for j in range(matrix.shape[1]):
                 out[k, j] += rows[k, i] * matrix[i, j]
     return out
+
+
+# A block's intermediate array stays in the cache of one core.
+ROWS_PER_BLOCK = 256
+BLOCKS_PER_TASK = 4
+
+
+class SampleBasis:
+    """Products with the design matrix B (m, N) of scattered samples.
+
+    Parameters
+    ----------
+    axis_values : of each axis, the basis functions at the samples (m, n)
+    row_factors : (m,) numbers that the rows of B are multiplied by
+    n_threads : number of threads; the result does not depend on it
+    """
+
+    def __init__(
+        self, axis_values: Sequence[FloatArray], row_factors: FloatArray, n_threads: int = 1
+    ) -> None:
+        self.n_threads = n_threads
+        self.n_rows = len(row_factors)
+        split = _split([values.shape[1] for values in axis_values])
+        self.left = row_products(axis_values[:split]) * row_factors[:, None]
+        self.right = row_products(axis_values[split:]) if split < len(axis_values) else None
+        step = ROWS_PER_BLOCK * BLOCKS_PER_TASK
+        self.tasks = [slice(at, min(at + step, self.n_rows)) for at in range(0, self.n_rows, step)]
+
+    @property
+    def n_columns(self) -> int:
+        """Number of coefficients N."""
+        return self.left.shape[1] * (1 if self.right is None else self.right.shape[1])
+
+    def times(self, C: FloatArray) -> FloatArray:
+        """Return ``B C`` (m, k)."""
+        k = C.shape[1]
+        if self.right is None:
+            matrix = C
+        else:
+            stacked = C.reshape(self.left.shape[1], self.right.shape[1], k).transpose(0, 2, 1)
+            matrix = np.ascontiguousarray(stacked).reshape(self.left.shape[1], -1)
+
+        def rows(task: slice) -> FloatArray:
+            return np.concatenate([self._times_block(matrix, at, k) for at in _blocks(task)])
+
+        return np.concatenate(run_tasks(rows, self.tasks, self.n_threads))
+
+    def _times_block(self, matrix: FloatArray, at: slice, k: int) -> FloatArray:
+        half = self.left[at] @ matrix
+        if self.right is None:
+            return half
+        return np.einsum("ikf,if->ik", half.reshape(len(half), k, -1), self.right[at])
+
+    def transposed_times(self, r: FloatArray) -> FloatArray:
+        """Return ``Bᵀ r`` (N, k)."""
+        k = r.shape[1]
+        right_size = 1 if self.right is None else self.right.shape[1]
+
+        def part(task: slice) -> FloatArray:
+            total = np.zeros((self.left.shape[1], k * right_size))
+            for at in _blocks(task):
+                total += self.left[at].T @ self._spread(r[at], at)
+            return total
+
+        total = np.zeros((self.left.shape[1], k * right_size))
+        # Few tasks are held at a time, and added in their order whatever the number of threads.
+        for first in range(0, len(self.tasks), 8):
+            for some in run_tasks(part, self.tasks[first : first + 8], self.n_threads):
+                total += some
+        stacked = total.reshape(self.left.shape[1], k, right_size).transpose(0, 2, 1)
+        return stacked.reshape(-1, k)
+
+    def _spread(self, r: FloatArray, at: slice) -> FloatArray:
+        if self.right is None:
+            return r
+        return (r[:, :, None] * self.right[at][:, None, :]).reshape(len(r), -1)
+
+    def rows(self, at: slice) -> FloatArray:
+        """Return some rows of B, written out."""
+        return (
+            self.left[at] if self.right is None else row_products([self.left[at], self.right[at]])
+        )
+
+
+def row_products(factors: Sequence[FloatArray]) -> FloatArray:
+    """Return the Kronecker product of the factors, row by row."""
+    out = factors[0]
+    for factor in factors[1:]:
+        out = (out[:, :, None] * factor[:, None, :]).reshape(len(out), -1)
+    return out
+
+
+def _split(counts: Sequence[int]) -> int:
+    """Return how many axes make the first group: as few as are needed to be the larger one."""
+    products = np.cumprod(np.array(counts, dtype=np.float64))
+    return int(np.searchsorted(products**2, products[-1]) + 1)
+
+
+def _blocks(task: slice) -> list[slice]:
+    starts = range(task.start, task.stop, ROWS_PER_BLOCK)
+    return [slice(at, min(at + ROWS_PER_BLOCK, task.stop)) for at in starts]

@@ -15,7 +15,7 @@ Each component is measured in a unit near the spread of its node values, and wei
 largest of their row: no square leaves the range of numbers. A row very far from all nodes is moved
 towards them before the search: further out only its direction matters, and rounding errors hide it.
 
-A local map (see `twofold.psom.local`) is searched within the window around the start, then in the
+A local map (see `interpolation`) is searched within the window around the start, then in the
 window around what was found, until the two agree.
 """
 
@@ -32,8 +32,7 @@ from twofold.engine.threads import count_threads, run_tasks
 from twofold.number_checks import check_count
 from twofold.optimize.levenberg_marquardt import levenberg_marquardt
 from twofold.psom.grid import Grid
-from twofold.psom.interpolation import checked_values, jets
-from twofold.psom.local import Windows
+from twofold.psom.interpolation import Windows, checked_values, jets
 from twofold.psom.units import power_of_two
 from twofold.table_checks import LARGEST
 

@@ -2,12 +2,11 @@
 
 A PSOM is a grid of nodes with values in data space and the polynomial map through them (Walter &
 Ritter 1995); PSOM+ finds node values from noisy, incomplete, scattered or unplaced data by a
-roughness penalty (Klanke 2007, chapter 3). The rooms of this folder: `grid`, `basis`,
-`interpolation` and `local` are the map, `best_match` the way from data to places; `roughness` with
-`kronecker`, `legendre` the penalty; `smoothing` and `scattered` with `smoothness_choice`,
-`penalized` the fits at known places; `unsupervised` with `annealing`, `starts`, `adaption` the fit
-without; `parameters`, `known_places`, `row_matching` and `training_places` belong to
-the estimator.
+roughness penalty (Klanke 2007, chapter 3). The rooms of this folder: `grid`, `basis` and
+`interpolation` are the map, `best_match` the way from data to places; `roughness` and `legendre`
+the penalty; `known_places` with `smoothing`, `scattered`, `smoothness_choice`, `penalized` and
+`krylov` the fits at known places; `unsupervised` with `annealing`, `starts`, `adaption` the fit
+without; `parameters` and `training_places` belong to the estimator.
 """
 
 from __future__ import annotations
@@ -26,25 +25,32 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.contract import TwoWayModel
+from twofold.distinct_rows import merge_duplicates
 from twofold.engine.threads import count_threads
 from twofold.fitted_state import COMMON, Array, FittedState, Report, Value
 from twofold.latent_density import scott_widths
 from twofold.optimize import Callback, ProgressBar
 from twofold.optimize.loop import enter_all
 from twofold.psom.annealing import Annealing, get_schedule
-from twofold.psom.best_match import BestMatch
+from twofold.psom.best_match import BestMatch, best_match
 from twofold.psom.grid import Grid
 from twofold.psom.interpolation import hessian, interpolate, interpolate_with_jacobian
-from twofold.psom.known_places import fit_at_nodes, fit_at_places, node_rows, refuse_infinity
+from twofold.psom.known_places import (
+    KnownPlaces,
+    fit_at_nodes,
+    fit_at_places,
+    node_rows,
+    refuse_infinity,
+)
 from twofold.psom.parameters import (
     check_common,
     check_for_fit,
+    check_searched,
     count_axes,
     make_unit_grid,
     refuse_local,
     warn_of_size,
 )
-from twofold.psom.row_matching import check_searched, match_rows
 from twofold.psom.smoothness_choice import GCV, Discrepancy
 from twofold.psom.starts import find_start
 from twofold.psom.training_places import (
@@ -215,7 +221,8 @@ class PSOM(TwoWayModel):
             self._forget()
             rows = node_rows(self, Y)
             refuse_infinity(rows)
-            fit_at_nodes(self, self._validate(rows, reset=True))
+            table = self._validate(rows, reset=True)
+            self._keep(table, fit_at_nodes(self, table))
         return self
 
     def fit_scattered(self, X: Any, Y: Any, sample_weight: Any = None) -> Self:
@@ -241,8 +248,31 @@ class PSOM(TwoWayModel):
         with self._all_or_nothing():
             self._forget()
             refuse_infinity(Y)
-            fit_at_places(self, X, self._validate(Y, reset=True), sample_weight)
+            table = self._validate(Y, reset=True)
+            self._keep(table, fit_at_places(self, X, table, sample_weight))
         return self
+
+    def _keep(self, Y: FloatArray, known: KnownPlaces) -> None:
+        """Set what a fit of rows Y (m, D) at known places leaves."""
+        found, X, weights = known.found, known.X, known.weights
+        self.grid_ = known.grid
+        self.node_values_: FloatArray = found.W
+        self.smoothness_: float | FloatArray = found.smoothness
+        self.roughness_ = found.roughness
+        self.places_are_known_ = True
+        counted = weights > 0
+        distinct = merge_duplicates(Y[counted], weights[counted])
+        self.data_, self.weights_ = distinct.Y, distinct.weights
+        self.member_ = np.full(len(Y), -1)
+        self.member_[counted] = distinct.member
+        self.latent_ = X[counted][distinct.first].astype(Y.dtype)
+        factor = 0.0 if isinstance(found.smoothness, np.ndarray) else found.smoothness
+        self.objective_ = (found.squared_error + factor * found.roughness) / float(weights.sum())
+        self.history_ = np.array([self.objective_])
+        self.n_iter_, self.stop_reason_ = 1, "closed form"
+        self._wake()
+        self._bound_domain()
+        self.embedding_ = X.astype(Y.dtype)
 
     # ---- best matches -------------------------------------------------------------------------
 
@@ -275,7 +305,32 @@ class PSOM(TwoWayModel):
             count = self.n_starts if start is None else 1
         rows = self._validate(Y, reset=False)
         check_searched(rows, component_weights)
-        return match_rows(self, rows, component_weights, start, count, 2)
+        return self._match(rows, component_weights, start, count, 2)
+
+    def _match(
+        self, Y: FloatArray, component_weights: Any, start: Any, n_starts: int, depth: int
+    ) -> BestMatch:
+        """Return best matches of rows Y (m, D); warn the user, ``depth`` calls up, of lost ones."""
+        found = best_match(
+            self.grid_,
+            self._surface,
+            Y,
+            component_weights=component_weights,
+            start=start,
+            n_starts=n_starts,
+            local=self.local,
+            max_iter=self.max_iter,
+            n_jobs=self.n_jobs,
+        )
+        lost = int((~found.converged).sum())
+        if lost:
+            warnings.warn(
+                f"The search for the best match did not converge for {lost} of {len(Y)} rows; "
+                "raise `max_iter`, or look at `best_match(...).converged`.",
+                ConvergenceWarning,
+                stacklevel=depth + 1,
+            )
+        return found
 
     def hessian(self, X: Any) -> FloatArray:
         """Return the second derivatives of the map.
@@ -324,8 +379,7 @@ class PSOM(TwoWayModel):
             )
             found = fit_manifold(task, rng)
         self.grid_ = grid
-        self.node_values_: FloatArray = found.W + level
-        self.smoothness_: float | FloatArray = found.smoothness
+        self.node_values_, self.smoothness_ = found.W + level, found.smoothness
         self.roughness_ = found.roughness
         self.objective_, self.history_ = found.objective, found.steps[:, 3]
         columns = {"smoothness": 0, "error": 1, "roughness": 2, "held_out_error": 4}
@@ -352,7 +406,7 @@ class PSOM(TwoWayModel):
 
     def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
         start = None if self._space is None else self._space.nearest(Y)
-        X = match_rows(self, Y, None, start, self.n_starts, 4).places.astype(Y.dtype)
+        X = self._match(Y, None, start, self.n_starts, 4).places.astype(Y.dtype)
         if self._space is None or start is None:
             return X
         outside = np.flatnonzero(~self._is_inside(X))

@@ -6,14 +6,13 @@ many causes, count once in the model; such a row projects to the first of its pl
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from sklearn.utils import check_array
 
 from twofold.array_types import BoolArray, FloatArray
-from twofold.distinct_rows import merge_duplicates
 from twofold.psom.grid import Grid
 from twofold.psom.parameters import check_axes, count_axes, enclose, make_grid
 from twofold.psom.scattered import ScatteredFit, fit_scattered
@@ -27,6 +26,16 @@ if TYPE_CHECKING:
     from twofold.psom.estimator import PSOM
 
 Fit = TypeVar("Fit", SmoothGrid, ScatteredFit)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownPlaces:
+    """A grid, what was fitted on it, and the places X (m, q) and weights (m,) of the rows."""
+
+    grid: Grid
+    found: SmoothGrid | ScatteredFit
+    X: FloatArray
+    weights: FloatArray
 
 
 def node_rows(model: PSOM, Y: Any) -> Any:
@@ -53,8 +62,8 @@ def refuse_infinity(Y: Any) -> None:
         raise ValueError("`Y` must be finite, or NaN where a value is missing; it holds infinity.")
 
 
-def fit_at_nodes(model: PSOM, Y: FloatArray) -> None:
-    """Fit a model to rows Y (N, D) at the nodes of its grid, NaN where missing."""
+def fit_at_nodes(model: PSOM, Y: FloatArray) -> KnownPlaces:
+    """Return the map of rows Y (N, D) at the nodes of a grid, NaN where missing."""
     grid = make_grid(model.grid, model.nodes, model.bounds)
     check_axes(grid, is_smoothed=model.smoothness is not None or bool(np.isnan(Y).any()))
     is_known: BoolArray = np.logical_not(np.isnan(Y).all(axis=1))
@@ -62,11 +71,12 @@ def fit_at_nodes(model: PSOM, Y: FloatArray) -> None:
     unit = data_unit(Y[is_known])
     smoothness = _in_unit(0.0 if model.smoothness is None else model.smoothness, unit)
     found = smooth_grid(grid, Y / unit, smoothness, n_jobs=model.n_jobs)
-    _keep(model, grid, _out_of_unit(found, unit), Y, grid.places(), np.where(is_known, 1.0, 0.0))
+    weights = np.where(is_known, 1.0, 0.0)
+    return KnownPlaces(grid, _out_of_unit(found, unit), grid.places(), weights)
 
 
-def fit_at_places(model: PSOM, X: Any, Y: FloatArray, sample_weight: Any) -> None:
-    """Fit a model to rows Y (m, D) at places X (m, q)."""
+def fit_at_places(model: PSOM, X: Any, Y: FloatArray, sample_weight: Any) -> KnownPlaces:
+    """Return the map of rows Y (m, D) at places X (m, q)."""
     places = check_array(X, dtype=np.float64, input_name="X")
     weights = checked_weights(sample_weight, Y)
     q = count_axes(model.grid, model.nodes)
@@ -79,7 +89,7 @@ def fit_at_places(model: PSOM, X: Any, Y: FloatArray, sample_weight: Any) -> Non
     unit = data_unit(Y)
     smoothness = _in_unit("gcv" if model.smoothness is None else model.smoothness, unit)
     found = fit_scattered(grid, places, Y / unit, smoothness, weights, n_jobs=model.n_jobs)
-    _keep(model, grid, _out_of_unit(found, unit), Y, places, weights)
+    return KnownPlaces(grid, _out_of_unit(found, unit), places, weights)
 
 
 def _in_unit(smoothness: Any, unit: float) -> Any:
@@ -106,30 +116,3 @@ def _check_inside(X: FloatArray, grid: Grid) -> None:
             f"{len(outside)} place(s) of `X` lie outside of `bounds` (first: row {outside[0]}); "
             "widen the bounds, or leave these samples out."
         )
-
-
-def _keep(
-    model: PSOM,
-    grid: Grid,
-    found: SmoothGrid | ScatteredFit,
-    Y: FloatArray,
-    X: FloatArray,
-    weights: FloatArray,
-) -> None:
-    """Set the fitted attributes."""
-    model.grid_, model.node_values_ = grid, found.W
-    model.smoothness_, model.roughness_ = found.smoothness, found.roughness
-    model.places_are_known_ = True
-    counted = weights > 0
-    distinct = merge_duplicates(Y[counted], weights[counted])
-    model.data_, model.weights_ = distinct.Y, distinct.weights
-    model.member_ = np.full(len(Y), -1)
-    model.member_[counted] = distinct.member
-    model.latent_ = X[counted][distinct.first].astype(Y.dtype)
-    factor = 0.0 if isinstance(found.smoothness, np.ndarray) else found.smoothness
-    model.objective_ = (found.squared_error + factor * found.roughness) / float(weights.sum())
-    model.history_ = np.array([model.objective_])
-    model.n_iter_, model.stop_reason_ = 1, "closed form"
-    model._wake()
-    model._bound_domain()
-    model.embedding_ = X.astype(Y.dtype)

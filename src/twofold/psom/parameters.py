@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from twofold.array_types import FloatArray
 from twofold.number_checks import check_count
 from twofold.psom.annealing import get_schedule
 from twofold.psom.grid import SPACINGS, Grid
-from twofold.psom.local import Windows
+from twofold.psom.interpolation import Windows
 from twofold.psom.scattered import MOST_NODES_DENSE
 from twofold.psom.starts import check_init
+from twofold.table_checks import check_missing
 
 # Lengths of axes: from which ratio on smoothing goes wrong, and what can be computed at all.
 FAIR_RATIO, MOST_RATIO = 30.0, 1e6
@@ -176,4 +178,21 @@ def warn_of_size(grid: Grid, n_rows: int) -> None:
             "grows with the cube of their number; fewer nodes follow so few rows as well.",
             UserWarning,
             stacklevel=5,
+        )
+
+
+def check_searched(Y: FloatArray, component_weights: Any) -> None:
+    """Raise if there is a row of Y (m, D) of which nothing is searched for."""
+    check_missing(Y, columns=False)
+    if component_weights is None:
+        return
+    weights = np.asarray(component_weights, dtype=np.float64)
+    # Weights of a wrong shape are told of by the search itself.
+    if weights.shape not in ((), Y.shape[1:], Y.shape):
+        return
+    rows = np.flatnonzero(~((weights > 0) & ~np.isnan(Y)).any(axis=1))
+    if len(rows):
+        raise ValueError(
+            f"{len(rows)} row(s) have nothing to search for (first: row {rows[0]}): every entry is "
+            "NaN or has `component_weights` 0. Give weight to an observed entry."
         )

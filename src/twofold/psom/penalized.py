@@ -23,7 +23,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from twofold.array_types import FloatArray
 from twofold.engine.threads import run_tasks
-from twofold.psom.golub_kahan import BlockBidiagonalization
+from twofold.psom.krylov import BlockBidiagonalization
 from twofold.psom.legendre import LegendreCoordinates
 from twofold.psom.smoothness_choice import Rule, SmoothnessPath, choose_smoothness
 

@@ -31,11 +31,11 @@ from sklearn.exceptions import ConvergenceWarning
 from twofold.array_types import FloatArray
 from twofold.distinct_rows import merge_duplicates
 from twofold.engine.threads import count_threads, single_threaded_blas
+from twofold.psom.basis import SampleBasis
 from twofold.psom.grid import Grid
 from twofold.psom.legendre import LegendreCoordinates
 from twofold.psom.penalized import cholesky_solution, exact_path, krylov_path
 from twofold.psom.roughness import Roughness
-from twofold.psom.sample_basis import SampleBasis
 from twofold.psom.smoothness_choice import (
     Rule,
     Smoothness,

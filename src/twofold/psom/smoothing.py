@@ -26,13 +26,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.engine.threads import count_threads, single_threaded_blas
-from twofold.psom.conjugate_gradients import conjugate_gradients
+from twofold.psom.basis import row_products
 from twofold.psom.grid import Grid
-from twofold.psom.legendre import LegendreCoordinates
-from twofold.psom.node_modes import MOST_ROWS, NodeModes, largest_block
+from twofold.psom.krylov import conjugate_gradients
+from twofold.psom.legendre import MOST_ROWS, LegendreCoordinates, NodeModes, largest_block
 from twofold.psom.penalized import exact_path, krylov_path, require_affine
 from twofold.psom.roughness import Roughness
-from twofold.psom.sample_basis import row_products
 from twofold.psom.scattered import MOST_NODES_EXACTLY
 from twofold.psom.smoothness_choice import (
     Rule,

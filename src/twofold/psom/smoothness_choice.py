@@ -7,7 +7,7 @@ Every smoothing problem here is, in suitable coordinates, the least squares prob
 and with the singular values s of K and the parts p of the data along its left singular vectors
 everything there is to know for every λ follows from the shares λ / (s² + λ) that smoothing takes
 away: the residual Σ share² p², and the degrees of freedom left over Σ share. Where the singular
-values are only known approximately (:mod:`twofold.psom.golub_kahan`) that last sum is estimated by
+values are only known approximately (:mod:`twofold.psom.krylov`) that last sum is estimated by
 probes: for random signs u, the mean of uᵀ (I - H) u is the trace of I - H (Hutchinson).
 
 - :class:`GCV`, generalized cross-validation, the default: minimise ``mean residual² / (1 -

@@ -7,7 +7,7 @@ places (:mod:`twofold.psom.adaption`) and moving the places to the best matches 
 lower the objective; λ falls as in :mod:`twofold.psom.annealing`. A row looks for its best match
 from its last place and from the best node, and keeps the better.
 
-Where rows are held out, their projection error says when to stop (:mod:`twofold.psom.stopping`).
+Where rows are held out, their projection error says when to stop (:mod:`twofold.psom.annealing`).
 From there the map is fitted to all rows at that λ.
 """
 
@@ -23,12 +23,11 @@ from twofold.array_types import FloatArray, IntArray
 from twofold.engine.threads import count_threads, single_threaded_blas
 from twofold.optimize import Callback, Event
 from twofold.psom.adaption import Adaption
-from twofold.psom.annealing import ROWS_OF_SCHEDULE, Schedule
+from twofold.psom.annealing import ROWS_OF_SCHEDULE, HeldOutStop, Schedule, choose_held_out
 from twofold.psom.best_match import best_match
 from twofold.psom.grid import Grid
 from twofold.psom.roughness import Roughness
 from twofold.psom.starts import Start
-from twofold.psom.stopping import HeldOutStop, choose_held_out
 
 # Its last place, and the best node.
 STARTS_OF_A_ROW = 2

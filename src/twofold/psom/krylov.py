@@ -1,6 +1,7 @@
-"""Block Golub-Kahan bidiagonalization: one small problem in place of all the large ones.
+"""Two iterative solvers that need products with a matrix only, for several columns at once.
 
-From start columns it builds orthonormal bases U and V, block by block, with
+Block Golub-Kahan bidiagonalization puts one small problem in place of all the large ones. From
+start columns it builds orthonormal bases U and V, block by block, with
 
     Kᵀ U_i = V_{i-1} B_iᵀ + V_i A_i,        K V_i = U_i A_iᵀ + U_{i+1} B_{i+1},
 
@@ -8,6 +9,8 @@ so that K V = U T with a small block-bidiagonal T. The regularized least squares
 λ and every start column is then solved within V by the singular values of T alone. Large singular
 values, that is smooth functions, come first, so that stopping early also smooths. All columns
 share one basis, which for several columns converges in far fewer passes than one basis each.
+
+Preconditioned conjugate gradients solve for right-hand sides side by side, each with its own steps.
 """
 
 from __future__ import annotations
@@ -122,3 +125,44 @@ def orthonormal_factors(block: FloatArray, size: float = 0.0) -> tuple[FloatArra
     if kept.all():
         return Q, P
     return Q @ u[:, kept], s[kept, None] * vt[: kept.sum()]
+
+
+def conjugate_gradients(
+    times: Product,
+    precondition: Product,
+    right: FloatArray,
+    *,
+    tolerance: float,
+    max_iter: int,
+) -> tuple[FloatArray, bool]:
+    """Return the solution (n, k), and whether every column reached the tolerance.
+
+    Parameters
+    ----------
+    times : product of a symmetric positive definite matrix with all k columns; it may be another
+        matrix for each of them
+    precondition : product with an approximate inverse, symmetric and positive definite as well
+    right : (n, k) right-hand sides; every column has its own steps
+    tolerance : norm of the residual relative to that of the right-hand side
+    max_iter : most products
+    """
+    solution = np.zeros_like(right)
+    residual = right.copy()
+    goal = tolerance * np.linalg.norm(right, axis=0)
+    direction = np.zeros_like(right)
+    before = np.ones(right.shape[1])
+    for _ in range(max_iter):
+        unfinished = np.linalg.norm(residual, axis=0) > goal
+        if not unfinished.any():
+            return solution, True
+        stepped = precondition(residual)
+        now = (residual * stepped).sum(axis=0)
+        # Finished columns stay where they are: no direction, and so no division by nothing.
+        direction = np.where(unfinished, stepped + now / before * direction, 0.0)
+        before = np.where(unfinished, now, 1.0)
+        image = times(direction)
+        slope = (direction * image).sum(axis=0)
+        length = np.where(unfinished, now / np.where(unfinished, slope, 1.0), 0.0)
+        solution += length * direction
+        residual -= length * image
+    return solution, bool((np.linalg.norm(residual, axis=0) <= goal).all())
