@@ -41,6 +41,7 @@ LAYERS = [
         "optimize",
         "tables",
     },
+    {"rowwise"},
     {"distinct_rows", "family", "features", "k_harmonic_means", "kept_model"},
     {"contract", "landmark_choice", "preimages"},
     {"nested_models"},

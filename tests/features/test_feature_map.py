@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from oracles import feature_space as oracle
 
+from twofold import rowwise
 from twofold.features import (
     L1,
     RBF,
@@ -16,7 +17,6 @@ from twofold.features import (
     Precomputed,
     PrecomputedDistance,
 )
-from twofold.features import feature_map as module
 
 
 def wave(A, B):
@@ -151,7 +151,7 @@ def test_constants_of_a_conditionally_positive_definite_kernel_do_not_matter():
 @on_rows
 @pytest.mark.parametrize("values_at_a_time", [4_000_000, 300])
 def test_a_row_is_the_same_alone_and_among_others(kernel, values_at_a_time, monkeypatch):
-    monkeypatch.setattr(module, "_VALUES_AT_A_TIME", values_at_a_time)
+    monkeypatch.setattr(rowwise, "VALUES_AT_A_TIME", values_at_a_time)
     features = FeatureMap.fit(kernel, rows(13, 71, 5))
     Y = rows(14, 33, 5)
     Z, outside = features.transform(Y), features.outside(Y)

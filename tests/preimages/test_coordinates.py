@@ -7,7 +7,7 @@ import pytest
 from finite_differences import numerical_gradient, relative_error
 from oracles import kernel_pca as oracle
 
-from twofold.preimages.coordinates import GaussianCoordinates, aligned, fill_tile
+from twofold.preimages.coordinates import GaussianCoordinates
 
 SCALE, RIDGE = 0.8, 0.05
 
@@ -135,13 +135,6 @@ def test_far_away_all_is_finite_and_constant():
 def test_no_rows_give_no_coordinates():
     _, _, coordinates = diffusion_map()
     assert coordinates.values(np.empty((0, 3))).shape == (0, coordinates.n_coordinates)
-
-
-def test_tiles_are_filled_with_zeros():
-    A = np.arange(6.0).reshape(3, 2)
-    assert aligned(A).shape == (16, 16)
-    assert fill_tile(aligned(A, rows=False)).shape == (64, 16)
-    assert aligned(A).sum() == fill_tile(A).sum() == 15
 
 
 def test_a_ridge_too_small_is_explained():

@@ -6,6 +6,7 @@ from scipy.spatial.distance import cdist
 from tests.oracles import kernel_pca as oracle
 from tests.preimages import cases
 
+from twofold import rowwise
 from twofold.features import L1, RBF, Custom, Linear, Polynomial
 from twofold.preimages import FeaturePoints, PreImages, Status, points
 
@@ -62,7 +63,7 @@ def test_distance_on_the_map_splits_in_fit_and_rest():
 def test_blocks_change_nothing(monkeypatch):
     target = cases.points(RBF(0.3), negative=True)
     whole = target.with_products().products
-    monkeypatch.setattr(points, "VALUES_AT_A_TIME", 100)
+    monkeypatch.setattr(rowwise, "VALUES_AT_A_TIME", 100)
     np.testing.assert_allclose(target.with_products().products, whole, rtol=1e-12)
 
 

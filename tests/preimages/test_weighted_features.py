@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from oracles import feature_space as oracle
 
+from twofold import rowwise
 from twofold.features import (
     L1,
     RBF,
@@ -16,7 +17,7 @@ from twofold.features import (
     Precomputed,
     PrecomputedDistance,
 )
-from twofold.preimages import points, weighted_preimages
+from twofold.preimages import weighted_preimages
 
 
 def wave(A, B):
@@ -206,7 +207,7 @@ def test_references_in_small_blocks_give_the_same(name, monkeypatch):
     kernel, _ = MINIMISED[name]
     Y, B = rows(18), weights(19)
     whole = weighted_preimages(kernel, Y, B)
-    monkeypatch.setattr(points, "VALUES_AT_A_TIME", 30)
+    monkeypatch.setattr(rowwise, "VALUES_AT_A_TIME", 30)
     np.testing.assert_array_equal(weighted_preimages(kernel, Y, B), whole)
 
 

@@ -14,10 +14,10 @@ from twofold.features.data_kernels import (
     Polynomial,
     Precomputed,
     PrecomputedDistance,
+    Sigmoid,
     get_data_kernel,
 )
 from twofold.features.feature_map import FeatureMap
-from twofold.features.sigmoid import Sigmoid
 
 __all__ = [
     "L1",

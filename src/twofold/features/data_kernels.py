@@ -8,6 +8,7 @@ poly                   (gamma y·y' + coef0)^degree        k(y,y) - 2 k(y,y') + 
 rbf                    exp(-gamma ||y - y'||²)            2 - 2 k(y,y')
 laplacian              exp(-gamma ||y - y'||₁)            2 - 2 k(y,y')
 l1                     ½(||y||₁ + ||y'||₁ - ||y - y'||₁)  ||y - y'||₁
+tanh, sigmoid          tanh(alpha y·y' + beta)            k(y,y) - 2 k(y,y') + k(y',y')
 precomputed            given                              k(y,y) - 2 k(y,y') + k(y',y')
 precomputed_distance   -½ d(y,y')²                        d(y,y')²
 ====================== ================================== ===================================
@@ -16,7 +17,7 @@ Klanke 2007, eqs. 4.65 (l1) and 4.72 (polynomial of degree 3). Regression weight
 only differences of features count: a conditionally positive definite kernel is enough, which is
 what lets distances take the place of a kernel.
 
-A row of a kernel matrix is the same to the last bit alone or among others; see `pair_sums`.
+A row of a kernel matrix is the same to the last bit alone or among others (`twofold.rowwise`).
 """
 
 from __future__ import annotations
@@ -25,13 +26,15 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 from scipy.spatial.distance import pdist
 
 from twofold.array_types import FloatArray
-from twofold.features.pair_sums import (
+from twofold.compiled import compiled
+from twofold.number_checks import check_count, check_positive, is_number
+from twofold.rowwise import (
     GAP,
     OVERLAP,
     PRODUCT,
@@ -40,7 +43,6 @@ from twofold.features.pair_sums import (
     own_sums,
     pair_sums,
 )
-from twofold.number_checks import check_count, check_positive, is_number
 
 _ROWS_FOR_SCALE = 1_000  # their pairs give the median distance to a percent or two
 _ROWS_TO_TRY = 5
@@ -122,7 +124,40 @@ class Polynomial(DataKernel):
 
 
 @dataclass(frozen=True)
-class RBF(DataKernel):
+class _Exponential(DataKernel):
+    """``exp(-gamma s)`` of a sum s over the columns of two rows."""
+
+    gamma: float | None = None
+
+    _sum: ClassVar[int]
+    _metric: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        check_positive("gamma", 1.0 if self.gamma is None else self.gamma)
+
+    def gram(self, A: FloatArray, B: FloatArray) -> FloatArray:
+        """Return the kernel value of every pair."""
+        return exponentials(pair_sums(*_check_pair(A, B), self._sum), self.number())
+
+    def diagonal(self, A: FloatArray) -> FloatArray:
+        """Return ones."""
+        return np.ones(len(check_rows(A)))
+
+    def fitted(self, Y: FloatArray) -> Self:
+        """Return the kernel with its ``gamma``, chosen from rows Y (n, D) where it is None."""
+        Y = check_rows(Y)
+        return self if self.gamma is not None else type(self)(_choose_gamma(Y, self._metric))
+
+    def number(self) -> float:
+        """Return ``gamma``, which must have been chosen."""
+        if self.gamma is None:
+            name = type(self).__name__
+            raise ValueError(f"`gamma` of {name} is None; call `fitted(Y)`, which chooses it.")
+        return float(self.gamma)
+
+
+@dataclass(frozen=True)
+class RBF(_Exponential):
     """``k(y, y') = exp(-gamma ||y - y'||²)``.
 
     Parameters
@@ -131,33 +166,11 @@ class RBF(DataKernel):
         Inverse squared width, above 0; None for one over the median squared distance of rows.
     """
 
-    gamma: float | None = None
-
-    def __post_init__(self) -> None:
-        check_positive("gamma", 1.0 if self.gamma is None else self.gamma)
-
-    def gram(self, A: FloatArray, B: FloatArray) -> FloatArray:
-        """Return ``exp(-gamma ||a - b||²)`` of every pair."""
-        return exponentials(pair_sums(*_check_pair(A, B), SQUARED_GAP), self.number())
-
-    def diagonal(self, A: FloatArray) -> FloatArray:
-        """Return ones."""
-        return np.ones(len(check_rows(A)))
-
-    def fitted(self, Y: FloatArray) -> RBF:
-        """Return the kernel with its ``gamma``, chosen from rows Y (n, D) where it is None."""
-        Y = check_rows(Y)
-        return self if self.gamma is not None else RBF(_choose_gamma(Y, "sqeuclidean"))
-
-    def number(self) -> float:
-        """Return ``gamma``, which must have been chosen."""
-        if self.gamma is None:
-            raise ValueError("`gamma` of RBF is None; call `fitted(Y)`, which chooses it from Y.")
-        return float(self.gamma)
+    _sum, _metric = SQUARED_GAP, "sqeuclidean"
 
 
 @dataclass(frozen=True)
-class Laplacian(DataKernel):
+class Laplacian(_Exponential):
     """``k(y, y') = exp(-gamma ||y - y'||₁)``: sharper than RBF, and less shaken by wild entries.
 
     Parameters
@@ -166,29 +179,48 @@ class Laplacian(DataKernel):
         Inverse width, above 0; None for one over the median city-block distance of rows.
     """
 
-    gamma: float | None = None
+    _sum, _metric = GAP, "cityblock"
+
+
+@dataclass(frozen=True)
+class Sigmoid(DataKernel):
+    """``k(y, y') = tanh(alpha y·y' + beta)`` of neural networks (Kramer 2013, section 7.3).
+
+    It is not positive definite: squared distances in its "feature space" can be negative. With a
+    small ``alpha`` it is close to linear, ``k(y,y) - 2 k(y,y') + k(y',y') ≈ alpha ||y - y'||²``.
+
+    Parameters
+    ----------
+    alpha : float
+        Scale of the inner products, above 0.
+    beta : float
+        Shift; below 0 in most uses.
+    """
+
+    alpha: float = 1e-6
+    beta: float = -1e-2
 
     def __post_init__(self) -> None:
-        check_positive("gamma", 1.0 if self.gamma is None else self.gamma)
+        check_positive("alpha", self.alpha)
+        if not is_number(self.beta) or not math.isfinite(self.beta):
+            raise ValueError(f"`beta` must be a finite number; got {self.beta!r}.")
 
     def gram(self, A: FloatArray, B: FloatArray) -> FloatArray:
-        """Return ``exp(-gamma ||a - b||₁)`` of every pair."""
-        return exponentials(pair_sums(*_check_pair(A, B), GAP), self.number())
+        """Return ``tanh(alpha a·b + beta)`` of every pair."""
+        return _bend(pair_sums(*_check_pair(A, B), PRODUCT), self.alpha, self.beta)
 
     def diagonal(self, A: FloatArray) -> FloatArray:
-        """Return ones."""
-        return np.ones(len(check_rows(A)))
+        """Return ``tanh(alpha ||a||² + beta)`` of every row."""
+        return _bend(own_sums(check_rows(A), PRODUCT)[None], self.alpha, self.beta)[0]
 
-    def fitted(self, Y: FloatArray) -> Laplacian:
-        """Return the kernel with its ``gamma``, chosen from rows Y (n, D) where it is None."""
-        Y = check_rows(Y)
-        return self if self.gamma is not None else Laplacian(_choose_gamma(Y, "cityblock"))
 
-    def number(self) -> float:
-        """Return ``gamma``, which must have been chosen."""
-        if self.gamma is None:
-            raise ValueError("`gamma` of Laplacian is None; `fitted(Y)` chooses it from Y.")
-        return float(self.gamma)
+@compiled
+def _bend(products: FloatArray, alpha: float, beta: float) -> FloatArray:
+    """Return ``tanh(alpha p + beta)`` of products (m, n), written over them."""
+    for j in range(products.shape[0]):  # numpy's tanh may round by the place in the whole array
+        for i in range(products.shape[1]):
+            products[j, i] = math.tanh(alpha * products[j, i] + beta)
+    return products
 
 
 @dataclass(frozen=True)
@@ -301,6 +333,8 @@ KERNELS: dict[str, type[DataKernel]] = {
     "rbf": RBF,
     "laplacian": Laplacian,
     "l1": L1,
+    "tanh": Sigmoid,
+    "sigmoid": Sigmoid,
     "precomputed": Precomputed,
     "precomputed_distance": PrecomputedDistance,
 }

@@ -18,7 +18,6 @@ and its squared distance to the point ``Σ b_i Φ(y_i)``, ``Σ b_i = 1``, of eq.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,16 +27,13 @@ from scipy.linalg import eigh
 from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled
 from twofold.features.data_kernels import DataKernel, Linear, rounding_of
+from twofold.rowwise import blocks, float_rows, multiply_rows
 
 MAX_REFERENCES = 10_000
 # Shares of the largest eigenvalue: below the first a direction is noise, and a negative one
 # beyond the second is no rounding error.
 _KEPT = 1e-10
 _NEGATIVE = 1e-6
-# Kernel values in memory at a time, while new rows are placed: 32 MB.
-_VALUES_AT_A_TIME = 4_000_000
-# Rows of a matrix that stay in the cache while those of another pass by.
-_BLOCK = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +110,7 @@ class FeatureMap:
     def coordinates(self) -> FloatArray:
         """Coordinates of the references (n, r), the widest first; what `transform` gives them."""
         # The columns of the projector have squared lengths 1/λ.
-        projector = _float_rows(self.projector)
+        projector = float_rows(self.projector)
         Z = projector / (projector**2).sum(axis=0)
         coordinates: FloatArray = Z.astype(_result_type(self.references), copy=False)
         return coordinates
@@ -137,21 +133,17 @@ class FeatureMap:
         """Return coordinates (m, r) and mean kernel values with the references (m,), float64."""
         Y = np.asarray(Y)
         n, r = self.projector.shape
+        shares, mean_row = np.full(n, 1 / n), float_rows(self.mean_row)
         Z, means = np.empty((len(Y), r)), np.empty(len(Y))
-        for rows in _blocks(len(Y), max(1, _VALUES_AT_A_TIME // n)):
+        for rows in blocks(len(Y), n):
             K = _kernel_values(self.kernel, Y[rows], self.references)
-            centred, means[rows] = _centre_rows(K, _float_rows(self.mean_row), self.mean)
+            centred, means[rows] = centre_rows(K, shares, mean_row, self.mean)
             Z[rows] = multiply_rows(centred, self.projector)
         return Z, means
 
 
 def _result_type(Y: FloatArray) -> type[np.floating]:
     return np.float32 if np.asarray(Y).dtype == np.float32 else np.float64
-
-
-def _blocks(m: int, size: int) -> Iterator[slice]:
-    for first in range(0, max(m, 1), size):
-        yield slice(first, first + size)
 
 
 def _check_number(n: int) -> None:
@@ -213,38 +205,20 @@ def _choose_directions(values: FloatArray, noise: float) -> IntArray:
 
 
 @compiled
-def _centre_rows(K: FloatArray, mean_row: FloatArray, mean: float) -> tuple[FloatArray, FloatArray]:
-    """Return kernel values (m, n) of centred features, and the means of the rows of K."""
-    m, n = K.shape
-    centred, means = np.empty((m, n)), np.empty(m)
-    for j in range(m):
-        total = 0.0
-        for i in range(n):
-            total += K[j, i]
-        means[j] = total / n
-        for i in range(n):
-            centred[j, i] = K[j, i] - mean_row[i] - (means[j] - mean)
+def centre_rows(
+    K: FloatArray, shares: FloatArray, mean_row: FloatArray, mean: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return kernel values (m, n) of features centred at their mean, and with that mean (m,).
+
+    The mean has the shares (n,) of the n features; ``mean_row`` (n,) and ``mean`` are their own
+    kernel values with it, and its own with itself.
+    """
+    centred, means = np.empty(K.shape), np.empty(K.shape[0])
+    for j in range(K.shape[0]):
+        level = -mean
+        for i in range(K.shape[1]):
+            level += K[j, i] * shares[i]
+        means[j] = level + mean
+        for i in range(K.shape[1]):
+            centred[j, i] = K[j, i] - mean_row[i] - level
     return centred, means
-
-
-def multiply_rows(W: FloatArray, M: FloatArray) -> FloatArray:
-    """Return ``W M`` for W (m, n) and M (n, r), float64, no row of W depending on another."""
-    return _multiply_rows(_float_rows(W), _float_rows(M))
-
-
-def _float_rows(A: FloatArray) -> FloatArray:
-    return np.ascontiguousarray(A, dtype=np.float64)  # one layout, one compiled loop
-
-
-@compiled
-def _multiply_rows(W: FloatArray, M: FloatArray) -> FloatArray:
-    m, n = W.shape
-    product = np.zeros((m, M.shape[1]))
-    for first in range(0, n, _BLOCK):
-        for j in range(m):
-            for i in range(first, min(first + _BLOCK, n)):
-                weight = W[j, i]
-                if weight != 0:
-                    for c in range(M.shape[1]):
-                        product[j, c] += weight * M[i, c]
-    return product

@@ -22,14 +22,12 @@ from sklearn.neighbors import BallTree, KDTree
 
 from twofold.array_types import FloatArray
 from twofold.features.data_kernels import DataKernel, check_rows
-from twofold.features.pair_sums import SQUARED_GAP, pair_sums
 from twofold.kernel_pca.neighbors import neighbor_scale
 from twofold.number_checks import check_count, check_positive
+from twofold.rowwise import SQUARED_GAP, blocks, pair_sums
 
 # Half of the kernel's height is at a third of its radius or so: as wide as the default of "rbf".
 SCALES_IN_RADIUS = 3.0
-# Numbers in memory at a time while distances are taken: 32 MB.
-VALUES_AT_A_TIME = 4_000_000
 # Coordinates from which on boxes tell less than balls about what is near.
 MANY_COLUMNS = 15
 # Rows whose neighbours tell how many there are in all.
@@ -75,9 +73,7 @@ class Wendland(DataKernel):
         columns = np.concatenate(near) if len(near) else np.empty(0, dtype=np.int64)
         rows = np.repeat(np.arange(len(A)), np.diff(starts))
         values = np.empty(len(columns))
-        size = max(1, VALUES_AT_A_TIME // A.shape[1])
-        for start in range(0, len(values), size):
-            part = slice(start, start + size)
+        for part in blocks(len(values), A.shape[1]):
             gaps = A[rows[part]] - B[columns[part]]
             values[part] = self._values(np.sqrt((gaps * gaps).sum(axis=1)))
         K = sparse.csr_matrix((values, columns, starts), shape=(len(A), len(B)))

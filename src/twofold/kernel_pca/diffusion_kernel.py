@@ -12,12 +12,11 @@ import numpy as np
 
 from twofold.array_types import FloatArray
 from twofold.features.data_kernels import RBF, check_rows
-from twofold.features.feature_map import multiply_rows
-from twofold.features.pair_sums import SQUARED_GAP, pair_sums
 from twofold.kernel_pca.from_all_rows import DataDependentKernel, KernelValues
 from twofold.kernel_pca.neighbors import neighbor_scale
 from twofold.number_checks import check_count, check_positive, is_number
 from twofold.preimages.coordinates import Parts
+from twofold.rowwise import SQUARED_GAP, multiply_rows, pair_sums
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,6 @@ from scipy.sparse.linalg import LinearOperator
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.features.data_kernels import RBF, check_rows
-from twofold.features.feature_map import multiply_rows
-from twofold.features.pair_sums import SQUARED_GAP, pair_sums
 from twofold.fitted_state import TINY, Array, FittedState, Number, check_there
 from twofold.kernel_pca import memory
 from twofold.kernel_pca.diffusion_kernel import DiffusionCoordinates, DiffusionValues
@@ -44,7 +42,6 @@ from twofold.kernel_pca.neighbors import (
     other_neighbors,
 )
 from twofold.kernel_pca.spectral_model import (
-    VALUES_AT_A_TIME,
     SpectralModel,
     check_common,
 )
@@ -54,6 +51,7 @@ from twofold.landmark_choice import nearest_landmarks
 from twofold.number_checks import check_count, check_positive, is_number
 from twofold.preimages import get_method
 from twofold.preimages.coordinates import CoordinateMap
+from twofold.rowwise import SQUARED_GAP, blocks, multiply_rows, pair_sums
 
 EXTENSIONS = ("analytic", "nystrom", "ridge")
 # Smaller powers of eigenvalues leave no digits to tell rows apart.
@@ -238,9 +236,8 @@ class DiffusionMap(SpectralModel):
         coordinates = self._space.map
         place = self._step_to_neighbors if coordinates is None else coordinates.values
         X = np.empty((len(Z), self._n_features_out))
-        size = max(1, VALUES_AT_A_TIME // len(self.data_))
-        for start in range(0, len(Z), size):
-            X[start : start + size] = place(Z[start : start + size])[:, : X.shape[1]]
+        for part in blocks(len(Z), len(self.data_)):
+            X[part] = place(Z[part])[:, : X.shape[1]]
         return X
 
     def _step_to_neighbors(self, Z: FloatArray) -> FloatArray:

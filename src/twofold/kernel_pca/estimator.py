@@ -14,7 +14,6 @@ from sklearn.utils import check_random_state
 from twofold.array_types import FloatArray, IntArray
 from twofold.engine.threads import count_threads, run_tasks
 from twofold.features.data_kernels import RBF, Custom, DataKernel, Linear, rounding_of
-from twofold.features.feature_map import multiply_rows
 from twofold.fitted_state import Array, FittedState, Number, Value, check_there
 from twofold.kernel_pca import memory
 from twofold.kernel_pca.compact_kernels import Wendland
@@ -31,7 +30,7 @@ from twofold.kernel_pca.incomplete_rows import place_on_plane
 from twofold.kernel_pca.landmark_rows import LandmarkRows
 from twofold.kernel_pca.neighbors import brought_near
 from twofold.kernel_pca.sparse_matrix import SparseMatrixModel, check_square
-from twofold.kernel_pca.spectral_model import VALUES_AT_A_TIME, check_common
+from twofold.kernel_pca.spectral_model import check_common
 from twofold.kernel_pca.spectrum import (
     ADVICE,
     ADVICE_FOR_MATRIX,
@@ -46,6 +45,7 @@ from twofold.kernel_pca.telling import warn
 from twofold.number_checks import check_count, is_number
 from twofold.preimages import get_method
 from twofold.preimages.coordinates import CoordinateMap, GaussianCoordinates
+from twofold.rowwise import blocks, multiply_rows
 
 LEAST_LANDMARKS = 3
 
@@ -248,9 +248,7 @@ class KernelPCA(SparseMatrixModel):
         def fill(place: slice) -> None:
             K[place] = kernel.gram(Y[place], Y)
 
-        size = max(1, VALUES_AT_A_TIME // len(Y))
-        places = [slice(start, start + size) for start in range(0, len(Y), size)]
-        run_tasks(fill, places, count_threads(self.n_jobs))
+        run_tasks(fill, blocks(len(Y), len(Y)), count_threads(self.n_jobs))
         return symmetric(K, rounding_of(Y))
 
     def _keep(self, kernel: Any, found: Spectrum, base: FloatArray, weight: float) -> FloatArray:
@@ -320,9 +318,7 @@ class KernelPCA(SparseMatrixModel):
             )
             X[place] = space.place(near)
 
-        size = max(1, VALUES_AT_A_TIME // len(space.rows))
-        places = [slice(start, start + size) for start in range(0, len(Y), size)]
-        run_tasks(fill, places, count_threads(self.n_jobs))
+        run_tasks(fill, blocks(len(Y), len(space.rows)), count_threads(self.n_jobs))
         return X
 
     def _place_incomplete(self, Y: FloatArray) -> FloatArray:

@@ -12,7 +12,6 @@ from scipy.spatial.distance import pdist, squareform
 
 from twofold.array_types import FloatArray
 from twofold.features.data_kernels import DataKernel, check_rows
-from twofold.features.feature_map import multiply_rows
 from twofold.kernel_pca.neighbors import neighbor_scale
 from twofold.kernel_pca.spectrum import place_rows
 from twofold.preimages import (
@@ -26,6 +25,7 @@ from twofold.preimages import (
 )
 from twofold.preimages.coordinates import CoordinateMap, GaussianCoordinates
 from twofold.process_settings import without_warnings
+from twofold.rowwise import multiply_rows
 
 # How far from the training points a search starts, in their sizes: farther off nothing changes.
 FARTHEST_POINT = 1e30

@@ -22,9 +22,7 @@ from twofold.features.feature_map import FeatureMap
 from twofold.kernel_pca.spectrum import Spectrum, count_kept, fix_signs
 from twofold.landmark_choice import choose_landmarks, nearest_landmarks
 from twofold.landmarks import Landmarks
-
-# Numbers in memory at a time while rows are placed among landmarks: 32 MB.
-VALUES_AT_A_TIME = 4_000_000
+from twofold.rowwise import blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,11 +55,9 @@ class LandmarkRows:
         found = FeatureMap.fit(kernel, self.rows)
         r = found.projector.shape[1]
         shares = weights / weights.sum()
-        size = max(1, VALUES_AT_A_TIME // r)
-        places = [slice(start, start + size) for start in range(0, len(Y), size)]
         total, mean = 0.0, np.zeros(r)
         products = np.zeros((r, r))
-        for place in places:
+        for place in blocks(len(Y), r):
             Z = found.transform(Y[place]).astype(np.float64)
             weighted = Z * shares[place, None]
             mean += weighted.sum(axis=0)

@@ -26,7 +26,6 @@ from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.engine.threads import count_threads
 from twofold.features.data_kernels import RBF
-from twofold.features.feature_map import multiply_rows
 from twofold.fitted_state import COMMON, TINY, Array, FittedState, Number, Report, Value
 from twofold.kernel_pca.feature_space import extend_by_ridge
 from twofold.kernel_pca.incomplete_rows import place_incomplete
@@ -37,10 +36,9 @@ from twofold.number_checks import check_count
 from twofold.preimages import PreImageMethod, PreImages, get_method
 from twofold.preimages.coordinates import GaussianCoordinates
 from twofold.process_settings import without_warnings
+from twofold.rowwise import blocks, multiply_rows
 
 DOMAIN_SHARE = 0.5
-# Numbers in memory at a time, while rows are compared with training rows: 32 MB.
-VALUES_AT_A_TIME = 4_000_000
 # On a noisy sinusoid with a narrow diffusion kernel, 50 axes hold rows as well as all do; with 25
 # they leave through directions that nothing holds.
 FURTHER_AXES = 100
@@ -185,9 +183,7 @@ class SpectralModel(TwoWayModel):
         places, centres = brought_near(X / unit), self.latent_ / unit
         shares = (self.weights_ / self.weights_.sum())[:, None]
         p = np.empty(len(X))
-        size = max(1, VALUES_AT_A_TIME // len(centres))
-        for start in range(0, len(X), size):
-            part = slice(start, start + size)
+        for part in blocks(len(X), len(centres)):
             p[part] = multiply_rows(RBF(0.5).gram(places[part], centres), shares)[:, 0]
         return p.astype(X.dtype)
 

@@ -32,9 +32,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import randomized_svd
 
 from twofold.array_types import FloatArray
-from twofold.compiled import compiled
-from twofold.features.feature_map import multiply_rows
+from twofold.features.feature_map import centre_rows
 from twofold.kernel_pca.telling import warn
+from twofold.rowwise import multiply_rows
 
 SOLVERS = ("auto", "dense", "arpack", "randomized")
 # Below this share of the largest eigenvalue a direction is noise.
@@ -312,18 +312,4 @@ def place_rows(
 ) -> FloatArray:
     """Return coordinates (n, q) of rows with kernel values K (n, m), none depending on another."""
     # A level drops out. Far away it is all there is, and its rounding would be taken for more.
-    return multiply_rows(_centre_rows(K - K[:, :1], shares, mean_row, mean), axes)
-
-
-@compiled
-def _centre_rows(
-    K: FloatArray, shares: FloatArray, mean_row: FloatArray, mean: float
-) -> FloatArray:
-    centred = np.empty(K.shape)
-    for j in range(K.shape[0]):
-        level = -mean
-        for i in range(K.shape[1]):
-            level += K[j, i] * shares[i]
-        for i in range(K.shape[1]):
-            centred[j, i] = K[j, i] - mean_row[i] - level
-    return centred
+    return multiply_rows(centre_rows(K - K[:, :1], shares, mean_row, mean)[0], axes)

@@ -47,7 +47,7 @@ from twofold.preimages.points import (
     Status,
 )
 from twofold.preimages.straying import mark_strayed
-from twofold.preimages.tiles import in_tiles
+from twofold.rowwise import in_tiles
 
 # Gaps below this share of the coordinates' size are none.
 _LEVEL = 1e-9

@@ -35,11 +35,8 @@ import numpy as np
 from scipy import linalg
 
 from twofold.array_types import FloatArray
+from twofold.rowwise import TILE, GaussianRows, aligned, blocks
 
-# Rows computed at a time: enough to keep matrix products busy, few enough to waste on one row.
-TILE = 64
-# Sizes of matrices are filled up to multiples of this; the blocks of matrix libraries divide it.
-_ALIGNED = 16
 # Coordinates whose derivatives are taken in one product.
 _TOGETHER = 16
 
@@ -172,16 +169,16 @@ class GaussianCoordinates:
     def values(self, Z: FloatArray) -> FloatArray:
         """Return the coordinates (n, r) of rows Z (n, D)."""
         X = np.empty((len(Z), self.n_coordinates))
-        for tile in self._tiles(Z):
-            X[tile.place] = self._coordinates(tile)
+        for place, _, h in self._tiles(Z, 0):
+            X[place] = self._coordinates(h, place)
         return X
 
     def jacobian(self, Z: FloatArray, q: int | None = None) -> FloatArray:
         """Return the derivatives (n, q, D) of the first q coordinates, all if None."""
         q = self.n_coordinates if q is None else q
         J = np.empty((len(Z), q, self.rows.shape[1]))
-        for tile in self._tiles(Z, _rows_at_a_time(q)):
-            self._fill_jacobian(J[tile.place], tile)
+        for place, centred, h in self._tiles(Z, q):
+            self._fill_jacobian(J[place], centred, h)
         return J
 
     def distance_and_gradient(
@@ -198,43 +195,41 @@ class GaussianCoordinates:
         """
         n, D = np.shape(Z)
         found = Parts(np.empty((n, self.n_coordinates)), np.empty((n, D)), np.empty((n, q, D)))
-        for tile in self._tiles(Z, _rows_at_a_time(q)):
-            X = self._coordinates(tile)
-            gaps = fill_tile(aligned(2 * (X - targets[tile.place]), rows=False), len(tile.centred))
+        for place, centred, h in self._tiles(Z, q):
+            X = self._coordinates(h, place)
+            gaps = aligned(2 * (X - targets[place]), len(centred))
             pull = gaps @ self._aligned_coefficients.T
-            found.values[tile.place] = X
-            found.gradient[tile.place] = self._towards_rows(pull[None], tile)[0]
-            self._fill_jacobian(found.jacobian[tile.place], tile)
+            found.values[place] = X
+            found.gradient[place] = self._towards_rows(pull[None], centred, h)[0, : len(X)]
+            self._fill_jacobian(found.jacobian[place], centred, h)
         return found
 
-    def _coordinates(self, tile: _Tile) -> FloatArray:
-        X = (tile.gaussians @ self._aligned_coefficients)[: tile.size, : self.n_coordinates]
+    def _tiles(self, Z: FloatArray, q: int) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
+        """Give tiles of rows: their places, themselves from the mean, and their Gaussians."""
+        size = _rows_at_a_time(q)
+        for place in blocks(len(Z), 1, at_a_time=size):
+            yield place, *self._gaussians.tile(Z[place], size)
+
+    def _coordinates(self, h: FloatArray, place: slice) -> FloatArray:
+        X = (h @ self._aligned_coefficients)[: place.stop - place.start, : self.n_coordinates]
         return np.asarray(X + self.offset)
 
-    def _fill_jacobian(self, J: FloatArray, tile: _Tile) -> None:
+    def _fill_jacobian(self, J: FloatArray, centred: FloatArray, h: FloatArray) -> None:
         for first in range(0, J.shape[1], _TOGETHER):
             some = slice(first, min(first + _TOGETHER, J.shape[1]))
-            J[:, some] = self._towards_rows(self._pulls[some, None], tile).swapaxes(0, 1)
+            steps = self._towards_rows(self._pulls[some, None], centred, h)
+            J[:, some] = steps[:, : len(J)].swapaxes(0, 1)
 
-    def _towards_rows(self, pulls: FloatArray, tile: _Tile) -> FloatArray:
-        """Return ``Σ_i pull_i h_i(z) (y_i - z) / s²`` (k, n, D) of rows z, for k pulls."""
-        W = tile.gaussians * pulls
-        sums = (W.reshape(-1, W.shape[2]) @ self._centred).reshape(*W.shape[:2], -1)
-        sums -= W.sum(axis=2, keepdims=True) * tile.centred
-        return np.asarray(sums[:, : tile.size, : self.rows.shape[1]] / self.scale**2)
-
-    @cached_property
-    def _mean(self) -> FloatArray:
-        return np.asarray(self.rows.mean(axis=0))
+    def _towards_rows(self, pulls: FloatArray, centred: FloatArray, h: FloatArray) -> FloatArray:
+        """Return ``Σ_i pull_i h_i(z) (y_i - z) / s²`` (k, rows of a tile, D) for k pulls."""
+        W = h * pulls
+        sums = (W.reshape(-1, W.shape[2]) @ self._gaussians.rows.aligned).reshape(*W.shape[:2], -1)
+        sums -= W.sum(axis=2, keepdims=True) * centred
+        return np.asarray(sums[:, :, : self.rows.shape[1]] / self.scale**2)
 
     @cached_property
-    def _centred(self) -> FloatArray:
-        """Rows from their mean, so that a large common offset costs no digits."""
-        return aligned(self.rows - self._mean)
-
-    @cached_property
-    def _half_squares(self) -> FloatArray:
-        return np.asarray(0.5 * np.einsum("md,md->m", self._centred, self._centred))
+    def _gaussians(self) -> GaussianRows:
+        return GaussianRows(np.asarray(self.rows), 0.5 / self.scale**2)
 
     @cached_property
     def _aligned_coefficients(self) -> FloatArray:
@@ -245,56 +240,6 @@ class GaussianCoordinates:
     def _pulls(self) -> FloatArray:
         """The same the other way round, a coordinate a row."""
         return np.ascontiguousarray(self._aligned_coefficients.T)
-
-    def _tiles(self, Z: FloatArray, rows: int = TILE) -> Iterator[_Tile]:
-        for start in range(0, len(Z), rows):
-            place = slice(start, min(start + rows, len(Z)))
-            centred = fill_tile(aligned(Z[place] - self._mean, rows=False), rows)
-            yield _Tile(place, place.stop - start, centred, self._gaussians(centred))
-
-    def _gaussians(self, centred: FloatArray) -> FloatArray:
-        """Return the Gaussians (n, m) of rows from the mean; made in place."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            h = centred @ self._centred.T
-            h -= self._half_squares
-            halves = 0.5 * np.einsum("nd,nd->n", centred, centred)
-            h -= halves[:, None]
-        h[~np.isfinite(halves)] = -np.inf  # infinitely far is far enough
-        np.minimum(h, 0, out=h)
-        h *= 1 / self.scale**2
-        return np.asarray(np.exp(h, out=h))
-
-
-class _Tile(NamedTuple):
-    """Rows that are computed at a time, with what all derivatives need."""
-
-    place: slice
-    size: int
-    centred: FloatArray
-    gaussians: FloatArray
-
-
-def aligned(M: FloatArray, *, rows: bool = True) -> FloatArray:
-    """Return M (m, c), filled with zeros until its sizes are multiples of 16.
-
-    Matrix libraries round an entry of a product by the shapes of the factors, and those at a ragged
-    edge in another way than the rest. Products of ``TILE`` rows (:func:`fill_tile`) with aligned
-    matrices have one shape and no ragged edge, so that a row gets the same bits alone or among
-    others, at the full speed of the library. Products of other shapes do not promise that.
-    """
-    m, c = M.shape
-    filled = np.zeros((m + -m % _ALIGNED if rows else m, c + -c % _ALIGNED))
-    filled[:m, :c] = M
-    return filled
-
-
-def fill_tile(A: FloatArray, rows: int = TILE) -> FloatArray:
-    """Return A, of at most so many rows, with zeros below, so that there are so many."""
-    if len(A) == rows:
-        return A
-    filled = np.zeros((rows, *A.shape[1:]))
-    filled[: len(A)] = A
-    return filled
 
 
 def _rows_at_a_time(q: int) -> int:

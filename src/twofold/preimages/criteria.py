@@ -35,7 +35,7 @@ from twofold.preimages.coordinate_sizes import CoordinateSizes
 from twofold.preimages.coordinates import CoordinateMap
 from twofold.preimages.points import FeaturePoints
 from twofold.preimages.sparse_weights import SparseWeights, Sums
-from twofold.preimages.tiles import GaussianRows, TrainingRows, in_tiles
+from twofold.rowwise import GaussianRows, MultipliedRows, in_tiles
 
 # A sum of weighted kernel values below this share of the sum of their sizes is mostly
 # cancellation: divided by it, a step would go anywhere.
@@ -187,8 +187,8 @@ class PolynomialCriterion(Criterion):
         return SparseWeights(self.rows, self.alpha)
 
     @cached_property
-    def _training(self) -> TrainingRows:
-        return TrainingRows(self.rows)
+    def _training(self) -> MultipliedRows:
+        return MultipliedRows(self.rows)
 
     @cached_property
     def _mean_own(self) -> float:

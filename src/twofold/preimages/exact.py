@@ -14,8 +14,8 @@ from twofold.array_types import FloatArray
 from twofold.engine.threads import count_threads
 from twofold.features import L1, Linear
 from twofold.preimages.points import FeaturePoints, PreImageMethod, PreImages
-from twofold.preimages.tiles import weighted_sums
 from twofold.preimages.weighted_medians import SortedColumns
+from twofold.rowwise import weighted_sums
 
 
 @dataclass(frozen=True)

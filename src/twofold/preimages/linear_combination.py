@@ -25,7 +25,8 @@ import numpy as np
 
 from twofold.array_types import FloatArray
 from twofold.number_checks import check_count
-from twofold.preimages.points import FeaturePoints, PreImageMethod, PreImages, blocks
+from twofold.preimages.points import FeaturePoints, PreImageMethod, PreImages
+from twofold.rowwise import blocks
 
 # Directions of the neighbours' features below this share of the largest eigenvalue are noise.
 _KEPT = 1e-10

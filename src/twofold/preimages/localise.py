@@ -26,7 +26,8 @@ import numpy as np
 from twofold.array_types import FloatArray
 from twofold.features import RBF, Linear, Polynomial
 from twofold.number_checks import check_count
-from twofold.preimages.points import FeaturePoints, PreImageMethod, PreImages, blocks
+from twofold.preimages.points import FeaturePoints, PreImageMethod, PreImages
+from twofold.rowwise import blocks
 
 # With few components the kernel values of ψ can be negative or above one: no distance has these.
 _SMALLEST_VALUE = 1e-12

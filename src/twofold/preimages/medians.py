@@ -20,11 +20,10 @@ import numpy as np
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.engine.threads import count_threads
 from twofold.features.data_kernels import Laplacian
-from twofold.features.pair_sums import GAP, exponentials, pair_sums
 from twofold.preimages.checks import check_loop
 from twofold.preimages.points import FeaturePoints, PreImageMethod, PreImages, Status
-from twofold.preimages.tiles import in_tiles
 from twofold.preimages.weighted_medians import SortedColumns
+from twofold.rowwise import GAP, exponentials, in_tiles, pair_sums
 
 _CANCELLED = 1e-3
 _SMALLEST_SHARE = 2.0**-10

@@ -23,12 +23,9 @@ import numpy as np
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.engine.threads import count_threads
 from twofold.features import RBF, DataKernel, Linear, Polynomial
-from twofold.features.feature_map import multiply_rows
 from twofold.preimages.coordinates import CoordinateMap
-from twofold.preimages.tiles import gaussian_values, row_products, weighted_sums
+from twofold.rowwise import blocks, gaussian_values, multiply_rows, row_products, weighted_sums
 
-# Numbers in memory at a time, while products of large matrices pass by: 32 MB.
-VALUES_AT_A_TIME = 4_000_000
 # Share of nonzero weights up to which loops over them take less time than matrix products.
 _FEW = 0.1
 _ARRAYS = ("rows", "alpha", "start", "coordinates", "row_coordinates", "gram", "products")
@@ -307,12 +304,6 @@ class PreImageMethod(ABC):
                 f"Pre-images by {self.name!r} need {self.needs}; got {kernel!r}. Methods for any "
                 "kernel are 'learned' and 'linear_combination'; 'auto' picks one."
             )
-
-
-def blocks(n: int, numbers_each: int) -> list[slice]:
-    """Return slices of n items small enough that their numbers stay within the memory bound."""
-    size = max(1, VALUES_AT_A_TIME // max(1, numbers_each))
-    return [slice(first, first + size) for first in range(0, n, size)]
 
 
 def kernel_values(

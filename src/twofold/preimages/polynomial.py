@@ -19,7 +19,7 @@ import numpy as np
 
 from twofold.features import Polynomial
 from twofold.preimages.points import FeaturePoints, PreImageMethod, PreImages
-from twofold.preimages.tiles import weighted_sums
+from twofold.rowwise import weighted_sums
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from twofold.array_types import FloatArray, IntArray
 from twofold.preimages.criteria import Criterion, Look
 from twofold.preimages.descent import Descent
 from twofold.preimages.points import FeaturePoints, PreImages
-from twofold.preimages.tiles import weighted_sums
+from twofold.rowwise import weighted_sums
 
 
 class Ends(NamedTuple):

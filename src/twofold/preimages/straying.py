@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.preimages.points import FeaturePoints, Status, blocks
-from twofold.preimages.tiles import row_products
+from twofold.preimages.points import FeaturePoints, Status
+from twofold.rowwise import blocks, row_products
 
 _FAR = 2.0
 _NEIGHBOR = 10

@@ -28,7 +28,7 @@ from twofold.features.data_kernels import check_rows
 from twofold.preimages.exact import Exact
 from twofold.preimages.gradient import Gradient
 from twofold.preimages.points import FeaturePoints
-from twofold.preimages.tiles import weighted_sums
+from twofold.rowwise import weighted_sums
 
 # Weights sum to one but for the rounding of float32 over many of them.
 _SUM_TOLERANCE = 1e-3

@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.engine.threads import count_threads
 from twofold.features import (
     L1,
     Custom,
@@ -25,11 +26,9 @@ from twofold.features import (
     PrecomputedDistance,
 )
 from twofold.preimages import weighted_preimages
+from twofold.rowwise import VALUES_AT_A_TIME, weighted_sums
 from twofold.ukr.rows import CarriedRows, data_unit
 from twofold.ukr.surface import Surface
-
-# Weights of so many pairs of a latent place and a row are held at a time.
-PAIRS_AT_A_TIME = 4_000_000
 
 
 def check_complete(Y: FloatArray, *, is_precomputed: bool) -> None:
@@ -96,15 +95,17 @@ class FeatureSpace:
 
     def images(self, B: FloatArray) -> FloatArray:
         """Return the data (m, D) that belongs to weights B (m, n) of the references."""
+        n_threads = count_threads(self.n_jobs)
         if self.mix is not None:
-            B = np.stack([row @ self.mix for row in B]) if len(B) else B
+            B = weighted_sums(B, self.mix, n_threads)
         if self.columns is None:
             return weighted_preimages(self.features.kernel, self.data, B, self.n_jobs)
         if not isinstance(self.features.kernel, PrecomputedDistance):
-            return np.stack([row @ self.data for row in B])
+            return weighted_sums(B, self.data, n_threads).astype(self.data.dtype)
         squares = self.data.astype(np.float64) ** 2
-        own = squares[:, self.columns]
-        to_rows = np.stack([row @ squares - 0.5 * (row @ own @ row) for row in B])
+        own = weighted_sums(B, squares[:, self.columns], n_threads)
+        to_rows = weighted_sums(B, squares, n_threads)
+        to_rows -= 0.5 * np.einsum("mn,mn->m", own, B)[:, None]
         return np.sqrt(np.maximum(to_rows, 0)).astype(self.data.dtype)
 
     @property
@@ -125,4 +126,4 @@ class FeatureSpace:
 
     def places_at_a_time(self) -> int:
         """Return for how many latent places the weights of all references are held."""
-        return max(1, PAIRS_AT_A_TIME // len(self.data))
+        return max(1, VALUES_AT_A_TIME // len(self.data))

@@ -23,8 +23,8 @@ from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled
 from twofold.engine import KernelSums, PreparedReferences
 from twofold.engine.threads import run_tasks
-from twofold.features.pair_sums import SQUARED_GAP, pair_sums
 from twofold.kernels import get_kernel
+from twofold.rowwise import SQUARED_GAP, pair_sums
 from twofold.unn.growing import PointTree, find_nearest, keep_nearest
 from twofold.unn.regression import Rows, Surface, blocks_of, write_mean
 

@@ -1,0 +1,220 @@
+"""Sums over rows in which no row depends on another, and rows in pieces that bound the memory.
+
+**The promise**: a row gives the same result, to the last bit, alone or among others, in any order
+and on any number of threads. What users compare (a row placed twice, a model asked on another
+machine's cores) rests on it, and so do searches, which rows leave one by one. Plain matrix products
+do not keep it: libraries round an entry by the shapes of the factors, by its place in a ragged
+edge, and by the number of threads. Everything that places rows or leads back to them therefore
+multiplies through one of two ways, and this is their home:
+
+* **Loops** (`pair_sums`, `own_sums`, `exponentials`, `multiply_rows`): every entry is summed by one
+  compiled loop. Differences are taken before they are squared, so that nothing cancels, and weights
+  of zero cost nothing. Right for kernel values that are factorised, for sparse weights, and for
+  products with few columns.
+* **Tiles** (`in_tiles`, `MultipliedRows`, `GaussianRows`, `row_products`, `weighted_sums`): matrix
+  products of one shape, ``TILE`` rows at a time, all sizes filled up with zeros to multiples of 16
+  (the blocks of matrix libraries divide that), so that no entry lies at a ragged edge. The full
+  speed of the library: weights of 2,000 rows on 1,000 others of 64 columns take 12 ms, not 23, but
+  those of one row 0.3 ms, not 0.01.
+
+Threads share out rows by :func:`twofold.engine.threads.run_tasks`, in tasks that are cut before
+anybody asks how many threads there are.
+
+Memory is bounded by `blocks`: so many rows at a time that what is computed for them holds
+``VALUES_AT_A_TIME`` numbers. The results do not depend on it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+
+from twofold.array_types import BoolArray, FloatArray
+from twofold.compiled import compiled
+from twofold.engine.threads import run_tasks
+
+# Numbers in memory at a time, while rows pass by: 32 MB.
+VALUES_AT_A_TIME = 4_000_000
+PRODUCT, SQUARED_GAP, OVERLAP, GAP = 0, 1, 2, 3  # what is summed over the columns of a pair of rows
+# Rows of a tile: enough to keep matrix products busy, few enough to waste on one row.
+TILE = 64
+_ALIGNED = 16
+# Rows of a matrix that stay in the cache while those of another pass by.
+_IN_CACHE = 32
+
+Arrays = TypeVar("Arrays", bound=tuple[FloatArray | BoolArray, ...])
+
+
+def blocks(n: int, values_each: int, *, at_a_time: int | None = None) -> list[slice]:
+    """Return slices of n rows, each of so many that their values stay within the bound."""
+    bound = VALUES_AT_A_TIME if at_a_time is None else at_a_time
+    size = max(1, bound // max(1, values_each))
+    return [slice(first, min(first + size, n)) for first in range(0, n, size)]
+
+
+# ---- loops ---------------------------------------------------------------------------------------
+
+
+@compiled
+def pair_sums(A: FloatArray, B: FloatArray, kind: int) -> FloatArray:
+    """Return the sums (m, n) of one kind for rows A (m, D) with rows B (n, D)."""
+    sums = np.empty((A.shape[0], B.shape[0]))
+    for first in range(0, B.shape[0], _IN_CACHE):
+        for j in range(A.shape[0]):
+            for i in range(first, min(first + _IN_CACHE, B.shape[0])):
+                total = 0.0
+                if kind == PRODUCT:
+                    for d in range(A.shape[1]):
+                        total += A[j, d] * B[i, d]
+                elif kind == SQUARED_GAP:
+                    for d in range(A.shape[1]):
+                        total += (A[j, d] - B[i, d]) ** 2
+                elif kind == GAP:
+                    for d in range(A.shape[1]):
+                        total += abs(A[j, d] - B[i, d])
+                else:
+                    for d in range(A.shape[1]):  # ½(|a| + |b| - |a - b|) without the cancellation
+                        low, high = min(A[j, d], B[i, d]), max(A[j, d], B[i, d])
+                        total += max(low, 0.0) - min(high, 0.0)
+                sums[j, i] = total
+    return sums
+
+
+@compiled
+def own_sums(A: FloatArray, kind: int) -> FloatArray:
+    """Return ``||a||²`` of each row for products, ``||a||₁`` for overlaps."""
+    sums = np.zeros(A.shape[0])
+    for j in range(A.shape[0]):
+        for d in range(A.shape[1]):
+            sums[j] += A[j, d] * A[j, d] if kind == PRODUCT else abs(A[j, d])
+    return sums
+
+
+@compiled
+def exponentials(sq_dists: FloatArray, gamma: float) -> FloatArray:
+    """Return ``exp(-gamma s)`` of sums (m, n), written over them."""
+    for j in range(sq_dists.shape[0]):  # numpy's exp may round by the place in the whole array
+        for i in range(sq_dists.shape[1]):
+            sq_dists[j, i] = math.exp(-gamma * sq_dists[j, i])
+    return sq_dists
+
+
+def multiply_rows(W: FloatArray, M: FloatArray) -> FloatArray:
+    """Return ``W M`` for W (m, n) and M (n, r), float64."""
+    return _multiply_rows(float_rows(W), float_rows(M))
+
+
+def float_rows(A: FloatArray) -> FloatArray:
+    """Return A in float64 and C order: one layout, one compiled loop."""
+    return np.ascontiguousarray(A, dtype=np.float64)
+
+
+@compiled
+def _multiply_rows(W: FloatArray, M: FloatArray) -> FloatArray:
+    m, n = W.shape
+    product = np.zeros((m, M.shape[1]))
+    for first in range(0, n, _IN_CACHE):
+        for j in range(m):
+            for i in range(first, min(first + _IN_CACHE, n)):
+                weight = W[j, i]
+                if weight != 0:
+                    for c in range(M.shape[1]):
+                        product[j, c] += weight * M[i, c]
+    return product
+
+
+# ---- tiles ---------------------------------------------------------------------------------------
+
+
+def in_tiles(work: Callable[[slice], Arrays], n: int, n_threads: int) -> list[FloatArray]:
+    """Return the arrays that `work` gives for slices of n rows, each put together again.
+
+    There is always one tile, so that no rows give arrays of the right shapes.
+    """
+    tiles = blocks(n, 1, at_a_time=TILE) or [slice(0, 0)]
+    parts = run_tasks(work, tiles, n_threads)
+    return [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
+
+
+def aligned(M: FloatArray, rows: int | None = None) -> FloatArray:
+    """Return M (m, c) with zeros until c is a multiple of 16, and m too, or as large as `rows`."""
+    m, c = M.shape
+    n_rows = m + -m % _ALIGNED if rows is None else rows
+    filled = np.zeros((n_rows, c + -c % _ALIGNED))
+    filled[:m, :c] = M
+    return filled
+
+
+class MultipliedRows:
+    """Rows (m, D) that at most ``TILE`` rows at a time are multiplied with."""
+
+    def __init__(self, rows: FloatArray) -> None:
+        self.m, self.D = rows.shape
+        self.aligned = aligned(rows)
+
+    def products(self, Z: FloatArray) -> FloatArray:
+        """Return ``z·y_i`` (n, m) of rows Z (n, D)."""
+        return np.asarray((aligned(Z, TILE) @ self.aligned.T)[: len(Z), : self.m])
+
+    def sums(self, W: FloatArray) -> FloatArray:
+        """Return ``Σ_i W_i y_i`` (n, D) for weights W (n, m)."""
+        return np.asarray((aligned(W, TILE) @ self.aligned)[: len(W), : self.D])
+
+
+class GaussianRows:
+    """Gaussians ``exp(-gamma ||z - y_i||²)`` at rows (m, D).
+
+    All is taken from the mean of these rows, so that a large common offset costs no digits.
+    """
+
+    def __init__(self, rows: FloatArray, gamma: float) -> None:
+        self.mean, self.gamma = rows.mean(axis=0), gamma
+        self.rows = MultipliedRows(rows - self.mean)
+        self._half_squares = 0.5 * np.einsum("md,md->m", self.rows.aligned, self.rows.aligned)
+
+    def tile(self, Z: FloatArray, rows: int = TILE) -> tuple[FloatArray, FloatArray]:
+        """Return rows Z (n, D) from the mean, and their Gaussians, both filled up to so many rows.
+
+        Columns beyond m hold numbers that a product with zeros takes out.
+        """
+        centred = aligned(Z - self.mean, rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            filled = centred @ self.rows.aligned.T
+            W = filled[: len(Z)]
+            W -= self._half_squares
+            halves = 0.5 * np.einsum("nd,nd->n", centred[: len(Z)], centred[: len(Z)])
+            W -= halves[:, None]
+        W[~np.isfinite(halves)] = -np.inf  # rows so far away that their squares overflow
+        np.minimum(W, 0, out=W)
+        W *= 2 * self.gamma
+        np.exp(W, out=W)
+        return centred, filled
+
+    def values(self, Z: FloatArray) -> FloatArray:
+        """Return the Gaussians (n, m) of at most ``TILE`` rows Z (n, D)."""
+        return self.tile(Z)[1][: len(Z), : self.rows.m]
+
+    def pull(self, W: FloatArray, Z: FloatArray) -> FloatArray:
+        """Return ``Σ_i W_i (y_i - z)`` (n, D) for weights W (n, m)."""
+        return np.asarray(self.rows.sums(W) - W.sum(axis=1)[:, None] * (Z - self.mean))
+
+
+def gaussian_values(A: FloatArray, B: FloatArray, gamma: float, n_threads: int = 1) -> FloatArray:
+    """Return ``exp(-gamma ||a - b||²)`` (a, b) of rows."""
+    gaussians = GaussianRows(B, gamma)
+    return in_tiles(lambda tile: (gaussians.values(A[tile]),), len(A), n_threads)[0]
+
+
+def row_products(A: FloatArray, B: FloatArray, n_threads: int = 1) -> FloatArray:
+    """Return ``a·b`` (a, b) of rows."""
+    rows = MultipliedRows(B)
+    return in_tiles(lambda tile: (rows.products(A[tile]),), len(A), n_threads)[0]
+
+
+def weighted_sums(W: FloatArray, rows: FloatArray, n_threads: int = 1) -> FloatArray:
+    """Return ``Σ_i W_i y_i`` (n, D) for weights W (n, m) of rows (m, D)."""
+    multiplied = MultipliedRows(rows)
+    return in_tiles(lambda tile: (multiplied.sums(W[tile]),), len(W), n_threads)[0]
