@@ -113,3 +113,10 @@ def test_refuses_before_the_work(table, tmp_path):
     assert "does not exist" in refused("compare", table, "-o", tmp_path / "no" / "s.csv")
     refused("compare", table, "--plot", tmp_path / "maps.doc", code=2)
     assert "--json" in refused("compare", table, "-o", "-", "--json", code=2)
+
+
+def test_notes_speak_of_options(tmp_path):
+    frame = make_frame()[["length", "mass"]]  # of which the mass has a thousand times the spread
+    table = write_csv(frame, tmp_path / "units.csv", index=False)
+    said = run_well("compare", table, "--with", "pca", "--scale", "none", "-q", "1").stderr
+    assert "scale the columns, with --scale standard" in said

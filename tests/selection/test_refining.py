@@ -9,8 +9,7 @@ from sklearn.manifold import Isomap
 
 from twofold.datasets import make_fish_bowl
 from twofold.selection import procrustes_distance, refine
-from twofold.selection.gaussian_process import GaussianProcess
-from twofold.selection.latent_process import descend, value_and_grad
+from twofold.selection.gaussian_process import GaussianProcess, descend, latent_value_and_grad
 
 BOWL = make_fish_bowl(150, noise=0.1, random_state=0)
 START = Isomap(n_neighbors=10).fit_transform(BOWL.Y)
@@ -41,9 +40,9 @@ def test_gradient_of_the_latent_process():
     place = np.log([0.8, 0.2])
 
     def value(flat: np.ndarray) -> float:
-        return value_and_grad(Y, flat[:-2].reshape(11, 2), flat[-2:])[0]
+        return latent_value_and_grad(Y, flat[:-2].reshape(11, 2), flat[-2:])[0]
 
-    _, by_latent, by_place = value_and_grad(Y, X, place)
+    _, by_latent, by_place = latent_value_and_grad(Y, X, place)
     flat = np.concatenate([X.ravel(), place])
     expected = approx_fprime(flat, value, 1e-6)
     np.testing.assert_allclose(
@@ -56,7 +55,7 @@ def test_value_is_that_of_the_evidence_and_the_prior():
     Y, X = rng.normal(size=(20, 3)), rng.normal(size=(20, 2))
     place = np.log([0.8, 0.2])
     nlml, _ = GaussianProcess(Y, X).value(place)
-    assert value_and_grad(Y, X, place)[0] == pytest.approx(nlml + 0.5 * (X**2).sum())
+    assert latent_value_and_grad(Y, X, place)[0] == pytest.approx(nlml + 0.5 * (X**2).sum())
 
 
 def test_descent_goes_down():
@@ -65,7 +64,7 @@ def test_descent_goes_down():
     Y = np.column_stack([np.sin(X[:, 0]), X[:, 1], X.sum(axis=1)])
     start, place = X + 0.3 * rng.normal(size=X.shape), np.log([1.0, 0.1])
     found = descend(Y, start, place, 20)
-    assert value_and_grad(Y, found, place)[0] < value_and_grad(Y, start, place)[0]
+    assert latent_value_and_grad(Y, found, place)[0] < latent_value_and_grad(Y, start, place)[0]
 
 
 def test_requests_are_checked():

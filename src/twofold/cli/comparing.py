@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from twofold.cli.console import Console, UsageError, write_line
+from twofold.cli.failing import in_options
 from twofold.cli.files import STANDARD, check_output, check_streams
 from twofold.cli.options import AsJson, Index, Missing, Quiet, Seed, Table
 
@@ -226,7 +227,7 @@ def _tell(console: Console, found: Comparison, output: str | None) -> None:
         console.warn(f"{name} gave no map: {why}")
     for name, notes in found.notes.items():
         for note in notes:
-            console.say(f"{name}: {note}")
+            console.say(f"{name}: {in_options(note)}")
     if not console.as_json and output != STANDARD:
         for line in score_lines(found):
             write_line(line)

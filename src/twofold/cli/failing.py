@@ -23,6 +23,7 @@ OPTIONS = {
     "`n_samples`": "--samples",
     "max_mb": "--max-mb",
     "by `complete`": "with: twofold complete",
+    "e.g. by twofold.Scaled": "with --scale standard",
 }
 PLOT_HINT = "Install what draws pictures with: pip install 'twofold[plot]'"
 

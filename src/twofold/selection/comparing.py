@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from twofold.array_types import FloatArray
+import pandas as pd
+
+from twofold.array_types import FloatArray, IntArray
 from twofold.metrics.checks import check_same_rows, checked_table
 from twofold.selection.embedders import (
     DIMENSION_HINT,
@@ -18,22 +20,20 @@ from twofold.selection.embedders import (
     unfitted,
 )
 from twofold.selection.recommending import Baseline, baselines, ranking, recommend
-from twofold.selection.row_checks import (
-    DistinctRows,
+from twofold.selection.scores import (
+    Scored,
     check_whole,
     checked_labels,
     data_notes,
     distinct_rows,
     label_notes,
+    leading_directions,
+    score_embedding,
 )
-from twofold.selection.scores import Scored, leading_directions, score_embedding
 from twofold.selection.stability import REFUSALS
 from twofold.selection.stability import stability as measure_stability
 from twofold.table_checks import check_differences
 from twofold.ukr import upgrade
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -168,59 +168,47 @@ def compare(
     check_differences(table)
     named = named_candidates(candidates)
     labels = None if labels is None else checked_labels(labels, len(table))
-    distinct = distinct_rows(table)
+    rows = _Rows(table, *distinct_rows(table), labels)
+    n, n_columns = rows.distinct.shape
     n_neighbors = check_whole(n_neighbors, "n_neighbors")
     if any(isinstance(candidate, str) for candidate in named.values()):
-        n_components = _checked_dimension(n_components, distinct.rows.shape[1])
-    n = len(distinct.rows)
+        hint = f" (n_features={n_columns}.){DIMENSION_HINT}"
+        n_components = check_whole(n_components, "n_components", n_columns, hint)
     wanted = Request(n, n_components, min(n_neighbors, n - 1), random_state, n_jobs)
-    scored, failures, notes = _measure_all(table, distinct, named, wanted, labels, stability)
-    if not scored:
-        first = next(iter(failures))
-        raise ValueError(f"No candidate gave an embedding to score. {first}: {failures[first]}")
-    notes["data"] = data_notes(distinct.rows, distinct.n_copies, n_neighbors)
-    notes["data"] += [] if labels is None else label_notes(labels)
-    notes = {name: said for name, said in notes.items() if said}
-    found = _conclude(distinct.rows, scored, failures, notes, random_state)
-    return replace(found, labels=labels)
-
-
-def _checked_dimension(n_components: Any, n_columns: int) -> int:
-    hint = f" (n_features={n_columns}.){DIMENSION_HINT}"
-    return check_whole(n_components, "n_components", n_columns, hint)
-
-
-def _measure_all(
-    table: FloatArray,
-    distinct: DistinctRows,
-    named: dict[str, Any],
-    wanted: Request,
-    labels: Any,
-    stability: bool,
-) -> tuple[dict[str, Scored], dict[str, str], dict[str, list[str]]]:
-    """Return by name the scores of candidates, why others have none, and what methods said."""
-    directions = leading_directions(distinct.rows)
     scored: dict[str, Scored] = {}
     failures: dict[str, str] = {}
     notes: dict[str, list[str]] = {}
     for name, candidate in named.items():
         try:
-            scored[name], notes[name] = _measure(
-                table, distinct, directions, candidate, wanted, labels, stability
-            )
+            scored[name], notes[name] = _measure(rows, candidate, wanted, stability)
         except (*REFUSALS, ImportError) as error:
             failures[name] = str(error)
-    return scored, failures, notes
+    if not scored:
+        first = next(iter(failures))
+        raise ValueError(f"No candidate gave an embedding to score. {first}: {failures[first]}")
+    notes["data"] = data_notes(rows.distinct, len(table) - n, n_neighbors)
+    notes["data"] += [] if labels is None else label_notes(labels)
+    notes = {name: said for name, said in notes.items() if said}
+    scores = pd.DataFrame.from_dict({name: one.scores for name, one in scored.items()}, "index")
+    scores["dimension"] = scores["dimension"].astype(int)
+    scores = scores.loc[ranking(scores)]
+    expected = baselines(rows.distinct, sorted(set(scores["dimension"])), random_state)
+    choice = recommend(scores, expected)
+    return Comparison(scores, *choice, scored, failures, notes, expected, labels)
+
+
+class _Rows:
+    """A table, where its distinct rows come ``first``, and which of these each row is."""
+
+    def __init__(self, table: FloatArray, first: IntArray, member: IntArray, labels: Any) -> None:
+        self.table, self.first, self.member = table, first, member
+        self.distinct = table[first]
+        self.directions = leading_directions(self.distinct)
+        self.labels = None if labels is None else labels[first]
 
 
 def _measure(
-    table: FloatArray,
-    distinct: DistinctRows,
-    directions: FloatArray,
-    candidate: Any,
-    wanted: Request,
-    labels: Any,
-    stability: bool,
+    rows: _Rows, candidate: Any, wanted: Request, stability: bool
 ) -> tuple[Scored, list[str]]:
     """Return the scores of a candidate, and what its method warned of."""
     with warnings.catch_warnings(record=True) as said:
@@ -228,19 +216,19 @@ def _measure(
         estimator = embedder(candidate, wanted) if isinstance(candidate, str) else candidate
         is_method = hasattr(estimator, "fit_transform")
         started = time.perf_counter()
-        found = unfitted(estimator).fit_transform(distinct.rows) if is_method else estimator
+        found = unfitted(estimator).fit_transform(rows.distinct) if is_method else estimator
         seconds = time.perf_counter() - started if is_method else float("nan")
-        measured = measure_stability(estimator, distinct.rows) if stability and is_method else None
+        measured = measure_stability(estimator, rows.distinct) if stability and is_method else None
     X = checked_table(found, "embedding")
     if is_method:
-        check_same_rows(distinct.rows, "Y", X, "embedding")
-        X = X[distinct.member]
-    check_same_rows(table, "Y", X, "embedding")
+        check_same_rows(rows.distinct, "Y", X, "embedding")
+        X = X[rows.member]
+    check_same_rows(rows.table, "Y", X, "embedding")
     scored = score_embedding(
-        distinct.rows,
-        X[distinct.first],
-        directions=directions,
-        labels=None if labels is None else labels[distinct.first],
+        rows.distinct,
+        X[rows.first],
+        directions=rows.directions,
+        labels=rows.labels,
         n_neighbors=wanted.n_neighbors,
         random_state=wanted.random_state,
         n_jobs=wanted.n_jobs,
@@ -248,25 +236,8 @@ def _measure(
     if stability:
         scored.scores["instability"] = float("nan") if measured is None else measured.offset
     scored.scores["seconds"] = seconds
-    if distinct.n_copies:
+    if len(rows.first) < len(rows.table):
         # Scores look at every row once, but pictures and models are of all of them.
-        model = upgrade(X, table, n_jobs=wanted.n_jobs, verbose=False)
+        model = upgrade(X, rows.table, n_jobs=wanted.n_jobs, verbose=False)
         scored = replace(scored, embedding=X, model=model)
     return scored, sorted({str(warning.message) for warning in said})
-
-
-def _conclude(
-    Y: FloatArray,
-    scored: dict[str, Scored],
-    failures: dict[str, str],
-    notes: dict[str, list[str]],
-    random_state: int | None,
-) -> Comparison:
-    import pandas as pd
-
-    table = pd.DataFrame.from_dict({name: one.scores for name, one in scored.items()}, "index")
-    table["dimension"] = table["dimension"].astype(int)
-    table = table.loc[ranking(table)]
-    expected = baselines(Y, sorted(set(table["dimension"])), random_state)
-    choice = recommend(table, expected)
-    return Comparison(table, choice.name, choice.reason, scored, failures, notes, expected)

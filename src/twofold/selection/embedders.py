@@ -27,17 +27,7 @@ DIMENSION_HINT = " twofold.selection.choose_dimension tells what the data has."
 
 @dataclass(frozen=True)
 class Request:
-    """What all named methods are told.
-
-    Attributes
-    ----------
-    n_rows : int
-    n_components : int
-    n_neighbors : int
-        For methods on neighbour graphs.
-    random_state : int or None
-    n_jobs : int or None
-    """
+    """What all named methods are told."""
 
     n_rows: int
     n_components: int
@@ -46,56 +36,14 @@ class Request:
     n_jobs: int | None
 
 
-def _pca(wanted: Request) -> Any:
-    return PCA(wanted.n_components, random_state=wanted.random_state)
-
-
-def _lle(wanted: Request) -> Any:
-    return LocallyLinearEmbedding(
-        n_neighbors=wanted.n_neighbors,
-        n_components=wanted.n_components,
-        eigen_solver="dense" if wanted.n_rows <= MOST_DENSE else "auto",
-        random_state=wanted.random_state,
-        n_jobs=wanted.n_jobs,
-    )
-
-
-def _isomap(wanted: Request) -> Any:
-    return Isomap(
-        n_neighbors=wanted.n_neighbors, n_components=wanted.n_components, n_jobs=wanted.n_jobs
-    )
-
-
-def _laplacian(wanted: Request) -> Any:
-    return SpectralEmbedding(
-        wanted.n_components,
-        n_neighbors=wanted.n_neighbors,
-        random_state=wanted.random_state,
-        n_jobs=wanted.n_jobs,
-    )
-
-
-def _mds(wanted: Request) -> Any:
-    return MDS(
-        wanted.n_components,
-        n_init=1,
-        init="classical_mds",
-        random_state=wanted.random_state,
-        n_jobs=wanted.n_jobs,
-    )
-
-
 def _tsne(wanted: Request) -> Any:
     if wanted.n_components > MOST_TSNE_DIMENSIONS:
         raise ValueError(
             f"t-SNE goes up to {MOST_TSNE_DIMENSIONS} dimensions; got {wanted.n_components}."
         )
-    return TSNE(
-        wanted.n_components,
-        perplexity=min(USUAL_PERPLEXITY, (wanted.n_rows - 1) / 3),
-        random_state=wanted.random_state,
-        n_jobs=wanted.n_jobs,
-    )
+    perplexity = min(USUAL_PERPLEXITY, (wanted.n_rows - 1) / 3)
+    common = {"random_state": wanted.random_state, "n_jobs": wanted.n_jobs}
+    return TSNE(wanted.n_components, perplexity=perplexity, **common)
 
 
 def _umap(wanted: Request) -> Any:
@@ -115,21 +63,35 @@ def _umap(wanted: Request) -> Any:
 
 
 def _two_way(name: str, wanted: Request) -> Any:
-    return two_way_model(
-        name,
-        wanted.n_components,
-        random_state=wanted.random_state,
-        n_jobs=wanted.n_jobs,
-        verbose=False,
-    )
+    common = {"random_state": wanted.random_state, "n_jobs": wanted.n_jobs, "verbose": False}
+    return two_way_model(name, wanted.n_components, **common)
 
 
 EMBEDDERS: dict[str, Callable[[Request], Any]] = {
-    "pca": _pca,
-    "lle": _lle,
-    "isomap": _isomap,
-    "laplacian": _laplacian,
-    "mds": _mds,
+    "pca": lambda wanted: PCA(wanted.n_components, random_state=wanted.random_state),
+    "lle": lambda wanted: LocallyLinearEmbedding(
+        n_neighbors=wanted.n_neighbors,
+        n_components=wanted.n_components,
+        eigen_solver="dense" if wanted.n_rows <= MOST_DENSE else "auto",
+        random_state=wanted.random_state,
+        n_jobs=wanted.n_jobs,
+    ),
+    "isomap": lambda wanted: Isomap(
+        n_neighbors=wanted.n_neighbors, n_components=wanted.n_components, n_jobs=wanted.n_jobs
+    ),
+    "laplacian": lambda wanted: SpectralEmbedding(
+        wanted.n_components,
+        n_neighbors=wanted.n_neighbors,
+        random_state=wanted.random_state,
+        n_jobs=wanted.n_jobs,
+    ),
+    "mds": lambda wanted: MDS(
+        wanted.n_components,
+        n_init=1,
+        init="classical_mds",
+        random_state=wanted.random_state,
+        n_jobs=wanted.n_jobs,
+    ),
     "tsne": _tsne,
     "umap": _umap,
     **{name: partial(_two_way, name) for name in TWO_WAY},
@@ -137,24 +99,10 @@ EMBEDDERS: dict[str, Callable[[Request], Any]] = {
 
 
 def embedder(name: str, wanted: Request) -> Any:
-    """Return an estimator with ``fit_transform`` for a name.
+    """Return an estimator with ``fit_transform`` for a key of ``EMBEDDERS``.
 
-    Parameters
-    ----------
-    name : str
-        A key of ``EMBEDDERS``.
-    wanted : Request
-
-    Returns
-    -------
-    estimator
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown, or the method does not go up to that dimension.
-    ImportError
-        If the method's package is not installed.
+    Raises ValueError if there is none or it does not go up to that dimension, ImportError if its
+    package is not installed.
     """
     if name not in EMBEDDERS:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The likelihood of data under a Gaussian process over given latent points.
+"""The likelihood of data under a Gaussian process over latent points, given or moved (GPLVM).
 
 Each of D data columns is a draw from a process of zero mean with the covariance
 
@@ -14,6 +14,17 @@ is smallest over s at ``s = tr(C⁻¹ Y Yᵀ) / (n D)``, which leaves log w and 
 
 (Harmeling 2007, section 6; s held, as the derivative by it vanishes). One Cholesky factor of C
 gives the determinant, C⁻¹Y and the inverse, whose entries the derivative by w needs one by one.
+
+With whitened latent points X, this process and a
+standard normal prior on every point, which keeps the points where they are a picture,
+
+    E(X, w, ρ) = nlml(X, w, ρ) + ½ Σ_i ||x_i||²
+
+is minimised over latent points, width and noise share together (Lawrence, "Probabilistic
+non-linear principal component analysis with Gaussian process latent variable models", 2005). With
+``W = D C⁻¹ - C⁻¹ Y Yᵀ C⁻¹ / s`` and R the correlations,
+
+    ∂nlml/∂x_i = -Σ_j W_ij R_ij (x_i - x_j) / w².
 """
 
 from __future__ import annotations
@@ -22,7 +33,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas, cho_factor, cho_solve, lapack
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
@@ -142,3 +153,51 @@ def _contract(W: FloatArray, correlation: FloatArray, sq_dists: FloatArray) -> t
         for j in range(i):
             moment += W[i, j] * correlation[i, j] * sq_dists[i, j]
     return trace, moment
+
+
+# ---- moving the latent points -------------------------------------------------------------------
+
+
+def descend(Y: FloatArray, X: FloatArray, start: FloatArray, max_iter: int) -> FloatArray:
+    """Return latent points (n, q) that explain whitened data Y (n, D) better.
+
+    The search starts from whitened points X (n, q) and logarithms of width and noise share (2,).
+    """
+    n, q = X.shape
+    bounds = [(None, None)] * (n * q) + [tuple(bound) for bound in BOUNDS]
+
+    def objective(flat: FloatArray) -> tuple[float, FloatArray]:
+        latent = flat[:-2].reshape(n, q)
+        value, by_latent, by_place = latent_value_and_grad(Y, latent, flat[-2:])
+        # Per entry, so that the optimiser's tolerances mean the same for all data.
+        return value / Y.size, np.concatenate([by_latent.ravel(), by_place]) / Y.size
+
+    found = minimize(
+        objective,
+        np.concatenate([X.ravel(), start]),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"maxiter": max_iter},
+    )
+    return np.asarray(found.x[:-2].reshape(n, q))
+
+
+def latent_value_and_grad(
+    Y: FloatArray, X: FloatArray, place: FloatArray
+) -> tuple[float, FloatArray, FloatArray]:
+    """Return E at (X, log w, log ρ) and its derivatives by X (n, q) and by the two logarithms."""
+    n, D = Y.shape
+    width, noise_share = np.exp(place)
+    sq_dists = cdist(X, X, "sqeuclidean") / width**2
+    R = np.exp(-0.5 * sq_dists)
+    factor = cho_factor(R + noise_share * np.eye(n), lower=True)
+    A = cho_solve(factor, Y)
+    signal = float(np.vdot(A, Y)) / (n * D)
+    log_det = 2.0 * float(np.log(np.diag(factor[0])).sum())
+    nlml = 0.5 * n * D * (math.log(2 * math.pi * signal) + 1.0) + 0.5 * D * log_det
+    W = D * cho_solve(factor, np.eye(n)) - A @ A.T / signal
+    M = W * R
+    by_latent = (M @ X - M.sum(axis=1)[:, None] * X) / width**2 + X
+    by_place = 0.5 * np.array([float((M * sq_dists).sum()), noise_share * float(np.trace(W))])
+    return nlml + 0.5 * float((X**2).sum()), by_latent, by_place

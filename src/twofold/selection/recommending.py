@@ -25,9 +25,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from twofold.array_types import FloatArray
 from twofold.metrics.local_dimension import (
@@ -38,9 +39,6 @@ from twofold.metrics.local_dimension import (
     of_one_piece,
 )
 from twofold.selection.scores import linear_error
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 TORN_FACTOR, TORN_MARGIN = 2.0, 0.02
 NEAR_EVIDENCE = 0.15
@@ -70,8 +68,7 @@ class Baseline:
     flatness: float
 
 
-@dataclass(frozen=True)
-class Recommendation:
+class Recommendation(NamedTuple):
     """The name of an embedding, or None, and why."""
 
     name: str | None
@@ -117,18 +114,7 @@ def is_torn(table: pd.DataFrame) -> pd.Series:
 
 
 def recommend(table: pd.DataFrame, expected: dict[int, Baseline]) -> Recommendation:
-    """Choose from a table of scores.
-
-    Parameters
-    ----------
-    table : DataFrame
-        A row of scores for each embedding.
-    expected : dict of int to Baseline
-
-    Returns
-    -------
-    Recommendation
-    """
+    """Choose from a table with a row of scores for each embedding."""
     name = ranking(table)[0]
     row = table.loc[name]
     q, error = int(row["dimension"]), float(row["reconstruction_error"])

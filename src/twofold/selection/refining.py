@@ -3,27 +3,25 @@
 The evidence can be used as a start (Harmeling 2007, closing remark): the embedding that explains
 the data best is taken on by UKR, which moves points to lower the leave-one-out error, or by a
 Gaussian process latent variable model, which moves them to raise the evidence itself
-(:mod:`twofold.selection.latent_process`). What is optimised always improves; look at the other
+(:mod:`twofold.selection.gaussian_process`). What is optimised always improves; look at the other
 scores, continuity above all, before you believe it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from twofold.array_types import FloatArray
 from twofold.engine.threads import single_threaded_blas
 from twofold.metrics.checks import check_same_rows, checked_table
-from twofold.selection.latent_process import descend
+from twofold.selection.gaussian_process import descend
 from twofold.selection.procrustes import whitened
 from twofold.selection.scores import Scored, leading_directions, score_embedding
 from twofold.ukr import UKR, upgrade
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # An evaluation of the process takes n³ steps: with more rows it would take minutes.
 MOST_ROWS = 1_500
@@ -52,8 +50,6 @@ class Refined:
     @property
     def table(self) -> pd.DataFrame:
         """The scores before and after, in two rows."""
-        import pandas as pd
-
         return pd.DataFrame([self.before, self.after], index=["before", "after"])
 
     def __str__(self) -> str:
@@ -106,22 +102,17 @@ def refine(
     steps = USUAL_ITERATIONS[by] if max_iter is None else max_iter
     if steps < 1:
         raise ValueError(f"`max_iter` must be at least 1; got {max_iter!r}.")
-    before = _scored(rows, start, random_state, n_jobs)
+    common: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs}
+    before = score_embedding(rows, start, **common)
     if by == "ukr":
-        model = upgrade(
-            start,
-            rows,
-            refine=True,
-            max_iter=steps,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            verbose=False,
-        )
-        after = _scored(rows, model.embedding_, random_state, n_jobs)
-        return Refined(model.embedding_, model, before.scores, after.scores)
-    found = _by_evidence(rows, start, before, steps)
-    after = _scored(rows, found, random_state, n_jobs)
-    return Refined(found, after.model, before.scores, after.scores)
+        model = upgrade(start, rows, refine=True, max_iter=steps, verbose=False, **common)
+        found = model.embedding_
+        after = score_embedding(rows, found, **common)
+    else:
+        found = _by_evidence(rows, start, before, steps)
+        after = score_embedding(rows, found, **common)
+        model = after.model
+    return Refined(found, model, before.scores, after.scores)
 
 
 def _by_evidence(Y: FloatArray, X: FloatArray, before: Scored, max_iter: int) -> FloatArray:
@@ -141,7 +132,3 @@ def _by_evidence(Y: FloatArray, X: FloatArray, before: Scored, max_iter: int) ->
     # Turned and scaled back as the picture was drawn.
     back, *_ = np.linalg.lstsq(X_w, X - centre, rcond=None)
     return np.asarray(found @ back + centre)
-
-
-def _scored(Y: FloatArray, X: FloatArray, random_state: int | None, n_jobs: int | None) -> Scored:
-    return score_embedding(Y, X, random_state=random_state, n_jobs=n_jobs)

@@ -17,17 +17,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from sklearn.utils import column_or_1d
 
-from twofold.array_types import FloatArray
+from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.distinct_rows import merge_duplicates
 from twofold.metrics import CoRanking, coranking, neighborhood_hit
 from twofold.selection.evidence import Evidence, gp_evidence
-from twofold.selection.row_checks import has_label, most_scored_neighbors
 from twofold.ukr import UKR, upgrade
 
 # Evidence of so many rows takes about a second; more rows only make the same order clearer.
 EVIDENCE_POINTS = 1_000
 EVIDENCE_REPEATS = 2
 MOST_DIRECTIONS, ROWS_A_DIRECTION = 50, 4
+# Fewer rows have no neighbours to speak of, and some methods crash on them.
+FEWEST_ROWS = 4
+# One column with a larger share of the variance decides nearly alone who is near whom.
+DOMINANT_SHARE = 0.9
 
 
 @dataclass(frozen=True)
@@ -63,21 +69,8 @@ def score_embedding(
 ) -> Scored:
     """Measure an embedding X (n, q) of data Y (n, D).
 
-    Parameters
-    ----------
-    Y, X : ndarrays of float64
-    directions : ndarray of shape (n, d) or None
-        The :func:`leading_directions` of Y, if they are known already.
-    labels : array-like of shape (n,) or None
-    n_neighbors : int
-        Neighbours of trustworthiness, continuity and neighbourhood hit.
-    random_state : int or None
-        Draws subsets of many rows.
-    n_jobs : int or None
-
-    Returns
-    -------
-    Scored
+    ``directions`` are the :func:`leading_directions` of Y, if they are known already;
+    ``n_neighbors`` those of trustworthiness, continuity and neighbourhood hit.
     """
     k = min(n_neighbors, most_scored_neighbors(len(Y)))
     evidence = gp_evidence(
@@ -135,3 +128,83 @@ def linear_error(Y: FloatArray, q: int) -> float:
     """Return the share of the variance that q principal components leave open."""
     variances = np.linalg.svd(Y - Y.mean(axis=0), compute_uv=False) ** 2
     return float(variances[q:].sum() / variances.sum())
+
+
+# ---- what is checked, and said, about rows before methods see them -----------------------------
+
+
+def distinct_rows(Y: FloatArray) -> tuple[IntArray, IntArray]:
+    """Return where rows of Y (n, D) come first (m,), and which of these each row is (n,).
+
+    Raises ValueError if there are too few to embed.
+    """
+    found = merge_duplicates(Y, np.ones(len(Y)))
+    if len(found.first) < FEWEST_ROWS:
+        raise ValueError(
+            f"Embeddings need at least {FEWEST_ROWS} different rows; got {len(Y)} rows, "
+            f"{len(found.first)} of them different."
+        )
+    order = np.argsort(found.first)
+    return found.first[order], np.argsort(order)[found.member]
+
+
+def data_notes(Y: FloatArray, n_copies: int, n_neighbors: int) -> list[str]:
+    """Return what a reader of scores of distinct rows Y (n, D) should know about them."""
+    notes = []
+    if n_copies:
+        notes.append(
+            f"{n_copies} {'row is a copy' if n_copies == 1 else 'rows are copies'} of others: "
+            "methods see every row once, and so do the scores."
+        )
+    most = most_scored_neighbors(len(Y))
+    if n_neighbors > most:
+        notes.append(
+            f"{n_neighbors} neighbours are too many for {len(Y)} different rows: scores look at "
+            f"{most}, less than half of them."
+        )
+    variances = Y.var(axis=0)
+    largest = int(np.argmax(variances))
+    if len(variances) > 1 and variances[largest] > DOMINANT_SHARE * variances.sum():
+        notes.append(
+            f"Column {largest} holds {100 * variances[largest] / variances.sum():.3g} % of the "
+            "variance and decides nearly alone. If units differ, scale the columns, e.g. by "
+            "twofold.Scaled."
+        )
+    return notes
+
+
+def most_scored_neighbors(n: int) -> int:
+    """Return the most neighbours that scores of n rows can look at."""
+    return max(1, (n - 1) // 2)
+
+
+def check_whole(value: Any, name: str, most: int | None = None, hint: str = "") -> int:
+    """Return a whole number of at least 1, and at most ``most``."""
+    is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
+    if not is_whole or value < 1 or (most is not None and value > most):
+        upper = "at least 1" if most is None else f"within [1, {most}]"
+        raise ValueError(f"`{name}` must be a whole number {upper}; got {value!r}.{hint}")
+    return int(value)
+
+
+def checked_labels(labels: Any, n: int) -> Any:
+    """Return labels (n,) as an array, or say what is wrong with them."""
+    found = column_or_1d(labels)
+    if len(found) != n:
+        raise ValueError(f"`labels` must have one label for each of {n} rows; got {len(found)}.")
+    return found
+
+
+def label_notes(labels: Any) -> list[str]:
+    """Say how many rows have no label, if some have none."""
+    without = int((~has_label(labels)).sum())
+    if not without:
+        return []
+    rows = "1 row has" if without == 1 else f"{without} rows have"
+    return [f"{rows} no label and no part in the neighborhood_hit."]
+
+
+def has_label(labels: Any) -> BoolArray:
+    """Say which labels (n,) are there: None, NaN and empty text are none."""
+    is_empty = [isinstance(label, str) and not label.strip() for label in labels]
+    return np.asarray(~(pd.isna(np.asarray(labels)) | np.array(is_empty, dtype=bool)))

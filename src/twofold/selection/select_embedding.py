@@ -14,7 +14,7 @@ from twofold.contract import TwoWayModel
 from twofold.kernel_description import KernelDescription
 from twofold.selection.comparing import compare
 from twofold.selection.embedders import DIMENSION_HINT, USUAL, named_candidates
-from twofold.selection.row_checks import check_whole
+from twofold.selection.scores import check_whole
 from twofold.tables import ModelFile
 from twofold.ukr import UKR, upgrade
 from twofold.ukr.filling import fill_for_start

@@ -32,7 +32,7 @@ from twofold.array_types import FloatArray, IntArray
 from twofold.metrics.checks import checked_table
 from twofold.selection.embedders import unfitted
 from twofold.selection.procrustes import whitened, whitened_distance
-from twofold.selection.row_checks import distinct_rows
+from twofold.selection.scores import distinct_rows
 
 # What fitting raises on data it cannot use; other exceptions are mistakes and pass through.
 REFUSALS = (ValueError, ArithmeticError, RuntimeError)
