@@ -31,6 +31,9 @@ LOSSES = {
     "component, an entry": EpsilonInsensitive(PER_ENTRY),
     "vector": EpsilonInsensitive(0.7, per="vector"),
     "vector, a row": EpsilonInsensitive(PER_ROW, per="vector"),
+    "vector, huber": Huber(0.5, per="vector"),
+    "component, order 1": EpsilonInsensitive(0.4, order=1),
+    "vector, order 1": EpsilonInsensitive(PER_ROW, per="vector", order=1),
 }
 every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
 
@@ -84,6 +87,31 @@ def test_epsilon_per_vector_by_hand():
     losses, slopes = EpsilonInsensitive(2.0, per="vector").value_and_slope(R)
     np.testing.assert_allclose(losses, [9, 0, 0])
     np.testing.assert_allclose(slopes, [[3.6, 4.8], [0, 0], [0, 0]])  # 2 × 3 × (3, 4)/5
+
+
+def test_losses_of_lengths_by_hand():
+    R = np.array([[3.0, -4.0], [0.3, 0.4]])
+    values, slope = Huber(1.0, per="vector").value_and_slope(R)
+    np.testing.assert_allclose(values, [4.5, 0.125])
+    np.testing.assert_allclose(slope, [[0.6, -0.8], [0.3, 0.4]])
+    values, slope = EpsilonInsensitive(1.0, per="vector", order=1).value_and_slope(R)
+    np.testing.assert_allclose(values, [4.0, 0.0])
+    np.testing.assert_allclose(slope, [[0.6, -0.8], [0.0, 0.0]])
+    values, slope = EpsilonInsensitive(1.0, order=1).value_and_slope(R)
+    np.testing.assert_allclose(values, [5.0, 0.0])
+    np.testing.assert_allclose(slope, [[1.0, -1.0], [0.0, 0.0]])
+
+
+def test_delta_of_lengths_by_hand():
+    R, observed = np.array([[3.0, 4.0], [0.0, 9.0]]), np.array([[True, True], [True, False]])
+    assert Huber(per="vector").fitted(R).delta == pytest.approx(1.345 * 1.4826 * 7)
+    assert Huber(per="vector").fitted(R, observed).delta == pytest.approx(1.345 * 1.4826 * 5)
+
+
+@pytest.mark.parametrize("order", [0, 3, True, "1"])
+def test_wrong_orders(order):
+    with pytest.raises(ValueError, match="`order` must be 1 or 2"):
+        EpsilonInsensitive(0.1, order=order)
 
 
 @pytest.mark.parametrize("per", ["component", "vector"])
@@ -335,6 +363,8 @@ def test_losses_survive_model_files(loss, tmp_path):
 def test_losses_by_name():
     assert get_loss("squared") == Squared()
     assert get_loss("huber") == Huber()
+    assert get_loss("row_huber") == Huber(per="vector")
+    assert get_loss("absolute") == EpsilonInsensitive(0.0, per="vector", order=1)
 
 
 @pytest.mark.parametrize("loss", [*LOSSES.values(), Huber()], ids=[*LOSSES, "huber, no delta"])
@@ -350,7 +380,7 @@ def test_epsilon_by_name_needs_an_epsilon(name):
 
 
 def test_unknown_names_are_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match=r"'squared', 'huber' or an object.*got 'l1'"):
+    with pytest.raises(ValueError, match=r"'squared', 'huber', .* or an object.*got 'l1'"):
         get_loss("l1")
 
 

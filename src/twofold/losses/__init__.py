@@ -14,7 +14,9 @@ EpsilonInsensitive (5.3)   Σ_m [|r_m|-ε]₊²                               2 
 the same, per vector (5.4) [||r||-ε]₊²                                   2 [||r||-ε]₊ r/||r||
 =========================  ============================================  =======================
 
-The slope of (5.3) as printed in (B.15) has a wrong sign below -ε; it is 2(r + ε) there.
+Both also exist for the length of a residual, ``per="vector"``, and the ε-insensitive one without
+the square, ``order=1`` (Kramer 2013, 5.8), which UNN takes. The slope of (5.3) as printed in (B.15)
+has a wrong sign below -ε; it is 2(r + ε) there.
 
 What a loss may have besides, and what stands in where it does not, is said by three functions:
 :func:`in_unit`, :func:`rows_of` and :func:`is_rotation_invariant`.
@@ -77,7 +79,7 @@ class Squared:
 
 @dataclass(frozen=True)
 class Huber:
-    """Quadratic near zero and linear beyond, component by component (Klanke 2007, eq. 5.1).
+    """Quadratic near zero and linear beyond (Klanke 2007, eq. 5.1).
 
     Parameters
     ----------
@@ -87,13 +89,16 @@ class Huber:
     trim : float or None
         Leave rows out whose error is more than so many times the median one, and fit again; 4 is
         a good choice where whole rows may be wrong. None: every row takes part.
+    per : {"component", "vector"}
+        Whether it is the loss of each component of a residual, or of its length.
     """
 
     delta: float | None = None
     trim: float | None = None
-    is_rotation_invariant: ClassVar[bool] = False
+    per: Literal["component", "vector"] = "component"
 
     def __post_init__(self) -> None:
+        _check_per(self.per)
         if self.trim is not None and not (is_number(self.trim) and 1 < self.trim < math.inf):
             raise ValueError(
                 "`trim` must be a number above 1, or None to let every row take part; "
@@ -108,6 +113,11 @@ class Huber:
             )
         object.__setattr__(self, "delta", float(self.delta))  # a numpy scalar would widen float32
 
+    @property
+    def is_rotation_invariant(self) -> bool:
+        """Whether only the lengths of the residuals count."""
+        return self.per == "vector"
+
     def value_and_slope(self, R: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return ``Σ_m`` of ``r²/(2δ)`` or ``|r|-δ/2``, and ``clip(r/δ, -1, 1)``."""
         if self.delta is None:
@@ -115,6 +125,11 @@ class Huber:
                 "This Huber loss has no `delta` yet. Give one, Huber(delta=...), or take the loss "
                 "that `fitted` makes from residuals."
             )
+        if self.per == "vector":
+            length = _lengths(R)
+            inner = np.minimum(length, self.delta)
+            values = (length - inner + 0.5 * inner * inner / self.delta)[:, 0]
+            return values, R / np.maximum(length, self.delta)
         inner = np.clip(R, -self.delta, self.delta)
         slope = inner / self.delta
         return (np.abs(R - inner) + 0.5 * inner * slope).sum(axis=1), slope
@@ -122,8 +137,8 @@ class Huber:
     def fitted(self, R: FloatArray, observed: BoolArray | None = None, unit: float = 1.0) -> Huber:
         """Return the loss with ``δ = 1.345 × 1.4826 × median |r|``; itself where δ was given.
 
-        The median goes over observed entries other than zero, so that rows reproduced exactly do
-        not make it zero.
+        The median goes over observed entries, or lengths, other than zero, so that rows reproduced
+        exactly do not make it zero.
 
         Parameters
         ----------
@@ -136,7 +151,10 @@ class Huber:
         """
         if self.delta is not None:
             return self
-        sizes = np.abs(R if observed is None else R[observed])
+        if self.per == "vector":
+            sizes = _lengths(R if observed is None else np.where(observed, R, 0))
+        else:
+            sizes = np.abs(R if observed is None else R[observed])
         sizes = sizes[sizes > 0]
         if not sizes.size:
             return replace(self, delta=1e-6 * unit)
@@ -150,7 +168,7 @@ class Huber:
 
 @dataclass(frozen=True, eq=False)
 class EpsilonInsensitive:
-    """Nothing up to ``ε``, the square of the rest beyond (Klanke 2007, eqs. 5.3, 5.4).
+    """Nothing up to ``ε``, beyond that the rest or its square (Klanke 2007, eqs. 5.3, 5.4).
 
     Parameters
     ----------
@@ -159,14 +177,18 @@ class EpsilonInsensitive:
         ``per="component"``, one an entry.
     per : {"component", "vector"}
         Whether each component of a residual may be off by ``ε``, or its length.
+    order : {2, 1}
+        2 takes the square of what is beyond ``ε``, 1 what is beyond (Kramer 2013, eq. 5.8).
     """
 
     eps: float | FloatArray
     per: Literal["component", "vector"] = "component"
+    order: Literal[1, 2] = 2
 
     def __post_init__(self) -> None:
-        if self.per not in ("component", "vector"):
-            raise ValueError(f"`per` must be 'component' or 'vector'; got {self.per!r}.")
+        _check_per(self.per)
+        if self.order not in (1, 2) or isinstance(self.order, bool):
+            raise ValueError(f"`order` must be 1 or 2; got {self.order!r}.")
         try:
             eps = np.array(self.eps, dtype=float)
         except (TypeError, ValueError):
@@ -183,10 +205,11 @@ class EpsilonInsensitive:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, EpsilonInsensitive):
             return NotImplemented
-        return self.per == other.per and np.array_equal(self.eps, other.eps)
+        same = (self.per, self.order) == (other.per, other.order)
+        return same and np.array_equal(self.eps, other.eps)
 
     def __hash__(self) -> int:
-        return hash((self.per, np.shape(self.eps)))
+        return hash((self.per, self.order, np.shape(self.eps)))
 
     @property
     def is_rotation_invariant(self) -> bool:
@@ -194,24 +217,30 @@ class EpsilonInsensitive:
         return self.per == "vector"
 
     def value_and_slope(self, R: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the square of what exceeds ``ε``, and its derivative."""
+        """Return what exceeds ``ε``, or its square, and its derivative."""
         eps = self._eps_of(R)
         if self.per == "component":
             excess = R - np.clip(R, -eps, eps)
+            if self.order == 1:
+                return np.abs(excess).sum(axis=1), np.sign(excess)
             return (excess * excess).sum(axis=1), 2 * excess
-        length = np.sqrt((R * R).sum(axis=1, keepdims=True))
+        length = _lengths(R)
         beyond = np.maximum(length - eps, 0)
-        return (beyond * beyond)[:, 0], 2 * beyond / np.where(length > 0, length, 1) * R
+        divisor = np.where(length > 0, length, 1)
+        if self.order == 1:
+            return beyond[:, 0], np.sign(beyond) / divisor * R
+        return (beyond * beyond)[:, 0], 2 * beyond / divisor * R
 
     def at(self, numbers: IntArray) -> EpsilonInsensitive:
         """Return the loss of some rows, by their numbers."""
         if isinstance(self.eps, float):
             return self
-        return EpsilonInsensitive(self.eps[numbers], self.per)
+        return replace(self, eps=self.eps[numbers])
 
     def in_unit(self, unit: float) -> tuple[EpsilonInsensitive, float]:
-        """Return the loss for residuals measured in `unit`, and its worth, ``unit²``."""
-        return EpsilonInsensitive(self.eps / unit, self.per), _squared(unit)
+        """Return the loss for residuals measured in `unit`, and its worth: ``unit ** order``."""
+        worth = float(unit) if self.order == 1 else _squared(unit)
+        return replace(self, eps=self.eps / unit), worth
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise a ValueError unless there is an ``ε`` for each row, or entry, of that table."""
@@ -230,6 +259,15 @@ class EpsilonInsensitive:
         self.check_shape(R.shape)
         eps = self.eps.astype(R.dtype, copy=False)
         return eps if eps.ndim == 2 else eps[:, None]
+
+
+def _check_per(per: object) -> None:
+    if per not in ("component", "vector"):
+        raise ValueError(f"`per` must be 'component' or 'vector'; got {per!r}.")
+
+
+def _lengths(R: FloatArray) -> FloatArray:
+    return np.sqrt((R * R).sum(axis=1, keepdims=True))
 
 
 def _squared(unit: float) -> float:
@@ -280,9 +318,15 @@ def is_rotation_invariant(loss: Loss) -> bool:
     return isinstance(fact, bool | np.bool_) and bool(fact)
 
 
+_NAMED: dict[str, Loss] = {
+    "squared": Squared(),
+    "huber": Huber(),
+    "row_huber": Huber(per="vector"),
+    "absolute": EpsilonInsensitive(0.0, per="vector", order=1),
+}
 _EXPECTED = (
-    "`loss` must be 'squared', 'huber' or an object of twofold.losses, such as Huber(delta) or "
-    "EpsilonInsensitive(eps), or one with a method value_and_slope(R)"
+    f"`loss` must be one of {', '.join(map(repr, _NAMED))} or an object of twofold.losses, such as "
+    "Huber(delta) or EpsilonInsensitive(eps), or one with a method value_and_slope(R)"
 )
 
 
@@ -292,7 +336,8 @@ def get_loss(loss: object, shape: tuple[int, int] | None = None) -> Loss:
     Parameters
     ----------
     loss : str or Loss
-        "squared", "huber", or an object with ``value_and_slope``.
+        "squared", "huber", "row_huber" (of the length of a residual), "absolute" (that length),
+        or an object with ``value_and_slope``.
     shape : (n, D), optional
         The shape of the data, for losses with a parameter for each row or each component.
 
@@ -324,10 +369,8 @@ def get_loss(loss: object, shape: tuple[int, int] | None = None) -> Loss:
 
 
 def _named(name: str) -> Loss:
-    if name == "squared":
-        return Squared()
-    if name == "huber":
-        return Huber()
+    if name in _NAMED:
+        return _NAMED[name]
     if name.startswith("eps") or "insensitive" in name:
         raise ValueError(
             f"The ε-insensitive loss needs an ε, in the unit of the data; got only {name!r}. Pass "
