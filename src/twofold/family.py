@@ -1,6 +1,6 @@
 """What a family of models writes: the methods behind the two-way contract.
 
-Six have to be written; the others have an answer that does for most families. All see what
+Five have to be written; the others have an answer that does for most families. All see what
 :mod:`twofold.contract` has checked: ``Y`` (n, D) is data and ``X`` (n, q) is latent. What the
 contract makes of them, such as the return trip of a row, a family may replace there, too.
 """
@@ -14,6 +14,9 @@ import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.table_checks import check_entries, check_finite_entries
+
+# The domain ends where the density is this share of the lowest one at a training point.
+DOMAIN_SHARE = 0.5
 
 
 class Family(ABC):
@@ -51,9 +54,9 @@ class Family(ABC):
     def _restore(self) -> None:
         """Build what projection and regression need from the fitted attributes."""
 
-    @abstractmethod
     def _bound_domain(self) -> None:
         """Set ``domain_threshold_``, the density from which on the data supports a place."""
+        self.domain_threshold_ = DOMAIN_SHARE * float(self._density(self.latent_).min())
 
     @abstractmethod
     def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:

@@ -53,12 +53,7 @@ from twofold.psom.parameters import (
 )
 from twofold.psom.smoothness_choice import GCV, Discrepancy
 from twofold.psom.starts import find_start
-from twofold.psom.training_places import (
-    DOMAIN_SHARE,
-    LEAST_WIDTH,
-    TrainingPlaces,
-    best_inside,
-)
+from twofold.psom.training_places import LEAST_WIDTH, TrainingPlaces, best_inside
 from twofold.psom.units import data_unit
 from twofold.psom.unsupervised import INTERRUPTED, ManifoldTask, fit_manifold
 from twofold.table_checks import check_entries, check_images
@@ -443,10 +438,6 @@ class PSOM(TwoWayModel):
 
     def _is_inside(self, X: FloatArray) -> BoolArray:
         return self._density(X) >= self.domain_threshold_
-
-    def _bound_domain(self) -> None:
-        lowest = 1.0 if self._space is None else float(self._density(self.latent_).min())
-        self.domain_threshold_ = DOMAIN_SHARE * lowest
 
     def _latent_unit(self) -> FloatArray:
         return scott_widths(self.latent_, self.weights_, LEAST_WIDTH)

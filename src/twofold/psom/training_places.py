@@ -22,7 +22,6 @@ from twofold.engine.threads import run_tasks
 from twofold.kernels import get_kernel
 from twofold.latent_density import scott_widths
 
-DOMAIN_SHARE = 0.5
 # Kernel weights below this, relative to the largest, are left out of a density.
 TOLERANCE = 1e-6
 ROWS_PER_TASK = 64
