@@ -37,8 +37,7 @@ from twofold.array_types import FloatArray, IntArray
 from twofold.datasets import forward_kinematics, make_robot_arm
 from twofold.datasets.robot_arm import JOINT_LIMITS
 from twofold.psom import Discrepancy, Grid
-from twofold.psom.interpolation import jets
-from twofold.psom.interpolation import Windows
+from twofold.psom.interpolation import Windows, jets
 
 SHAPE = (8, 8, 8, 8)
 LIMITS = JOINT_LIMITS[:4]

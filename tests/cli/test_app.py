@@ -14,8 +14,7 @@ import pytest
 from cli.running import COLUMNS, make_frame, refused, run, run_well, write_csv
 
 import twofold
-from twofold.cli.console import plain
-from twofold.cli.failing import explain
+from twofold.cli.console import explain, plain
 
 COMMAND = [sys.executable, "-m", "twofold"]
 

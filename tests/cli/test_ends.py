@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from twofold.cli.failing import explain
+from twofold.cli.console import explain
 
 SLOW_SAVE = """
 import sys, time

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from twofold.tables import TableError, open_table, text_blocks, text_files
+from twofold.tables import NotANumberError, TableError, open_table, text_files
 
 nan = float("nan")
 
@@ -106,10 +106,11 @@ def test_numbers_are_the_nearest_floats(table, parser):
 @pytest.mark.parametrize("cell", ["1 2", "0x1F", "1_000", "true", "1e", "--1", "1.2.3", "٣", "5%"])
 def test_what_is_no_number(table, parser, cell):
     source = table(f'id,a\n"two\nlines",1\n\nx,{cell}\n')
-    with pytest.raises(TableError, match=r"table.csv', line 5, column 'a'") as caught:
+    with pytest.raises(NotANumberError, match=r"table.csv', line 5, column 'a'") as caught:
         source.read(["a"])
     assert repr(cell) in str(caught.value)
-    assert "--missing" in caught.value.hint
+    assert caught.value.cell == cell
+    assert "missing" in caught.value.hint
 
 
 def test_decimal_comma(table, parser):
@@ -145,7 +146,8 @@ def test_text_far_below_is_detected(table, parser):
         ("b", "1 of 100,000 cells is no number, first 'late' in row 80001"),
         ("c", "1 of 100,000 cells is no number, first 'later' in row 100000"),
     ]
-    assert source.nearly_numbers["c"] == "if it stands for a missing value: --missing later"
+    assert source.nearly_numbers["c"].texts == ("later",)
+    assert source.nearly_numbers["c"].advice == ""
     assert frame["b"].iloc[0] == "2"
     assert frame["a"].sum() == 100_000
     with pytest.raises(TableError, match="line 80002, column 'b'"):
@@ -283,7 +285,7 @@ def test_row_numbers_go_on_from_chunk_to_chunk(table):
 
 
 def test_memory_of_chunks_is_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_blocks, "_BLOCK_BYTES", 1 << 20)
+    monkeypatch.setattr(text_files, "_BLOCK_BYTES", 1 << 20)
     path = tmp_path / "large.csv"
     with path.open("w") as file:
         file.write("a,b,c,d\n")

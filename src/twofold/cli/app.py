@@ -13,8 +13,7 @@ from typer.core import TyperGroup
 
 from twofold import __version__
 from twofold.cli import INTERRUPTED, comparing, demo, fitting, generating, looking, rows
-from twofold.cli.console import Interrupted, show_error, write_line
-from twofold.cli.failing import READER_LEFT, report
+from twofold.cli.console import READER_LEFT, Interrupted, report, show_error, write_line
 
 ANYWHERE = ("--quiet", "--json")
 EPILOG = "Start with: twofold demo, or: twofold fit table.csv"

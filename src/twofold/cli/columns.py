@@ -1,4 +1,9 @@
-"""Which columns of a table belong to a model, found by name, and errors that name names."""
+"""Which columns of a table belong to a model, and which one names the rows.
+
+Columns are found by name, and errors name names. A table without an index whose text columns have
+exactly one with a different text in each row has its names there. Numbers that could not be read as
+such, for a thousands mark or another decimal mark, are no names.
+"""
 
 from __future__ import annotations
 
@@ -13,25 +18,23 @@ from twofold.cli.console import CommandError, UsageError, counted, listed
 from twofold.cli.files import shown
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from twofold.contract import TwoWayModel
+    from twofold.tables import TableSource
 
 
 @dataclass(frozen=True)
 class Match:
-    """Columns of a table seen from a model.
+    """Columns of a table seen from a model."""
 
-    Attributes
-    ----------
-    features : the table's columns that hold the model's features, in the model's order
-    labels : columns with the names of the model's labels
-    unused : all others
-    """
-
-    features: list[str]
-    labels: list[str]
+    features: list[str]  # in the model's order
+    labels: list[str]  # with the names of the model's labels
     unused: list[str]
 
 
+# Judged by the first rows: names are carried along, and nothing breaks if one comes again later.
+ROWS_TO_LOOK_AT = 4096
 # What columns without names are called; coordinates of the map must not be mixed up with them.
 _LIKE_DEFAULT = re.compile(r"x[0-9]+")
 # Comparing letter by letter takes its time: of a table with very many columns the first will do.
@@ -114,9 +117,8 @@ def match_columns(
                 "Pass a table with the same columns in the same order, or with their names in the "
                 "first line.",
             )
-        used = {*features, *labels}
-        return Match(features, labels, [name for name in columns if name not in used])
-    features = find_columns(wanted, columns, path, "the model needs")
+    else:
+        features = find_columns(wanted, columns, path, "the model needs")
     used = {*features, *labels}
     return Match(features, labels, [name for name in columns if name not in used])
 
@@ -161,3 +163,30 @@ def _what_is_close(missing: Sequence[str], others: Sequence[str]) -> str:
     if not others:
         return "The table has no other columns."
     return f"The table's other columns are {listed(others)}."
+
+
+def naming_column(text: pd.DataFrame) -> str | None:
+    """Return the only column without gaps whose cells all differ."""
+    found = [
+        str(name) for name in text.columns if text[name].notna().all() and text[name].is_unique
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def find_row_names(source: TableSource, others: list[str]) -> str | None:
+    """Return the column among ``others`` that names the rows of a table without an index."""
+    from pandas.api import types
+
+    if source.has_index or not others:
+        return None
+    rules, frame = source.rules, next(source.chunks(ROWS_TO_LOOK_AT))[others]
+    text = [
+        name
+        for name in others
+        if not types.is_numeric_dtype(frame[name])
+        and not any(
+            rules.is_number(cell) or rules.is_other_number(cell)
+            for cell in frame[name].dropna().head(20)
+        )
+    ]
+    return naming_column(frame[text])

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from twofold.cli.console import Console, UsageError, write_line
-from twofold.cli.failing import in_options
+from twofold.cli.console import Console, UsageError, in_options, write_line
 from twofold.cli.files import STANDARD, check_output, check_streams
-from twofold.cli.options import AsJson, Index, Missing, Quiet, Seed, Table
+from twofold.cli.options import (
+    AsJson,
+    Index,
+    Missing,
+    Quiet,
+    Seed,
+    Table,
+    flag,
+    option,
+    output_option,
+)
 
 if TYPE_CHECKING:
     from twofold.array_types import FloatArray
@@ -44,56 +52,34 @@ def compare(
     table: Table,
     methods: Annotated[
         list[str] | None,
-        typer.Option(
-            "--with",
-            metavar="A,B,C",
-            help="Methods: pca, lle, isomap, laplacian, mds, tsne, umap, ukr, unn, kernel_pca, "
+        option(
+            "A,B,C",
+            "Methods: pca, lle, isomap, laplacian, mds, tsne, umap, ukr, unn, kernel_pca, "
             "diffusion_map, psom. By default pca, lle, isomap, laplacian, tsne and ukr.",
-            show_default=False,
+            "--with",
         ),
     ] = None,
     output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Where the table of scores goes (.csv, …).",
-            show_default=False,
-        ),
+        str | None, output_option("FILE", "Where the table of scores goes (.csv, …).")
     ] = None,
     plot: Annotated[
-        str | None,
-        typer.Option(
-            "--plot",
-            metavar="FILE",
-            help="Draw the maps and scores: .pdf, .png or .svg.",
-            show_default=False,
-        ),
+        str | None, option("FILE", "Draw the maps and scores: .pdf, .png or .svg.")
     ] = None,
     dimensions: Annotated[
         int, typer.Option("--dimensions", "-q", min=1, help="Coordinates of the maps.")
     ] = 2,
     label: Annotated[
-        str | None,
-        typer.Option(
-            "--label",
-            metavar="COL",
-            help="A column of classes: shown, never used to choose.",
-            show_default=False,
-        ),
+        str | None, option("COL", "A column of classes: shown, never used to choose.")
     ] = None,
     index: Index = None,
     scale: Annotated[
         Literal["standard", "robust", "none"],
-        typer.Option("--scale", help="Let columns count alike, as in 'twofold fit'."),
+        typer.Option(help="Let columns count alike, as in 'twofold fit'."),
     ] = "standard",
     neighbors: Annotated[
         int, typer.Option("--neighbors", "-k", min=2, help="Of methods and scores.")
     ] = 15,
-    stability: Annotated[
-        bool, typer.Option("--stability", help="Also fit to bootstrap samples: slow.")
-    ] = False,
+    stability: Annotated[bool, flag("--stability", "Also fit to bootstrap samples: slow.")] = False,
     missing: Missing = None,
     seed: Seed = 0,
     quiet: Quiet = False,
@@ -106,7 +92,7 @@ def compare(
     console = Console(quiet=quiet, as_json=json)
     names = chosen_methods(methods)
     _check_targets(output, plot, table, json)
-    wanted = Wanted([label] if label else [], [], [], index, tuple(missing or ()))
+    wanted = Wanted([label] if label else [], [], [], index, missing or [])
     rows = read_training_table(table, wanted, console, dimensions, None)
     describe_scaling(console, scale, rows)
     if len(rows.frame) > MANY_ROWS:
@@ -181,7 +167,7 @@ def _check_targets(output: str | None, plot: str | None, table: str, as_json: bo
         check_streams(output, as_json)
         check_output(output, table, folder_of="the scores")
     if plot is not None:
-        from twofold.cli.pictures import check_format
+        from twofold.cli.looking import check_format
 
         check_format(plot)
         check_output(plot, table, folder_of="the picture")
@@ -195,30 +181,10 @@ def _write(found: Comparison, output: str | None, plot: str | None) -> None:
         with open_writer(output) as writer:
             writer.write(found.table.rename_axis("method"))
     if plot is not None:
-        _draw(found, plot)
+        from twofold.cli.looking import save_figure, without_windows
 
-
-def _draw(found: Comparison, path: str) -> None:
-    """Draw the maps and their scores into a file."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    from twofold.cli.pictures import DOTS_PER_INCH
-    from twofold.tables import replacing
-
-    figure = found.plot()
-    try:
-        with replacing(path) as partial:
-            figure.savefig(
-                partial,
-                format=Path(path).suffix[1:].lower(),
-                dpi=DOTS_PER_INCH,
-                bbox_inches="tight",
-            )
-    finally:
-        pyplot.close(figure)
+        without_windows()
+        save_figure(found.plot(), plot)
 
 
 def _tell(console: Console, found: Comparison, output: str | None) -> None:

@@ -1,4 +1,4 @@
-"""What the command line says, and where it says it.
+"""What the command line says, where it says it, and what it says of errors.
 
 Standard output carries data, the path of a result, or with ``--json`` one JSON object. Standard
 error carries everything meant for a person: what is being done, progress, warnings, errors. So the
@@ -7,14 +7,18 @@ output of a command can always be piped on.
 
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
+import shlex
 import sys
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from twofold.cli import INTERRUPTED
 from twofold.harmless_text import for_terminal
@@ -25,6 +29,24 @@ if TYPE_CHECKING:
 SECONDS_BEFORE_BAR = 1.0
 SECONDS_BETWEEN_LINES = 10.0
 NAMES_IN_A_LINE = 8
+LONGEST_CELL = 40
+
+TRACEBACK_VARIABLE = "TWOFOLD_TRACEBACK"
+READER_LEFT = 141  # 128 + SIGPIPE
+
+# Messages of the library speak of parameters; people at a terminal know the options.
+OPTIONS = {
+    "`n_components`": "--dimensions",
+    "`landmarks`": "--landmarks",
+    "`max_iter`": "--max-iter",
+    "`degree`": "--degree",
+    "`image_shape`": "--image-shape",
+    "`n_samples`": "--samples",
+    "max_mb": "--max-mb",
+    "by `complete`": "with: twofold complete",
+    "e.g. by twofold.Scaled": "with --scale standard",
+}
+PLOT_HINT = "Install what draws pictures with: pip install 'twofold[plot]'"
 
 Advance = Callable[[int], None]
 
@@ -52,15 +74,7 @@ class UsageError(CommandError):
 
 
 class Console:
-    """How one command talks.
-
-    Parameters
-    ----------
-    quiet : bool
-        Say nothing but errors.
-    as_json : bool
-        Give the result as one JSON object.
-    """
+    """How one command talks: with nothing but errors, or with its result as one JSON object."""
 
     def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
         self.quiet = quiet
@@ -70,11 +84,6 @@ class Console:
         """Tell the user what is going on."""
         if not self.quiet:
             _print(_error_stream(), "", "", text)
-
-    def say_each(self, notes: Iterable[str]) -> None:
-        """Tell the user what a reader or a writer of files noticed."""
-        for note in notes:
-            self.say(note)
 
     def warn(self, text: str) -> None:
         """Tell the user what looks wrong but does not stop the command."""
@@ -95,19 +104,8 @@ class Console:
     def warnings_shown(self) -> Iterator[None]:
         """Show Python's warnings as lines of this console, without file names and code."""
         with warnings.catch_warnings():
-            warnings.showwarning = self._show_warning
+            warnings.showwarning = lambda message, *_, **__: self.warn(str(message))
             yield
-
-    def _show_warning(
-        self,
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
-        self.warn(str(message))
 
     @contextmanager
     def counting_rows(self, expected: Callable[[], int | None]) -> Iterator[Advance]:
@@ -252,3 +250,94 @@ def _duration(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes:02d} min"
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+
+def report(error: Exception) -> int:
+    """Write an error for a person to standard error and return the exit code."""
+    if os.environ.get(TRACEBACK_VARIABLE, "0") not in ("", "0"):
+        traceback.print_exception(error, file=sys.stderr)
+    message, hint, code = explain(error)
+    show_error(message, hint)
+    return code
+
+
+def explain(error: Exception) -> tuple[str, str | None, int]:
+    """Return message, hint and exit code for an error."""
+    if isinstance(error, CommandError):
+        return str(error), error.hint, error.exit_code
+    # What the parser of the command line raises has no public base class in common.
+    format_message = getattr(error, "format_message", None)
+    if format_message is not None:
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context is not None else "twofold"
+        message = str(format_message()).replace("Value error, ", "")
+        return message, f"{command} --help shows how.", getattr(error, "exit_code", 2)
+    if type(error).__name__ == "Abort":  # what the parser makes of Ctrl-C
+        return "Interrupted; nothing was changed.", None, INTERRUPTED
+    if isinstance(error, ModuleNotFoundError):
+        hint = PLOT_HINT if error.name == "matplotlib" else f"pip install {error.name}"
+        return f"The package {error.name} is needed for this, but not installed.", hint, 1
+    if isinstance(error, ImportError):
+        return (
+            f"A part of the program cannot be loaded: {error}.",
+            "There may be too little memory for it, or the installation may be damaged.",
+            1,
+        )
+    if isinstance(error, OSError):
+        return _explain_file_error(error)
+    if isinstance(error, MemoryError):
+        return (
+            f"There is not enough memory for this{f' ({error})' if str(error) else ''}.",
+            "Ask for less (rows, steps, nodes, columns), close other programs, or fit with "
+            "--landmarks auto.",
+            1,
+        )
+    if isinstance(error, ValueError | TypeError):
+        return in_options(str(error)), _hint_of(error), 1
+    return (
+        f"Something unexpected happened ({type(error).__name__}: {error}).",
+        f"This is a mistake in twofold. Run the command again with {TRACEBACK_VARIABLE}=1 in the "
+        "environment to see where, and report what it shows.",
+        1,
+    )
+
+
+def _explain_file_error(error: OSError) -> tuple[str, str | None, int]:
+    no_right = "Choose another place with -o, or ask for the right to read or write there."
+    hints = {
+        errno.EACCES: no_right,
+        errno.EPERM: no_right,
+        errno.EROFS: "Choose another place with -o.",
+        errno.ENOSPC: "Free some space, or choose another place with -o.",
+    }
+    if error.strerror is None:  # raised by the library, with a sentence of its own
+        return str(error), None, 1
+    place = f"'{error.filename}': " if error.filename else ""
+    return f"{place}{error.strerror}.", hints.get(error.errno or 0), 1
+
+
+def _hint_of(error: Exception) -> str | None:
+    """Return what to do about an error of the library, in words of the command line."""
+    if hasattr(error, "cell"):  # of a number column
+        told = missing_option(error.cell)
+        return (
+            f"If it stands for a missing value, say so with {told}; otherwise correct the cell or "
+            "leave the column out."
+        )
+    hint: str | None = getattr(error, "hint", None)
+    return hint
+
+
+def missing_option(text: str) -> str:
+    """Return the option that counts cells with a text as missing."""
+    return f"--missing {shlex.quote(text[:LONGEST_CELL])}"
+
+
+def in_options(message: str) -> str:
+    """Return a message of the library with options in place of parameters."""
+    for parameter, option in OPTIONS.items():
+        message = message.replace(parameter, option)
+    return message

@@ -33,8 +33,7 @@ def demo(
     json: AsJson = False,
 ) -> None:
     """Fit a map of handwritten digits and show what it can do."""
-    from twofold import UKR
-    from twofold.cli.looking import write_page
+    from twofold import UKR, explorer
     from twofold.datasets import load_digits_split
 
     console = Console(quiet=quiet, as_json=json)
@@ -58,7 +57,7 @@ def demo(
     tell(console, facts)
     with console.warnings_shown():
         draw_digits(model, digits, paths["picture"])
-        write_page(model, str(paths["page"]), "Handwritten digits", 20)
+        explorer.write(model, paths["page"], title="Handwritten digits")
     found = {name: str(path) for name, path in paths.items()}
     console.finish("\n".join(found.values()), {**found, **facts})
 
@@ -107,13 +106,12 @@ def tell(console: Console, facts: dict[str, Any]) -> None:
 
 def draw_digits(model: TwoWayModel, digits: DigitsSplit, path: Path) -> None:
     """Draw the map with the held-out digits, and the digits on a way through it."""
-    import matplotlib
+    from twofold.cli.looking import save_figure, without_windows
 
-    matplotlib.use("Agg")
+    without_windows()
     from matplotlib import pyplot
 
     from twofold import plots
-    from twofold.tables import replacing
 
     figure, (upper, lower) = pyplot.subplots(
         2, 1, figsize=(9, 10.5), height_ratios=[5, 1], layout="constrained"
@@ -126,11 +124,7 @@ def draw_digits(model: TwoWayModel, digits: DigitsSplit, path: Path) -> None:
     ends = [middle(model.embedding_, digits.labels_train, label) for label in (PATH_FROM, PATH_TO)]
     upper.plot(*zip(*ends, strict=True), color="black", linewidth=1.2)
     plots.path(model, *ends, steps=STEPS, ax=lower)
-    try:
-        with replacing(path) as partial:
-            figure.savefig(partial, format=path.suffix[1:], dpi=110, bbox_inches="tight")
-    finally:
-        pyplot.close(figure)
+    save_figure(figure, path, dpi=110)
 
 
 def middle(X: FloatArray, labels: IntArray, label: int) -> FloatArray:

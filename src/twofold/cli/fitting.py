@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -21,31 +22,35 @@ from twofold.cli.describing import (
 )
 from twofold.cli.files import MODEL_SUFFIX, STANDARD, beside, check_output, shown
 from twofold.cli.methods import METHODS, USUAL_DIMENSIONS, USUAL_METHOD, Method, find_method
-from twofold.cli.options import AsJson, Index, Missing, Quiet, Seed, Table
+from twofold.cli.options import (
+    AsJson,
+    Index,
+    Missing,
+    Quiet,
+    Seed,
+    Table,
+    option,
+    output_option,
+)
 
 if TYPE_CHECKING:
     from twofold.cli.training_table import TrainingTable
     from twofold.contract import TwoWayModel
 
-ONLY_UKR = "Options that go with --method ukr"
+of_ukr = partial(option, rich_help_panel="Options that go with --method ukr")
 
 
 def fit(
     table: Table,
     output: Annotated[
         str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="MODEL",
-            help="Where the model goes; by default beside the table, ending in .twofold.",
-            show_default=False,
+        output_option(
+            "MODEL", "Where the model goes; by default beside the table, ending in .twofold."
         ),
     ] = None,
     method: Annotated[
         str,
         typer.Option(
-            "--method",
             metavar="|".join(METHODS),
             help="What to fit: unsupervised kernel regression, unsupervised nearest neighbours, "
             "kernel PCA, a diffusion map or a parametrized self-organizing map.",
@@ -53,115 +58,60 @@ def fit(
     ] = USUAL_METHOD,
     dimensions: Annotated[
         int | None,
-        typer.Option(
+        option(
+            None,
+            f"Coordinates of the map; {USUAL_DIMENSIONS} by default.",
             "--dimensions",
             "-q",
             min=1,
-            help=f"Coordinates of the map; {USUAL_DIMENSIONS} by default.",
-            show_default=False,
         ),
     ] = None,
     label: Annotated[
         list[str] | None,
-        typer.Option(
-            "--label",
-            metavar="COL",
-            help="A column to colour the map by; never used for fitting. Repeatable.",
-            show_default=False,
-        ),
+        option("COL", "A column to colour the map by; never used for fitting. Repeatable."),
     ] = None,
     index: Index = None,
     columns: Annotated[
         list[str] | None,
-        typer.Option(
-            "--columns",
-            metavar="A,B,C",
-            help="Use these columns only; by default all columns of numbers.",
-            show_default=False,
-        ),
+        option("A,B,C", "Use these columns only; by default all columns of numbers."),
     ] = None,
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--drop", metavar="COL", help="Do not use this column. Repeatable.", show_default=False
-        ),
-    ] = None,
+    drop: Annotated[list[str] | None, option("COL", "Do not use this column. Repeatable.")] = None,
     scale: Annotated[
         Literal["standard", "robust", "none"],
         typer.Option(
-            "--scale",
-            help="Let columns count alike: by their standard deviation, by their quartiles "
-            "(with outliers), or leave them as they are (if all have the same unit).",
+            help="Let columns count alike: by their standard deviation, by their quartiles (with "
+            "outliers), or leave them as they are (if all have the same unit)."
         ),
     ] = "standard",
     missing: Missing = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "NAME=VALUE",
+            "A parameter of the method as in Python, such as n_neighbors=10. Repeatable.",
             "--set",
-            metavar="NAME=VALUE",
-            help="A parameter of the method as in Python, such as n_neighbors=10. Repeatable.",
-            show_default=False,
         ),
     ] = None,
     degree: Annotated[
         Literal["0", "1", "2", "2-axes"] | None,
-        typer.Option(
-            "--degree",
-            help="Of the local polynomials, 0 by default; above 0 is slower.",
-            show_default=False,
-            rich_help_panel=ONLY_UKR,
-        ),
+        of_ukr(None, "Of the local polynomials, 0 by default; above 0 is slower."),
     ] = None,
     loss: Annotated[
         str | None,
-        typer.Option(
-            "--loss",
-            metavar="squared|huber",
-            help="squared by default; huber is less disturbed by outliers.",
-            show_default=False,
-            rich_help_panel=ONLY_UKR,
-        ),
+        of_ukr("squared|huber", "squared by default; huber is less disturbed by outliers."),
     ] = None,
     landmarks: Annotated[
-        str | None,
-        typer.Option(
-            "--landmarks",
-            metavar="N|auto",
-            help="Let so many points stand for all rows; for large tables.",
-            show_default=False,
-            rich_help_panel=ONLY_UKR,
-        ),
+        str | None, of_ukr("N|auto", "Let so many points stand for all rows; for large tables.")
     ] = None,
     kernel: Annotated[
         str | None,
-        typer.Option(
-            "--kernel",
-            metavar="gaussian|quartic|triweight",
-            help="How rows nearby are weighted; gaussian by default.",
-            show_default=False,
-            rich_help_panel=ONLY_UKR,
-        ),
+        of_ukr("gaussian|quartic|triweight", "How rows nearby are weighted; gaussian by default."),
     ] = None,
-    max_iter: Annotated[
-        int | None,
-        typer.Option(
-            "--max-iter",
-            min=0,
-            help="Most iterations; 200 by default.",
-            show_default=False,
-            rich_help_panel=ONLY_UKR,
-        ),
-    ] = None,
+    max_iter: Annotated[int | None, of_ukr(None, "Most iterations; 200 by default.", min=0)] = None,
     seed: Seed = 0,
     image_shape: Annotated[
         str | None,
-        typer.Option(
-            "--image-shape",
-            metavar="HxW[x3]",
-            help="Rows are images, such as 28x28; pictures then show them.",
-            show_default=False,
-        ),
+        option("HxW[x3]", "Rows are images, such as 28x28; pictures then show them."),
     ] = None,
     quiet: Quiet = False,
     json: AsJson = False,
@@ -174,6 +124,7 @@ def fit(
     one: not while the table is read and the first start is sought, and never of kernel-pca and
     diffusion-map, which have no steps.
     """
+    from twofold import Scaled
     from twofold.cli.training_table import Wanted, read_training_table
 
     console = Console(quiet=quiet, as_json=json)
@@ -203,7 +154,7 @@ def fit(
     q = estimator._wanted_dimensions()
     shape = parse_image_shape(image_shape)
     check_output(target, table)
-    wanted = Wanted(label or [], columns or [], drop or [], index, tuple(missing or ()))
+    wanted = Wanted(label or [], columns or [], drop or [], index, missing or [])
     with phase("reading", "the table was being read"):
         rows = read_training_table(table, wanted, console, q, shape, chosen.may_exceed_columns)
     check_gaps(chosen, estimator, rows, table)
@@ -213,7 +164,9 @@ def fit(
         console.say(f"{len(rows.frame):,} rows take a while; {advice}.")
     started = time.perf_counter()
     with console.warnings_shown(), phase(*chosen.first_phase):
-        model = fit_model(rows, scale, estimator)
+        model = estimator if scale == "none" else Scaled(estimator, how=scale)
+        # Columns without names of their own are given as an array: the model then has none either.
+        model.fit(rows.frame if rows.has_names else rows.frame.to_numpy())
     seconds = time.perf_counter() - started
     model.annotate(names=rows.names, labels=rows.labels or None, image_shape=shape)
     model.save(target)
@@ -223,12 +176,7 @@ def fit(
 
 
 class Phase:
-    """Say what a fit is doing, and if it is interrupted what it was doing.
-
-    Parameters
-    ----------
-    console : Console
-    """
+    """Say what a fit is doing, and if it is interrupted what it was doing."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -250,15 +198,6 @@ class Phase:
         if self._doing != "fitting" and not sys.stderr.isatty():
             self._console.say("fitting")
         self._doing = "fitting"
-
-
-def fit_model(rows: TrainingTable, scale: str, estimator: TwoWayModel) -> TwoWayModel:
-    """Fit a model to the rows, their columns scaled or not."""
-    from twofold import Scaled
-
-    model: TwoWayModel = estimator if scale == "none" else Scaled(estimator, how=scale)
-    # Columns without names of their own are given as an array: the model then has none either.
-    return model.fit(rows.frame if rows.has_names else rows.frame.to_numpy())
 
 
 def check_gaps(method: Method, model: TwoWayModel, rows: TrainingTable, path: str) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from twofold.cli.console import CommandError, Console, UsageError, counted, listed
 from twofold.cli.files import STANDARD, check_output, check_streams, open_model
-from twofold.cli.options import AsJson, Model, Quiet, Seed, TableOutput
+from twofold.cli.options import AsJson, Model, Quiet, Seed, TableOutput, flag, option
 from twofold.harmless_text import for_spreadsheet
 
 if TYPE_CHECKING:
@@ -25,60 +25,41 @@ MOST_GRID_POINTS = 10_000_000
 def generate(
     model: Model,
     output: TableOutput = STANDARD,
-    at: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--at", metavar="X1,X2", help="A place on the map. Repeatable.", show_default=False
-        ),
-    ] = None,
+    at: Annotated[list[str] | None, option("X1,X2", "A place on the map. Repeatable.")] = None,
     points: Annotated[
         str | None,
-        typer.Option(
-            "--points",
-            metavar="TABLE",
-            help="A table of places, such as 'twofold transform' writes: columns latent1, "
-            "latent2, ... or x1, x2, ...",
-            show_default=False,
+        option(
+            "TABLE",
+            "A table of places, such as 'twofold transform' writes: columns latent1, latent2, ... "
+            "or x1, x2, ...",
         ),
     ] = None,
-    grid: Annotated[
-        int | None,
-        typer.Option(
-            "--grid", metavar="N", min=2, help="N places along each axis.", show_default=False
-        ),
-    ] = None,
+    grid: Annotated[int | None, option("N", "N places along each axis.", min=2)] = None,
     path: Annotated[
         tuple[str, str] | None,
-        typer.Option(
-            "--path",
-            metavar="FROM TO",
-            help="The straight way between two rows or places (X1,X2). Rows go by their names, or "
-            "as #12 for the 12th; without names by numbers from 1.",
-            show_default=False,
+        option(
+            "FROM TO",
+            "The straight way between two rows or places (X1,X2). Rows go by their names, or as "
+            "#12 for the 12th; without names by numbers from 1.",
         ),
     ] = None,
-    steps: Annotated[int, typer.Option("--steps", min=2, help="Places on a --path.")] = 20,
+    steps: Annotated[int, typer.Option(min=2, help="Places on a --path.")] = 20,
     samples: Annotated[
-        int | None,
-        typer.Option(
-            "--samples",
-            metavar="N",
-            min=1,
-            help="N new rows, spread like those the model was fitted to.",
-            show_default=False,
-        ),
+        int | None, option("N", "N new rows, spread like those the model was fitted to.", min=1)
     ] = None,
     seed: Seed = 0,
     only_data: Annotated[
-        bool, typer.Option("--only-data", help="Leave the coordinates out of the table.")
+        bool, flag("--only-data", "Leave the coordinates out of the table.")
     ] = False,
     in_domain: Annotated[
-        bool, typer.Option("--in-domain", help="Only places of a --grid that the data supports.")
+        bool, flag("--in-domain", "Only places of a --grid that the data supports.")
     ] = False,
     quiet: Quiet = False,
     json: AsJson = False,
 ) -> None:
     """Make data for places on the map: single ones, a table, a grid, a path or at random."""
+    import numpy as np
+
     from twofold.cli.places import even_grid, parse_place, straight_way
     from twofold.tables import open_writer
 
@@ -93,7 +74,7 @@ def generate(
         pieces, expected = _places_of_table(console, two_way, points)
     else:
         if at:
-            X = _stacked([parse_place(text, two_way, "--at") for text in at])
+            X = np.stack([parse_place(text, two_way, "--at") for text in at])
         elif grid is not None:
             X = even_grid(two_way, grid, in_domain, MOST_GRID_POINTS)
         elif path is not None:
@@ -117,8 +98,13 @@ def generate(
             advance(len(places))
     if writer.dialect is not None:
         _tell_renamed(console, two_way)
-    console.say_each(writer.notes)
-    _tell_outside(console, outside, done)
+    for note in writer.notes:
+        console.say(note)
+    if outside:
+        console.warn(
+            f"{counted(outside, 'place')} of {done:,} {'lies' if outside == 1 else 'lie'} where no "
+            "data supports the map: the rows made there are guesses."
+        )
     facts = {"output": output, "rows": done, "rows_outside_domain": outside}
     console.finish("" if output == STANDARD else output, facts)
 
@@ -158,20 +144,6 @@ def _tell_renamed(console: Console, model: TwoWayModel) -> None:
             f"written with ' before it, for a spreadsheet would take it for a formula: "
             f"{listed(changed)}"
         )
-
-
-def _tell_outside(console: Console, outside: int, done: int) -> None:
-    if outside:
-        console.warn(
-            f"{counted(outside, 'place')} of {done:,} {'lies' if outside == 1 else 'lie'} where no "
-            "data supports the map: the rows made there are guesses."
-        )
-
-
-def _stacked(places: list[FloatArray]) -> FloatArray:
-    import numpy as np
-
-    return np.stack(places)
 
 
 def _in_pieces(X: FloatArray) -> Iterator[tuple[FloatArray, Any]]:

@@ -1,22 +1,27 @@
-"""Commands that look at a model: info, plot, explore."""
+"""Commands that look at a model: info, plot, explore; pictures are drawn without a window."""
 
 from __future__ import annotations
 
+import difflib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from twofold.cli.console import Console, UsageError, write_line
+from twofold.cli.columns import label_names, match_columns, shown_feature_names
+from twofold.cli.console import CommandError, Console, UsageError, listed, write_line
 from twofold.cli.files import beside, check_output, open_any_model, open_model
-from twofold.cli.options import AsJson, Model, Quiet
+from twofold.cli.options import AsJson, Model, Quiet, flag, option, output_option
 from twofold.harmless_text import for_terminal
 
 if TYPE_CHECKING:
     from twofold.contract import TwoWayModel
 
 Kind = Literal["map", "grid", "path", "magnification", "sensitivity", "history", "errors"]
+FORMATS = (".pdf", ".png", ".svg", ".eps", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
+DOTS_PER_INCH = 200
+COLORS = ("density", "magnification", "error")
 
 
 def info(model: Model, quiet: Quiet = False, json: AsJson = False) -> None:
@@ -35,54 +40,37 @@ def plot(
     model: Model,
     output: Annotated[
         str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Where the picture goes: .pdf, .png or .svg; by default a .png beside the model.",
-            show_default=False,
+        output_option(
+            "FILE",
+            "Where the picture goes: .pdf, .png or .svg; by default a .png beside the model.",
         ),
     ] = None,
-    kind: Annotated[
-        Kind | None,
-        typer.Option("--kind", help="What to draw; map if nothing is said.", show_default=False),
-    ] = None,
+    kind: Annotated[Kind | None, option(None, "What to draw; map if nothing is said.")] = None,
     color: Annotated[
         str | None,
-        typer.Option(
-            "--color",
-            metavar="NAME",
-            help="Colour the map by a label, a column, 'density', 'magnification' or 'error'; "
-            "for sensitivity: the column.",
-            show_default=False,
+        option(
+            "NAME",
+            "Colour the map by a label, a column, 'density', 'magnification' or 'error'; for "
+            "sensitivity: the column.",
         ),
     ] = None,
     path: Annotated[
         tuple[str, str] | None,
-        typer.Option(
-            "--path",
-            metavar="FROM TO",
-            help="Draw the way between two rows or places (X1,X2), as --kind path. Rows go by "
-            "their names, or as #12 for the 12th; without names by numbers from 1.",
-            show_default=False,
+        option(
+            "FROM TO",
+            "Draw the way between two rows or places (X1,X2), as --kind path. Rows go by their "
+            "names, or as #12 for the 12th; without names by numbers from 1.",
         ),
     ] = None,
-    steps: Annotated[int, typer.Option("--steps", min=2, help="Items on a --path.")] = 10,
+    steps: Annotated[int, typer.Option(min=2, help="Items on a --path.")] = 10,
     table: Annotated[
         str | None,
-        typer.Option(
-            "--table",
-            metavar="TABLE",
-            help="For --kind errors: rows to look at; by default those of the model.",
-            show_default=False,
-        ),
+        option("TABLE", "For --kind errors: rows to look at; by default those of the model."),
     ] = None,
     quiet: Quiet = False,
     json: AsJson = False,
 ) -> None:
     """Draw a picture of a model for a paper."""
-    from twofold.cli.pictures import Picture, check_format, draw
-
     console = Console(quiet=quiet, as_json=json)
     wanted = kind or ("path" if path else "map")
     if (wanted == "path") != (path is not None):
@@ -99,7 +87,13 @@ def plot(
     two_way = open_model(model, table)
     check_output(target, model, *([table] if table else []), folder_of="the picture")
     with console.warnings_shown():
-        draw(two_way, Picture(wanted, color, path, steps, table), target, console)
+        without_windows()
+        drawn = (
+            _draw_path(two_way, path, steps)
+            if path is not None
+            else _draw(two_way, wanted, color, table, console)
+        )
+        save_figure(getattr(drawn, "figure", drawn), target)
     console.finish(target, {"picture": target, "kind": wanted})
 
 
@@ -107,23 +101,13 @@ def explore(
     model: Model,
     output: Annotated[
         str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Where the page goes; by default beside the model, ending in .html.",
-            show_default=False,
-        ),
+        output_option("FILE", "Where the page goes; by default beside the model, ending in .html."),
     ] = None,
-    show: Annotated[
-        bool, typer.Option("--open", help="Open the page in the browser afterwards.")
-    ] = False,
+    show: Annotated[bool, flag("--open", "Open the page in the browser afterwards.")] = False,
     max_mb: Annotated[
-        float, typer.Option("--max-mb", min=0.1, help="Largest size of the page in megabytes.")
+        float, typer.Option(min=0.1, help="Largest size of the page in megabytes.")
     ] = 20,
-    title: Annotated[
-        str | None, typer.Option("--title", help="What the page is called.", show_default=False)
-    ] = None,
+    title: Annotated[str | None, option(None, "What the page is called.")] = None,
     quiet: Quiet = False,
     json: AsJson = False,
 ) -> None:
@@ -134,19 +118,15 @@ def explore(
         raise UsageError(f"The page needs a name that ends in .html; got '{target}'.")
     two_way = open_model(model)
     check_output(target, model, folder_of="the page")
+    from twofold import explorer
+
     with console.warnings_shown():
-        size = write_page(two_way, target, title or Path(model).stem, max_mb)
+        page = explorer.write(two_way, target, title=title or Path(model).stem, max_mb=max_mb)
+    size = page.stat().st_size
     console.say(f"one page, {size / 1e6:.1f} MB; it needs no network")
     if show:
         typer.launch(target)
     console.finish(target, {"page": target, "bytes": size})
-
-
-def write_page(model: TwoWayModel, path: str, title: str | None, max_mb: float) -> int:
-    """Write the explorer of a model and return its size in bytes."""
-    from twofold import explorer
-
-    return explorer.write(model, path, title=title, max_mb=max_mb).stat().st_size
 
 
 def _write_pairs(pairs: list[tuple[str, Any]]) -> None:
@@ -164,3 +144,113 @@ def _write_pairs(pairs: list[tuple[str, Any]]) -> None:
     for name, value in pairs:
         table.add_row(Text(name, style="bold"), Text(for_terminal(str(value))))
     RichConsole().print(table)
+
+
+# ---- pictures -----------------------------------------------------------------------------------
+
+
+def check_format(path: str) -> None:
+    """Raise unless the ending of a file name says a format of pictures."""
+    if Path(path).suffix.lower() not in FORMATS:
+        raise UsageError(
+            f"The ending of a picture says its format; got '{path}'.",
+            "Use .pdf or .svg for papers, .png for screens.",
+        )
+
+
+def save_figure(figure: Any, path: str | Path, dpi: float = DOTS_PER_INCH) -> None:
+    """Write a figure to a file, whole or not at all, and close it."""
+    from matplotlib import pyplot
+
+    from twofold.tables import replacing
+
+    try:
+        with replacing(path) as partial:
+            kind = Path(path).suffix[1:].lower()
+            figure.savefig(partial, format=kind, dpi=dpi, bbox_inches="tight")
+    finally:
+        pyplot.close(figure)
+
+
+def without_windows() -> None:
+    """Let matplotlib draw into files only."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+
+
+def _draw_path(model: TwoWayModel, path: tuple[str, str], steps: int) -> Any:
+    """Return the axes with the way between two rows or places, called as the user called them."""
+    from twofold import plots
+    from twofold.cli.places import find_place
+
+    ax = plots.path(model, *(find_place(text, model) for text in path), steps=steps)
+    ax.set_xticks([0, steps - 1], list(path))
+    return ax
+
+
+def _draw(
+    model: TwoWayModel, kind: str, color: str | None, table: str | None, console: Console
+) -> Any:
+    """Return the axes or the figure of a picture."""
+    from twofold import plots
+
+    match kind:
+        case "map":
+            return plots.latent_map(model, color=_known_color(model, color))
+        case "sensitivity" if color is not None:
+            return plots.sensitivity(model, _known_feature(model, color))
+        case "sensitivity":
+            return plots.sensitivities(model)
+        case "errors":
+            return plots.errors(model, _rows_to_look_at(model, table, console))
+        case _:
+            return getattr(plots, kind)(model)
+
+
+def _known_color(model: TwoWayModel, color: str | None) -> str | int | None:
+    """Return what `plots.latent_map` colours by; raise if the model knows no such thing."""
+    if color in label_names(model):
+        return color
+    if color == "error":
+        _check_keeps_rows(model)
+    if color is None or color in COLORS:
+        return color
+    return _known_feature(model, color)
+
+
+def _known_feature(model: TwoWayModel, name: str) -> str | int:
+    """Return a feature's name, or its place for a model whose columns have no names."""
+    names = shown_feature_names(model)
+    if name in names:
+        is_named = hasattr(model, "feature_names_in_")
+        return name if is_named else names.index(name)
+    known = [*label_names(model), *COLORS, *names]
+    close = difflib.get_close_matches(name, known, n=3)
+    raise CommandError(
+        f"The model has no label and no column called '{name}'.",
+        f"Did you mean {listed(close)}?" if close else f"It has {listed(known, 12)}.",
+    )
+
+
+def _rows_to_look_at(model: TwoWayModel, table: str | None, console: Console) -> Any:
+    if table is None:
+        _check_keeps_rows(model)
+        return None
+    from twofold.cli.streaming import as_rows
+    from twofold.tables import open_table
+
+    source = open_table(table)
+    match = match_columns(model, source.columns, table, source.companions)
+    if match.unused:
+        console.say(f"not used: {listed(match.unused)}")
+    Y = source.read(numbers=match.features)[match.features].dropna(how="all").to_numpy(float)
+    return as_rows(model, Y)
+
+
+def _check_keeps_rows(model: TwoWayModel) -> None:
+    if (model.member_ < 0).all():
+        raise CommandError(
+            "A model of landmarks does not keep its rows, so their errors are not known.",
+            "Give the rows: --kind errors --table TABLE",
+        )

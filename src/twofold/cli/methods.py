@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from twofold.cli.console import UsageError, listed
-from twofold.cli.failing import in_options
+from twofold.cli.console import UsageError, in_options, listed
 
 if TYPE_CHECKING:
     from twofold.contract import TwoWayModel

@@ -1,10 +1,26 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options of commands: how they are declared, and those that several share."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+
+def option(metavar: str | None, about: str, *flags: str, **more: Any) -> Any:
+    """Return an option that is not there unless it is given; its flag is the parameter's name."""
+    return typer.Option(*flags, metavar=metavar, help=about, show_default=False, **more)
+
+
+def output_option(metavar: str, about: str) -> Any:
+    """Return the option for where a result goes."""
+    return option(metavar, about, "--output", "-o")
+
+
+def flag(name: str, about: str) -> Any:
+    """Return an option without a value; with its name given there is no --no-... beside it."""
+    return typer.Option(name, help=about)
+
 
 Table = Annotated[
     str,
@@ -28,22 +44,15 @@ TableOutput = Annotated[
         help="Where the table goes; its ending says the format. - is CSV on standard output.",
     ),
 ]
-Index = Annotated[
-    str | None,
-    typer.Option(
-        "--index", metavar="COL", help="The column with the names of the rows.", show_default=False
-    ),
-]
+Index = Annotated[str | None, option("COL", "The column with the names of the rows.", "--index")]
 Missing = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        "TEXT",
+        "Cells with this text are missing, beside empty cells, NA, NaN, null, ? and -. Repeatable.",
         "--missing",
-        metavar="TEXT",
-        help="Cells with this text are missing, beside empty cells, NA, NaN, null, ? and -. "
-        "Repeatable.",
-        show_default=False,
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same result.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Give the result as one JSON object.")]
+Quiet = Annotated[bool, flag("--quiet", "Say nothing but errors.")]
+AsJson = Annotated[bool, flag("--json", "Give the result as one JSON object.")]

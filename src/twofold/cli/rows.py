@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from twofold.cli.console import Console, counted, listed, write_line
 from twofold.cli.files import STANDARD
-from twofold.cli.options import AsJson, Index, Missing, Model, Quiet, Table, TableOutput
+from twofold.cli.options import (
+    AsJson,
+    Index,
+    Missing,
+    Model,
+    Quiet,
+    Table,
+    TableOutput,
+    flag,
+    output_option,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from twofold.array_types import FloatArray
     from twofold.cli.streaming import Piece, Stream
-    from twofold.tables import Dialect, TableSource
+    from twofold.tables import Dialect
 
 WORST_ROWS = 5
 
@@ -25,14 +33,11 @@ def transform(
     table: Table,
     output: TableOutput = STANDARD,
     error: Annotated[
-        bool,
-        typer.Option("--error", help="Add each row's squared error when it is carried back."),
+        bool, flag("--error", "Add each row's squared error when it is carried back.")
     ] = False,
     density: Annotated[
         bool,
-        typer.Option(
-            "--density", help="Add how well the data supports the place, and whether it is enough."
-        ),
+        flag("--density", "Add how well the data supports the place, and whether it is enough."),
     ] = False,
     index: Index = None,
     missing: Missing = None,
@@ -45,24 +50,25 @@ def transform(
     names like x1.
     """
     from twofold.cli.streaming import open_stream
-    from twofold.tables import open_writer
 
     console = Console(quiet=quiet, as_json=json)
     stream = open_stream(console, model, table, output, index, missing, "not used", True)
     if output.lower().endswith(".npy") and stream.match.labels:
         console.say(f"an .npy file holds numbers only, without {listed(stream.match.labels)}")
-        stream = stream.without_labels()
-    done = outside = 0
-    with console.warnings_shown(), open_writer(output, like=stream.source) as writer:
-        for piece in stream.pieces():
-            frame, n_outside = placed(stream, piece, error, density)
-            writer.write(frame)
-            done, outside = done + len(frame), outside + n_outside
-    console.say_each(writer.notes)
-    facts = {"output": output, "rows": done}
+        stream.match.labels.clear()
+    outside = 0
+
+    def place(piece: Piece, written: Dialect | None) -> pd.DataFrame:
+        nonlocal outside
+        frame, n_outside = placed(stream, piece, error, density)
+        outside += n_outside
+        return frame
+
+    facts = {"output": output, "rows": stream.write(output, place)}
     if density:
         facts["rows_outside_domain"] = outside
-        console.say(f"{counted(outside, 'row')} of {done:,} outside of what the data supports")
+        of_all = f"{counted(outside, 'row')} of {facts['rows']:,}"
+        console.say(f"{of_all} outside of what the data supports")
     _finish(console, output, facts)
 
 
@@ -104,7 +110,7 @@ def complete(
     table: Table,
     output: TableOutput = STANDARD,
     report: Annotated[
-        bool, typer.Option("--report", help="Say how many cells were filled in each column.")
+        bool, flag("--report", "Say how many cells were filled in each column.")
     ] = False,
     index: Index = None,
     missing: Missing = None,
@@ -115,22 +121,21 @@ def complete(
     import numpy as np
 
     from twofold.cli.streaming import open_stream
-    from twofold.tables import open_writer
 
     console = Console(quiet=quiet, as_json=json)
     stream = open_stream(console, model, table, output, index, missing, "kept as it is")
     features = stream.match.features
     filled = np.zeros(len(features), dtype=int)
-    done = 0
-    with console.warnings_shown(), open_writer(output, like=stream.source) as writer:
-        for piece in stream.pieces(to_fill=True):
-            whole = piece.Y
-            if piece.known.any():
-                whole = piece.apply(stream.model, stream.model.complete)
-                filled += (np.isnan(piece.Y) & ~np.isnan(whole)).sum(axis=0)
-            writer.write(with_gaps_filled(stream, piece, whole, writer.dialect))
-            done += len(whole)
-    console.say_each(writer.notes)
+
+    def fill(piece: Piece, written: Dialect | None) -> pd.DataFrame:
+        nonlocal filled
+        whole = piece.Y
+        if piece.known.any():
+            whole = piece.apply(stream.model, stream.model.complete)
+            filled += (np.isnan(piece.Y) & ~np.isnan(whole)).sum(axis=0)
+        return with_gaps_filled(stream, piece, whole, written)
+
+    done = stream.write(output, fill, to_fill=True)
     console.say(f"filled {counted(int(filled.sum()), 'cell')} in {counted(done, 'row')}")
     per_column = {name: int(n) for name, n in zip(features, filled, strict=True) if n}
     if report:
@@ -161,24 +166,18 @@ def with_gaps_filled(
     columns = dict(frame.items())
     for k, name in enumerate(stream.match.features):
         numbers, gap = pd.Series(kept[:, k], index=frame.index), gaps[:, k]
-        column = frame[name]
+        dtype = frame[name].dtype
+        # Whether a column of whole numbers can have missing cells, in this piece or another.
+        may_have_gaps = not isinstance(dtype, np.dtype) or bool(source.rules.numbers)
         if keeps_text and written is not None:
-            cells = column.to_numpy(dtype=object, copy=True)
+            cells = frame[name].to_numpy(dtype=object, copy=True)
             cells[gap] = number_texts(numbers[gap], written.decimal)
             columns[name] = cells
-        elif column.dtype in (np.dtype("f2"), np.dtype("f4")):
-            columns[name] = numbers.astype(column.dtype)
-        elif column.dtype.kind not in "iu" or _may_get_gaps(column, source):
+        elif dtype in (np.dtype("f2"), np.dtype("f4")):
+            columns[name] = numbers.astype(dtype)
+        elif dtype.kind not in "iu" or may_have_gaps:
             columns[name] = numbers
-    made = pd.DataFrame(columns, index=frame.index)
-    return made[list(source.columns)]
-
-
-def _may_get_gaps(column: pd.Series, source: TableSource) -> bool:
-    """Whether a column of whole numbers can have missing cells, in this piece or another."""
-    import numpy as np
-
-    return not isinstance(column.dtype, np.dtype) or bool(source.rules.numbers)
+    return pd.DataFrame(columns, index=frame.index)[list(source.columns)]
 
 
 def denoise(
@@ -194,62 +193,54 @@ def denoise(
     import pandas as pd
 
     from twofold.cli.streaming import open_stream
-    from twofold.tables import open_writer
 
     console = Console(quiet=quiet, as_json=json)
     stream = open_stream(console, model, table, output, index, missing, "kept as it is")
-    done = 0
-    with console.warnings_shown(), open_writer(output, like=stream.source) as writer:
-        for piece in stream.pieces():
-            made = piece.Y
-            if piece.known.any():
-                made = piece.apply(stream.model, stream.model.reconstruct)
-            features = stream.match.features
-            others = piece.frame.drop(columns=features)
-            frame = pd.DataFrame(made, columns=features, index=others.index)
-            writer.write(pd.concat([frame, others], axis=1)[list(stream.source.columns)])
-            done += len(frame)
-    console.say_each(writer.notes)
-    _finish(console, output, {"output": output, "rows": done})
+    features, columns = stream.match.features, list(stream.source.columns)
+
+    def clean(piece: Piece, written: Dialect | None) -> pd.DataFrame:
+        made = piece.Y
+        if piece.known.any():
+            made = piece.apply(stream.model, stream.model.reconstruct)
+        others = piece.frame.drop(columns=features)
+        frame = pd.DataFrame(made, columns=features, index=others.index)
+        return pd.concat([frame, others], axis=1)[columns]
+
+    _finish(console, output, {"output": output, "rows": stream.write(output, clean)})
 
 
 def score(
     model: Model,
     table: Table,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Write each row's error.", show_default=False
-        ),
-    ] = None,
+    output: Annotated[str | None, output_option("FILE", "Write each row's error.")] = None,
     index: Index = None,
     missing: Missing = None,
     quiet: Quiet = False,
     json: AsJson = False,
 ) -> None:
     """Say how well a model reconstructs rows, and which rows it knows least about."""
-    import contextlib
-
     import pandas as pd
 
-    from twofold.cli.own_rows import OwnRows
-    from twofold.cli.scoring import Tally
+    from twofold.cli.scoring import OwnRows, Tally
     from twofold.cli.streaming import open_stream
-    from twofold.tables import open_writer
 
     console = Console(quiet=quiet, as_json=json)
     stream = open_stream(console, model, table, output, index, missing, "not used", True)
     tally = Tally(stream.model, WORST_ROWS)
     own = OwnRows(stream.model)
-    writing: Any = open_writer(output, like=stream.source) if output else contextlib.nullcontext()
-    with console.warnings_shown(), writing as writer:
-        for piece in stream.pieces():
-            errors = -piece.apply(stream.model, stream.model.score_samples)
-            tally.add(piece, errors)
-            own.add(piece.Y[piece.known])
-            if writer is not None:
-                writer.write(pd.DataFrame({"error": errors}, index=piece.frame.index))
-    facts = {**tally.facts(), **own.facts()}
+
+    def count(piece: Piece, written: Dialect | None = None) -> pd.DataFrame:
+        errors = -piece.apply(stream.model, stream.model.score_samples)
+        tally.add(piece, errors)
+        own.add(piece.Y[piece.known])
+        return pd.DataFrame({"error": errors}, index=piece.frame.index)
+
+    if output is not None:
+        stream.write(output, count)
+    else:
+        with console.warnings_shown():
+            for piece in stream.pieces():
+                count(piece)
     if own.n_found:
         console.say(own.in_words())
     # With errors on standard output the summary is for the person, not for the pipe.
@@ -257,7 +248,7 @@ def score(
     if not console.as_json:
         for line in tally.lines():
             show(line)
-    console.finish("", {**facts, "output": output})
+    console.finish("", {**tally.facts(), **own.facts(), "output": output})
 
 
 def _finish(console: Console, output: str, facts: dict[str, Any]) -> None:

@@ -8,24 +8,23 @@ the command: after a million rows that would help nobody.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from twofold.cli.columns import Match, feature_names, match_columns
+from twofold.cli.columns import Match, feature_names, find_row_names, match_columns
 from twofold.cli.console import CommandError, Console, counted, listed
 from twofold.cli.describing import takes_gaps
 from twofold.cli.files import check_output, check_streams, open_model, shown
-from twofold.cli.row_names import find_row_names
-from twofold.tables import open_table
+from twofold.tables import open_table, open_writer
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from twofold.array_types import BoolArray, FloatArray
     from twofold.contract import TwoWayModel
-    from twofold.tables import TableSource
+    from twofold.tables import Dialect, TableSource
 
 # Small enough for a bar that moves, large enough that starting a projection costs nothing.
 ROWS_AT_A_TIME = 4096
@@ -34,20 +33,12 @@ NUMBERS_AT_A_TIME = 8_000_000
 
 @dataclass(frozen=True)
 class Piece:
-    """Some consecutive rows.
+    """Some consecutive rows."""
 
-    Attributes
-    ----------
-    frame : all columns of the table, the model's as numbers or as they are in the file
-    Y : (m, D) the model's columns in its order
-    known : (m,) rows with at least one value
-    first : number of the first row, counted from 1
-    """
-
-    frame: pd.DataFrame
-    Y: FloatArray
-    known: BoolArray
-    first: int
+    frame: pd.DataFrame  # all columns, the model's as numbers or as they are in the file
+    Y: FloatArray  # (m, D) the model's columns in its order
+    known: BoolArray  # (m,) rows with at least one value
+    first: int  # number of the first row, counted from 1
 
     def apply(self, model: TwoWayModel, method: Callable[[Any], FloatArray]) -> FloatArray:
         """Return a method's result for each row, NaN for rows without values."""
@@ -89,10 +80,8 @@ class Stream:
         with self.console.counting_rows(self.source.expected_rows) as advance:
             for table, frame in pairs:
                 Y = table[features].to_numpy(dtype=np.float64)
-                self._check_finite(Y, done)
                 known = ~np.isnan(Y).all(axis=1)
-                if needs_all:
-                    self._check_complete(Y, known, done)
+                self._check(Y, known, done, needs_all)
                 yield Piece(frame, Y, known, done + 1)
                 done += len(frame)
                 unknown += int((~known).sum())
@@ -103,29 +92,41 @@ class Stream:
                 "the results stay empty there."
             )
 
-    def without_labels(self) -> Stream:
-        """Return the same rows, their labels not looked at."""
-        return replace(self, match=replace(self.match, labels=[]))
+    def write(
+        self,
+        output: str,
+        make: Callable[[Piece, Dialect | None], pd.DataFrame],
+        *,
+        to_fill: bool = False,
+    ) -> int:
+        """Write what is made of each piece, and return how many rows that are.
 
-    def _check_finite(self, Y: FloatArray, done: int) -> None:
-        infinite = np.argwhere(np.isinf(Y))
-        if len(infinite):
-            row, column = infinite[0]
+        ``make`` is told how the text is written, or None if it is no text.
+        """
+        with self.console.warnings_shown(), open_writer(output, like=self.source) as writer:
+            for piece in self.pieces(to_fill=to_fill):
+                writer.write(make(piece, writer.dialect))
+        for note in writer.notes:
+            self.console.say(note)
+        return writer.n_rows
+
+    def _check(self, Y: FloatArray, known: BoolArray, done: int, needs_all: bool) -> None:
+        """Raise for the first infinite value, and for the first gap where there must be none."""
+
+        def place(is_bad: BoolArray) -> str:
+            row, column = np.argwhere(is_bad)[0]
+            return f"in column '{self.match.features[column]}' of row {done + row + 1}"
+
+        path = shown(self.source.path)
+        if (infinite := np.isinf(Y)).any():
             raise CommandError(
-                f"{shown(self.source.path)} has an infinite value in column "
-                f"'{self.match.features[column]}' of row {done + row + 1}.",
+                f"{path} has an infinite value {place(infinite)}.",
                 "Count such cells as missing with --missing inf --missing=-inf.",
             )
-
-    def _check_complete(self, Y: FloatArray, known: BoolArray, done: int) -> None:
-        gaps = np.argwhere(np.isnan(Y) & known[:, None])
-        if len(gaps):
-            row, column = gaps[0]
+        if needs_all and (gaps := np.isnan(Y) & known[:, None]).any():
             family = type(getattr(self.model, "model_", self.model)).__name__
             raise CommandError(
-                f"{shown(self.source.path)} has no value in column "
-                f"'{self.match.features[column]}' of row {done + row + 1}, and a {family} needs "
-                "complete rows.",
+                f"{path} has no value {place(gaps)}, and a {family} needs complete rows.",
                 "Fill the empty cells first, with: twofold complete",
             )
 
@@ -149,8 +150,9 @@ def open_stream(
     model = open_model(model_path, table)
     if output is not None:
         check_output(output, table, model_path)
-    source = open_table(table, index=index, missing=tuple(missing or ()))
-    console.say_each(source.notes)
+    source = open_table(table, index=index, missing=missing or ())
+    for note in source.notes:
+        console.say(note)
     match = match_columns(model, source.columns, table, source.companions)
     name = find_row_names(source, match.unused) if finds_names else None
     if name is not None:

@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from twofold.cli.columns import are_default, find_columns, split_names
-from twofold.cli.console import CommandError, Console, UsageError, counted, listed, listed_ends
+from twofold.cli.columns import are_default, find_columns, naming_column, split_names
+from twofold.cli.console import (
+    CommandError,
+    Console,
+    UsageError,
+    counted,
+    listed,
+    listed_ends,
+    missing_option,
+)
 from twofold.cli.files import shown
-from twofold.cli.row_names import is_amount, naming_column
 from twofold.distinct_rows import merge_duplicates
 from twofold.tables import open_table
 
@@ -20,6 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from twofold.tables import TableSource
+    from twofold.tables.cells import NearlyNumbers
 
 # Whole numbers with at most this many values are taken for classes, not for an amount.
 MOST_CLASSES = 20
@@ -37,31 +45,21 @@ class Wanted:
     columns: Sequence[str]
     drop: Sequence[str]
     index: str | None
-    missing: tuple[str, ...]
+    missing: Sequence[str]
 
 
 @dataclass(frozen=True)
 class TrainingTable:
-    """Rows to fit, and what is known about them.
+    """Rows to fit, and what is known about them."""
 
-    Attributes
-    ----------
-    frame : (n, D) numbers, NaN where missing
-    names : (n,) names of the rows, or None
-    labels : label columns by name
-    left_out : columns that take no part, with the reason
-    n_empty : rows without any value, which take no part either
-    has_names : whether columns have names of their own
-    nearly_numbers : columns left out for some cells only, with what to do about it
-    """
-
-    frame: pd.DataFrame
-    names: Any
-    labels: dict[str, Any]
-    left_out: list[tuple[str, str]]
-    n_empty: int
-    has_names: bool
-    nearly_numbers: dict[str, str] = field(default_factory=dict)
+    frame: pd.DataFrame  # (n, D) numbers, NaN where missing
+    names: Any  # (n,) names of the rows, or None
+    labels: dict[str, Any]  # columns by name
+    left_out: list[tuple[str, str]]  # columns that take no part, with the reason
+    n_empty: int  # rows without any value, which take no part either
+    has_names: bool  # whether columns have names of their own
+    # Columns left out for some cells only.
+    nearly_numbers: dict[str, NearlyNumbers] = field(default_factory=dict)
 
     @property
     def missing_share(self) -> float:
@@ -102,8 +100,10 @@ def read_training_table(
     With ``may_exceed_columns`` a map may have more dimensions q than there are columns.
     """
     source = open_table(path, index=wanted.index, missing=wanted.missing)
-    console.say_each(source.notes)
-    _tell_width(console, source)
+    for note in source.notes:
+        console.say(note)
+    if len(source.columns) > MANY_COLUMNS:  # said before they are read: that may take a minute
+        console.say(f"{shown(source.path)}: {counted(len(source.columns), 'column')}")
     labels = find_columns(
         split_names(wanted.labels, source.columns), source.columns, path, "--label names"
     )
@@ -134,12 +134,6 @@ def read_training_table(
     check(rows, path, min(q, values.shape[1]) if may_exceed_columns else q, image_shape)
     _suggest(console, frame, rows)
     return rows
-
-
-def _tell_width(console: Console, source: TableSource) -> None:
-    """Say of a very wide table how wide it is before it is read: it may take a minute."""
-    if len(source.columns) > MANY_COLUMNS:
-        console.say(f"{shown(source.path)}: {counted(len(source.columns), 'column')}")
 
 
 def _read_columns(
@@ -186,11 +180,8 @@ def _companions(
 
 def _names_among(source: TableSource, frame: pd.DataFrame, others: set[str]) -> str | None:
     """Return the column of text that names the rows, if just one can."""
-    text = [
-        name
-        for name, why in source.left_out
-        if name not in others and name not in source.nearly_numbers and not is_amount(why)
-    ]
+    others = others | set(source.nearly_numbers) | source.amounts
+    text = [name for name, _ in source.left_out if name not in others]
     return naming_column(frame[text]) if len(frame) >= ROWS_TO_JUDGE_NAMES else None
 
 
@@ -219,7 +210,7 @@ def describe(console: Console, path: str, rows: TrainingTable) -> None:
     for name, reason in rows.left_out:
         console.say(f"left out: '{name}': {reason}")
         if name in rows.nearly_numbers:
-            console.say(f"  {rows.nearly_numbers[name]}")
+            console.say(f"  {_remedy(rows.nearly_numbers[name])}")
     if rows.n_empty:
         console.say(f"left out: {counted(rows.n_empty, 'row')} without any value")
     if rows.labels:
@@ -282,14 +273,22 @@ def _suggest(console: Console, frame: pd.DataFrame, rows: TrainingTable) -> None
         )
 
 
-def _how_to_use(nearly_numbers: dict[str, str]) -> str:
-    """Say how columns that are numbers but for some cells become columns to fit."""
+def _remedy(nearly: NearlyNumbers) -> str:
+    """Say how a column that is numbers but for some cells becomes one to fit."""
+    if nearly.advice:
+        return nearly.advice
+    first, *more = nearly.texts
+    others = f" (and {len(more)} more such texts)" if more else ""
+    return f"if it stands for a missing value: {missing_option(first)}{others}"
+
+
+def _how_to_use(nearly_numbers: dict[str, NearlyNumbers]) -> str:
     shown_first = list(nearly_numbers.items())[:3]
-    return " ".join(f"'{name}' could be used; {hint}." for name, hint in shown_first)
+    return " ".join(f"'{name}' could be used; {_remedy(nearly)}." for name, nearly in shown_first)
 
 
 def _no_numbers(
-    path: str, left_out: list[tuple[str, str]], nearly_numbers: dict[str, str]
+    path: str, left_out: list[tuple[str, str]], nearly_numbers: dict[str, NearlyNumbers]
 ) -> CommandError:
     """Say why there is nothing to fit."""
     left_out = sorted(left_out, key=lambda pair: pair[0] not in nearly_numbers)

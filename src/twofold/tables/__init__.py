@@ -1,7 +1,7 @@
 """Files that the library reads and writes: tables of several kinds, and saved models."""
 
+from twofold.tables.cells import NotANumberError, TableError
 from twofold.tables.dialect import Dialect, sniff
-from twofold.tables.estimator_state import state_of
 from twofold.tables.model_file import (
     ModelFile,
     ModelFileError,
@@ -9,18 +9,18 @@ from twofold.tables.model_file import (
     expect_class,
     read_model_file,
     register_value_type,
+    state_of,
     write_model_file,
 )
 from twofold.tables.reading import TableSource, open_table
 from twofold.tables.replacing import replacing
-from twofold.tables.table_error import TableError
-from twofold.tables.text_sink import texts as number_texts
-from twofold.tables.writing import TableWriter, open_writer
+from twofold.tables.writing import TableWriter, number_texts, open_writer
 
 __all__ = [
     "Dialect",
     "ModelFile",
     "ModelFileError",
+    "NotANumberError",
     "TableError",
     "TableSource",
     "TableWriter",

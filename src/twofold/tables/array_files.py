@@ -1,13 +1,19 @@
-"""Arrays of numpy as tables: ``.npy`` mapped into memory, ``.npz`` read whole.
+"""Arrays as tables: ``.npy`` mapped into memory, ``.npz`` read whole, ``.h5ad`` in slices of rows.
 
 An ``.npz`` holds the matrix under the name ``X`` or ``data``, or as its only array of two
 dimensions. Names of its columns are in ``feature_names``, names of the rows in ``index``; other
 arrays of one dimension and the same length, such as ``y`` or ``labels``, become columns, and count
 as companions of the matrix unless the file says that they stand in one table with it.
+
+An ``.npy`` file states its number of rows at the start; it is written with room for any number
+there, and the right one is put in at the end. To be written, an ``.npz`` file is collected in
+memory: number columns are the matrix ``X`` with ``feature_names``, others are arrays of their own
+name. Of an ``.h5ad`` file of AnnData the annotations of the observations are columns as well.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -17,37 +23,31 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from twofold.tables.cells import CellRules
-from twofold.tables.number_columns import with_numbers
-from twofold.tables.table_error import TableError
+from twofold.tables.cells import CellRules, TableError, text_of
+from twofold.tables.table import LARGE_BYTES, MOST_PACKED, TypedTable, load_package
 
 if TYPE_CHECKING:
     import pandas as pd
 
 AnyArray: TypeAlias = npt.NDArray[Any]
 
-CHUNK_BYTES = 64_000_000
 INDEX_KEY, INDEX_NAME_KEY = "index", "index_name"
 NAMES_KEY, ORDER_KEY = "feature_names", "columns"
 _MATRIX_KEYS = ("X", "data")
-# What unpacks to more than this, and to so many times its own size, is no data.
-LARGE_BYTES, MOST_PACKED = 1 << 30, 200
+_RESERVED = {*_MATRIX_KEYS, INDEX_KEY, INDEX_NAME_KEY, NAMES_KEY, ORDER_KEY}
 _HEADERS: dict[tuple[int, ...], Any] = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
 _STARTS = {".npy": b"\x93NUMPY", ".npz": b"PK"}
+_HEADER_BYTES = 128  # of an npy file, with room for any number of rows
 
 
-class ArrayTable:
-    """An npy or npz file; see `twofold.tables.reading.Table`."""
-
-    dialect = None
+class ArrayTable(TypedTable):
+    """An npy or npz file."""
 
     def __init__(self, path: Path, name: str, rules: CellRules) -> None:
-        self.rules = rules
-        self.notes: list[str] = []
-        self._name = name
+        super().__init__(name, rules)
         content = _load(path, name)
         if isinstance(content, np.ndarray):
             matrix, arrays = content, dict[str, AnyArray]()
@@ -56,7 +56,7 @@ class ArrayTable:
         _check_matrix(matrix, name)
         # A whole matrix of truth values is meant as zeros and ones; a column of them is not.
         self._matrix = matrix.view(np.uint8) if matrix.dtype.kind == "b" else matrix
-        self.n_rows: int | None = len(matrix)
+        self.n_rows = len(matrix)
         self._matrix_names = self._names_of_matrix(arrays)
         self._columns = {
             key: array
@@ -72,27 +72,17 @@ class ArrayTable:
             names = ordered
         self.names = tuple(names) if self.own_index is None else (self.own_index, *names)
 
-    def blocks(self, numbers: frozenset[str], rows: int | None) -> Iterator[pd.DataFrame]:
-        """Yield frames; see `twofold.tables.reading.Table`."""
+    def _frames(self, rows: int) -> Iterator[pd.DataFrame]:
         import pandas as pd
 
-        n_rows, width = self._matrix.shape
-        rows = rows or max(1, CHUNK_BYTES // (8 * max(1, width)))
-        for start in range(0, n_rows, rows):
+        for start in range(0, len(self._matrix), rows):
             part = slice(start, start + rows)
             frame = pd.DataFrame(np.array(self._matrix[part]), columns=list(self._matrix_names))
             for key, array in self._columns.items():
                 label = self.own_index if key == INDEX_KEY else key
-                cells = array[part]
-                frame[label] = (
-                    cells.astype(str).astype(object) if array.dtype.kind in "US" else cells
-                )
-            frame = frame if tuple(frame.columns) == self.names else frame[list(self.names)]
-
-            def place(row: int, start: int = start) -> str:
-                return f"'{self._name}', row {start + row + 1}"
-
-            yield with_numbers(frame, numbers, self.rules, place)
+                is_text = array.dtype.kind in "US"
+                frame[label] = array[part].astype(str).astype(object) if is_text else array[part]
+            yield frame if tuple(frame.columns) == self.names else frame[list(self.names)]
 
     def _names_of_matrix(self, arrays: Mapping[str, AnyArray]) -> tuple[str, ...]:
         """Return the names in the file, otherwise x1, x2 and so on."""
@@ -199,3 +189,190 @@ def _own_index(columns: Mapping[str, AnyArray], arrays: Mapping[str, AnyArray]) 
     if INDEX_KEY not in columns:
         return None
     return str(arrays[INDEX_NAME_KEY]) if INDEX_NAME_KEY in arrays else ""
+
+
+class AnnDataTable(TypedTable):
+    """An h5ad file."""
+
+    own_index = ""
+
+    def __init__(self, path: Path, name: str, rules: CellRules) -> None:
+        super().__init__(name, rules)
+        self._path = path
+        self._anndata = load_package("anndata", "Reading h5ad")
+        with self._open() as data:
+            if data.X is None:
+                raise TableError(f"'{name}' has no matrix X.", "Store the layer to use as X.")
+            self.n_rows = data.n_obs
+            self._variables = [str(variable) for variable in data.var_names]
+            self._obs = _plain_columns(data.obs)
+            self._row_names = [str(observation) for observation in data.obs_names]
+        self.companions = tuple(str(column) for column in self._obs.columns)
+        self.names = ("", *self._variables, *self.companions)
+        if not self.n_rows:
+            raise TableError(f"'{name}' has no rows.")
+
+    def _frames(self, rows: int) -> Iterator[pd.DataFrame]:
+        import pandas as pd
+
+        with self._open() as data:
+            for start in range(0, len(self._row_names), rows):
+                part = slice(start, start + rows)
+                matrix = data.X[part]
+                dense = matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)
+                frame = pd.DataFrame(dense, columns=self._variables)
+                observed = self._obs.iloc[part].reset_index(drop=True)
+                row_names = pd.DataFrame({"": self._row_names[part]})
+                yield pd.concat([row_names, frame, observed], axis=1)
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[Any]:
+        """Give the opened file; of damaged ones HDF5 and AnnData raise errors of every kind."""
+        try:
+            self._check_sizes()
+            data = self._anndata.read_h5ad(self._path, backed="r")
+            try:
+                yield data
+            finally:
+                data.file.close()
+        except (TableError, MemoryError):
+            raise
+        except Exception as error:
+            raise TableError(
+                f"'{self._name}' is damaged or no h5ad file: {error}.", "Copy it again."
+            ) from error
+
+    def _check_sizes(self) -> None:
+        """Refuse arrays that are far larger than what is stored of them."""
+        h5py = load_package("h5py", "Reading h5ad")
+
+        def check(key: str, part: Any) -> None:
+            if not isinstance(part, h5py.Dataset):
+                return
+            if part.nbytes > max(LARGE_BYTES, MOST_PACKED * part.id.get_storage_size()):
+                raise TableError(
+                    f"'{self._name}' unpacks {key} to {part.nbytes:,} bytes, far more than it "
+                    "stores.",
+                    "Write it again, without compression if it is right.",
+                )
+
+        with h5py.File(self._path, "r") as file:
+            file.visititems(check)
+
+
+def _plain_columns(obs: Any) -> Any:
+    """Return the annotations with categories as their plain values."""
+    plain = {
+        str(name): obs[name].astype(obs[name].cat.categories.dtype)
+        if obs[name].dtype.name == "category"
+        else obs[name]
+        for name in obs.columns
+    }
+    return type(obs)(plain, index=obs.index)
+
+
+# ---- writing ------------------------------------------------------------------------------------
+
+
+class NpySink:
+    """Write frames of numbers to an npy file."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("wb")
+        self._n_rows = 0
+        self._width = 0
+        self._dtype: np.dtype[Any] | None = None
+
+    def write(self, frame: pd.DataFrame, has_index: bool) -> None:
+        """Append rows; the first frame sets the type of the numbers."""
+        names = [name for name in frame.columns if not _is_numeric(frame[name])]
+        if names:
+            raise TableError(
+                f"An .npy file holds numbers only; the column {names[0]!r} does not.",
+                "Write .npz, .csv or .parquet, or leave the column out.",
+            )
+        values = _matrix(frame, list(frame.columns))
+        if self._dtype is None:
+            self._dtype, self._width = values.dtype, values.shape[1]
+            self._file.write(self._header())
+        if not np.can_cast(values.dtype, self._dtype, "same_kind"):
+            raise TableError(f"Rows of {values.dtype} came after rows of {self._dtype}.")
+        self._file.write(np.ascontiguousarray(values, dtype=self._dtype).tobytes())
+        self._n_rows += len(values)
+
+    def finish(self) -> None:
+        """Put the number of rows into the header."""
+        self._file.seek(0)
+        self._file.write(self._header())
+        self._file.close()
+
+    def close(self) -> None:
+        """Close the file as it is."""
+        self._file.close()
+
+    def _header(self) -> bytes:
+        """Return a header of format 1.0, padded to a fixed length."""
+        assert self._dtype is not None
+        shape = (self._n_rows, self._width)
+        fields = f"{{'descr': {self._dtype.str!r}, 'fortran_order': False, 'shape': {shape}, }}"
+        start = np.lib.format.magic(1, 0) + (_HEADER_BYTES - 10).to_bytes(2, "little")
+        return start + fields.ljust(_HEADER_BYTES - 11).encode() + b"\n"
+
+
+class NpzSink:
+    """Collect frames and write them to an npz file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._frames: list[pd.DataFrame] = []
+        self._has_index = False
+
+    def write(self, frame: pd.DataFrame, has_index: bool) -> None:
+        """Keep a frame until the end."""
+        if clash := sorted(_RESERVED & {str(name) for name in frame.columns}):
+            raise TableError(
+                f"A column named {clash[0]!r} cannot be kept in an .npz file.",
+                "Rename it, or write .csv or .parquet.",
+            )
+        self._frames.append(frame)
+        self._has_index = has_index
+
+    def finish(self) -> None:
+        """Write all arrays."""
+        import pandas as pd
+
+        frame = pd.concat(self._frames)
+        numbers = [name for name in frame.columns if _is_numeric(frame[name])]
+        names = np.array([str(name) for name in frame.columns])
+        arrays: dict[str, AnyArray] = {
+            "X": _matrix(frame, numbers),
+            NAMES_KEY: np.array([str(name) for name in numbers], dtype=str),
+            ORDER_KEY: names,
+        }
+        if self._has_index:
+            arrays[INDEX_KEY] = np.array(text_of(frame.index.to_series()), dtype=str)
+            if frame.index.name is not None:
+                arrays[INDEX_NAME_KEY] = np.array(str(frame.index.name))
+        for name in frame.columns:
+            if name not in numbers:
+                arrays[str(name)] = np.array(text_of(frame[name]), dtype=str)
+        with self._path.open("wb") as file:
+            np.savez_compressed(file, allow_pickle=False, **arrays)
+
+    def close(self) -> None:
+        """Forget what was collected."""
+        self._frames = []
+
+
+def _is_numeric(column: pd.Series) -> bool:
+    return column.dtype.kind in "iufb"
+
+
+def _matrix(frame: pd.DataFrame, names: list[Any]) -> AnyArray:
+    """Return columns of numbers as one array of their common type."""
+    if not names:
+        return np.empty((len(frame), 0))
+    part = frame[names]
+    if all(isinstance(dtype, np.dtype) for dtype in part.dtypes):
+        return part.to_numpy()
+    return part.to_numpy(dtype=np.float64, na_value=np.nan)

@@ -10,16 +10,44 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from twofold.array_types import FloatArray
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 MISSING_MARKERS = ("", "NA", "N/A", "NaN", "null", "None", "#N/A", "<NA>", "?", "-")
 _GROUPED = re.compile(r"[+-]?\d{1,3}([,.' \u00a0\u202f]\d{3})+([.,]\d+)?")
 _SHOWN = 40  # characters of a cell in a message
+_CELLS_TO_JUDGE = 2000
+
+
+class TableError(ValueError):
+    """A table that cannot be read or written.
+
+    Parameters
+    ----------
+    message : str
+        What was expected and what came.
+    hint : str, optional
+        What to do about it; kept in the attribute ``hint`` and not part of the message.
+    """
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class NotANumberError(TableError):
+    """A cell of a number column that is no number; ``cell`` is its text."""
+
+    def __init__(self, message: str, hint: str, cell: str) -> None:
+        super().__init__(message, hint)
+        self.cell = cell
 
 
 class BadCell(ValueError):  # noqa: N818 - never leaves this package
@@ -65,6 +93,39 @@ class CellRules:
             text = text.replace(",", ".")
         return float(text)
 
+    def is_number(self, cell: object) -> bool:
+        """Whether a cell is a number or missing."""
+        try:
+            self.number(cell)
+        except (ValueError, TypeError):
+            return False
+        return True
+
+    def is_other_number(self, cell: object) -> bool:
+        """Whether a cell is a number in another writing, by its decimal or thousands marks."""
+        if not isinstance(cell, str):
+            return False
+        other = dataclasses.replace(self, decimal=self._other_decimal, texts=frozenset())
+        return _GROUPED.fullmatch(cell.strip()) is not None or (
+            other.decimal in cell and other.is_number(cell) and math.isfinite(other.number(cell))
+        )
+
+    def why_no_number(self, cell: object) -> str:
+        """Say in a few words why a cell is no number."""
+        shown = shown_cell(cell)
+        if _is_truth(cell):
+            return f"{shown} is no number; to use true and false, write 1 and 0"
+        if not self.is_other_number(cell):
+            return f"{shown} is no number"
+        if _GROUPED.fullmatch(str(cell).strip()):
+            return f"{shown} may have thousands marks, which are not read"
+        marks = {".": "a decimal point", ",": "a decimal comma"}
+        return f"{shown} has {marks[self._other_decimal]}, but the table has {marks[self.decimal]}"
+
+    @property
+    def _other_decimal(self) -> str:
+        return "," if self.decimal == "." else "."
+
     def numbers_of(self, column: Any) -> FloatArray:
         """Return a pandas column as float64, missing cells as NaN; raise `BadCell` if it is not."""
         from pandas.api import types
@@ -106,40 +167,19 @@ class CellRules:
 def cell_rules(missing: Iterable[str] = (), decimal: str = ".") -> CellRules:
     """Return the rules for the usual markers of missing cells and some more."""
     texts = {marker.strip().casefold() for marker in (*MISSING_MARKERS, *missing)}
-    plain, numbers = CellRules(frozenset(), (), decimal), set()
-    for marker in missing:
-        try:
-            numbers.add(plain.number(marker))
-        except ValueError:
-            continue
+    plain = CellRules(frozenset(), (), decimal)
+    numbers = {plain.number(marker) for marker in missing if plain.is_number(marker)}
     return CellRules(frozenset(texts), tuple(sorted(n for n in numbers if n == n)), decimal)
 
 
-def shown(cell: object) -> str:
+def shown_cell(cell: object) -> str:
     """Return a cell as it is quoted in messages."""
     text = str(cell)
     return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
 
 
-def why_no_number(cell: object, decimal: str = ".") -> str:
-    """Say in a few words why a cell is no number."""
-    if str(cell).strip().casefold() in ("true", "false"):
-        return f"{shown(cell)} is no number; to use true and false, write 1 and 0"
-    if isinstance(cell, str) and _GROUPED.fullmatch(cell.strip()):
-        return f"{shown(cell)} may have thousands marks, which are not read"
-    other = "," if decimal == "." else "."
-    if isinstance(cell, str) and _is_number_with(cell, other):
-        marks = {".": "a decimal point", ",": "a decimal comma"}
-        return f"{shown(cell)} has {marks[other]}, but the table has {marks[decimal]}"
-    return f"{shown(cell)} is no number"
-
-
-def _is_number_with(cell: str, decimal: str) -> bool:
-    """Whether a cell with a decimal mark is a number if that mark is the table's."""
-    try:
-        return decimal in cell and math.isfinite(CellRules(frozenset(), (), decimal).number(cell))
-    except ValueError:
-        return False
+def _is_truth(cell: object) -> bool:
+    return str(cell).strip().casefold() in ("true", "false")
 
 
 def _number_of_object(cell: Any) -> float:
@@ -149,3 +189,94 @@ def _number_of_object(cell: Any) -> float:
     if isinstance(cell, bool | np.bool_ | complex) or not hasattr(cell, "__float__"):
         raise ValueError(cell)
     return float(cell)
+
+
+# ---- columns ------------------------------------------------------------------------------------
+
+
+def with_numbers(
+    frame: pd.DataFrame, numbers: Collection[str], rules: CellRules, place: Callable[[int], str]
+) -> pd.DataFrame:
+    """Return the frame with the named columns as float64.
+
+    ``place(i)`` says where row i of the frame stands in the file; a cell that is no number raises
+    `NotANumberError` with it.
+    """
+    import pandas as pd
+
+    wanted = [name for name in frame.columns if name in numbers]
+    if not wanted:
+        return frame
+    part = frame[wanted]
+    if all(isinstance(dtype, np.dtype) and dtype.kind in "iuf" for dtype in part.dtypes):
+        values = rules.without_markers(part.to_numpy(dtype=np.float64))  # one step when wide
+        part = pd.DataFrame(values, columns=wanted, index=frame.index)
+    elif (plain := rules.plain_numbers(part.to_numpy(dtype=object))) is not None:
+        part = pd.DataFrame(plain, columns=wanted, index=frame.index)
+    else:
+        converted = {}
+        for name in wanted:
+            try:
+                converted[name] = rules.numbers_of(part[name])
+            except BadCell as bad:
+                raise NotANumberError(
+                    f"{place(bad.position)}, column {name!r}: {rules.why_no_number(bad.cell)}.",
+                    "If it stands for a missing value, say so with `missing`; otherwise correct "
+                    "the cell or leave the column out.",
+                    str(bad.cell),
+                ) from None
+        part = pd.DataFrame(converted, index=frame.index)
+    if len(wanted) == frame.shape[1]:
+        return part
+    others = frame.drop(columns=wanted)
+    return pd.concat([part, others], axis=1)[list(frame.columns)]
+
+
+def text_of(column: pd.Series) -> list[str]:
+    """Return the cells of a column as text, missing ones as empty text."""
+    cells, missing = column.tolist(), column.isna().tolist()
+    return ["" if gap else str(cell) for cell, gap in zip(cells, missing, strict=True)]
+
+
+class NearlyNumbers(NamedTuple):
+    """What keeps a column whose cells are mostly numbers from being one.
+
+    Attributes
+    ----------
+    reason : str
+        How many cells, and the first of them.
+    advice : str
+        How to write them as numbers; empty for texts that may stand for missing values.
+    texts : tuple of str
+        The different texts of these cells, the first one first.
+    """
+
+    reason: str
+    advice: str
+    texts: tuple[str, ...]
+
+
+def nearly_numbers(column: pd.Series, rules: CellRules) -> NearlyNumbers | None:
+    """Say what keeps a column whose cells are mostly numbers from being one.
+
+    Returns None for other columns; those are told from their first cells, for a look at every cell
+    of a long column of text would take its time.
+    """
+    if column.dtype.kind in "iufb":
+        return None
+    cells = [None if gap else cell for cell, gap in zip(column, column.isna(), strict=True)]
+    some = [cell for cell in cells[:_CELLS_TO_JUDGE] if cell is not None]
+    if 2 * sum(map(rules.is_number, some)) <= len(some):
+        return None
+    bad = [(row, cell) for row, cell in enumerate(cells, 1) if not rules.is_number(cell)]
+    if not bad or 2 * len(bad) >= len(cells):
+        return None
+    row, cell = bad[0]
+    verb = "is" if len(bad) == 1 else "are"
+    has_meaning = rules.is_other_number(cell) or _is_truth(cell)
+    return NearlyNumbers(
+        f"{len(bad):,} of {len(cells):,} cells {verb} no number, first {shown_cell(cell)} in row "
+        f"{row}",
+        f"{rules.why_no_number(cell)}: write it as the others" if has_meaning else "",
+        tuple(dict.fromkeys(str(other).strip() for _, other in bad)),
+    )

@@ -21,8 +21,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import IO
 
-from twofold.tables.cells import CellRules, cell_rules
-from twofold.tables.table_error import TableError
+from twofold.tables.cells import CellRules, TableError, cell_rules
 
 SEPARATORS = (",", ";", "\t", "|")
 _SAMPLE_BYTES = 256_000
@@ -297,15 +296,7 @@ def _is_blank_separated(body: str) -> bool:
 def _number_share(records: Sequence[Sequence[str]], rules: CellRules) -> float:
     """Return the share of the cells that are numbers or missing."""
     cells = list(itertools.islice(itertools.chain.from_iterable(records), _MAX_CELLS))
-    return sum(_is_number(cell, rules) for cell in cells) / max(1, len(cells))
-
-
-def _is_number(cell: str, rules: CellRules) -> bool:
-    try:
-        rules.number(cell)
-    except ValueError:
-        return False
-    return True
+    return sum(map(rules.is_number, cells)) / max(1, len(cells))
 
 
 def _decimal(records: Sequence[Sequence[str]], separator: str) -> str:
@@ -334,7 +325,7 @@ def _has_header(
     wavelengths. They are names if they count up from 0 or 1, or if only they are quoted.
     """
     first, others = records[0], records[1:]
-    is_number = [bool(cell.strip()) and _is_number(cell, rules) for cell in first]
+    is_number = [bool(cell.strip()) and rules.is_number(cell) for cell in first]
     texts = [i for i, cell in enumerate(first) if cell.strip() and not is_number[i]]
     if not any(is_number) or _is_quoted_header(body, separator) or _counts_up(first):
         return True, ()

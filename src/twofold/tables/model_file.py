@@ -118,6 +118,20 @@ def register_value_type(cls: _ValueType) -> _ValueType:
     return cls
 
 
+def state_of(estimator: Any, run_only: Collection[str]) -> ModelFile:
+    """Return the content of a file; parameters named ``run_only`` are kept as empty tuples."""
+    fitted = {
+        name: value
+        for name, value in vars(estimator).items()
+        if name.endswith("_") and not name.startswith("_")
+    }
+    arrays = {name: value for name, value in fitted.items() if isinstance(value, np.ndarray)}
+    rest = {name: value for name, value in fitted.items() if name not in arrays}
+    parameters = estimator.get_params(deep=False)
+    parameters.update({name: () for name in run_only if name in parameters})
+    return ModelFile(type(estimator).__name__, parameters, rest, arrays)
+
+
 def expect_class(model: ModelFile, known: Collection[str]) -> None:
     """Raise a `ModelFileError` unless the class of the model is among the known names."""
     if model.class_name not in known:

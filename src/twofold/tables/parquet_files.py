@@ -1,4 +1,4 @@
-"""Parquet tables, read batch by batch with the types of their columns."""
+"""Parquet tables, read and written batch by batch with the types of their columns."""
 
 from __future__ import annotations
 
@@ -7,31 +7,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twofold.tables.cells import CellRules
-from twofold.tables.number_columns import with_numbers
-from twofold.tables.table_error import TableError, load_package
+from twofold.tables.cells import CellRules, TableError
+from twofold.tables.table import TypedTable, load_package
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_CHUNK_CELLS = 8_000_000  # eight bytes each: 64 MB
 
-
-class ParquetTable:
-    """A Parquet file; see `twofold.tables.reading.Table`."""
-
-    dialect = None
+class ParquetTable(TypedTable):
+    """A Parquet file."""
 
     def __init__(self, path: Path, name: str, rules: CellRules) -> None:
-        self.rules = rules
-        self.notes: list[str] = []
-        self._name = name
+        super().__init__(name, rules)
         self._path = path
         self._arrow = load_package("pyarrow", "Reading Parquet")
         self._parquet = load_package("pyarrow.parquet", "Reading Parquet")
         with self._open() as file:
             schema = file.schema_arrow
-            self.n_rows: int | None = file.metadata.num_rows
+            self.n_rows = file.metadata.num_rows
             self._types = self._nullable_types(schema, file.metadata)
             index = self._stored_index(schema)
         stored = list(schema.names)
@@ -41,19 +34,10 @@ class ParquetTable:
         if self.n_rows == 0:
             raise TableError(f"'{name}' has column names but no rows.")
 
-    def blocks(self, numbers: frozenset[str], rows: int | None) -> Iterator[pd.DataFrame]:
-        """Yield frames; see `twofold.tables.reading.Table`."""
-        rows = rows or max(1, _CHUNK_CELLS // max(1, len(self.names)))
-        done = 0
+    def _frames(self, rows: int) -> Iterator[pd.DataFrame]:
         with self._open() as file:
             for batch in file.iter_batches(batch_size=rows):
-                frame = self._frame(batch)
-
-                def place(row: int, start: int = done) -> str:
-                    return f"'{self._name}', row {start + row + 1}"
-
-                done += len(frame)
-                yield with_numbers(frame, numbers, self.rules, place)
+                yield self._frame(batch)
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[Any]:
@@ -122,3 +106,43 @@ def _may_have_gaps(metadata: Any, column: int) -> bool:
         if statistics is None or not statistics.has_null_count or statistics.null_count:
             return True
     return False
+
+
+class ParquetSink:
+    """Write frames to a Parquet file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._arrow = load_package("pyarrow", "Writing Parquet")
+        self._parquet = load_package("pyarrow.parquet", "Writing Parquet")
+        self._writer: Any = None
+        self._schema: Any = None
+
+    def write(self, frame: pd.DataFrame, has_index: bool) -> None:
+        """Write a frame; the first one sets the types of the columns."""
+        arrow = self._arrow
+        try:
+            if self._writer is None:
+                self._schema = self._first_schema(frame, has_index)
+                self._writer = self._parquet.ParquetWriter(self._path, self._schema)
+            table = arrow.Table.from_pandas(frame, schema=self._schema, preserve_index=has_index)
+        except (arrow.ArrowException, TypeError) as error:
+            raise TableError(f"The columns do not fit into a Parquet file: {error}.") from error
+        self._writer.write_table(table)
+
+    def finish(self) -> None:
+        """Write the end of the file."""
+        self._writer.close()
+
+    def close(self) -> None:
+        """Close the file as it is."""
+        if self._writer is not None and self._writer.is_open:
+            self._writer.close()
+
+    def _first_schema(self, frame: pd.DataFrame, has_index: bool) -> Any:
+        """Return the types; text where the first frame has only missing cells."""
+        schema = self._arrow.Schema.from_pandas(frame, preserve_index=has_index)
+        for i, field in enumerate(schema):
+            if self._arrow.types.is_null(field.type):
+                schema = schema.set(i, field.with_type(self._arrow.string()))
+        return schema

@@ -16,15 +16,21 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
-from twofold.tables.array_files import ArrayTable
-from twofold.tables.cells import BadCell, CellRules, cell_rules, why_no_number
-from twofold.tables.dialect import Dialect
-from twofold.tables.h5ad_files import AnnDataTable
-from twofold.tables.number_columns import nearly_numbers, text_of
+from twofold.tables.array_files import AnnDataTable, ArrayTable
+from twofold.tables.cells import (
+    BadCell,
+    CellRules,
+    NearlyNumbers,
+    NotANumberError,
+    TableError,
+    cell_rules,
+    nearly_numbers,
+    text_of,
+)
 from twofold.tables.parquet_files import ParquetTable
-from twofold.tables.table_error import NotANumber, TableError, close_names
+from twofold.tables.table import Table, close_names
 from twofold.tables.text_files import TextTable
 
 if TYPE_CHECKING:
@@ -38,28 +44,6 @@ _ELSEWHERE = {
     ".ods": "Save the sheet as CSV in the spreadsheet program.",
     ".twofold": "This is the suffix of a saved model; give the table here.",
 }
-
-
-class Table(Protocol):
-    """What a kind of file provides: names, and blocks of rows with all columns.
-
-    ``own_index`` names the column that the file itself says is the index ("" if it has no name).
-    """
-
-    names: tuple[str, ...]
-    own_index: str | None
-    n_rows: int | None
-    notes: list[str]
-    rules: CellRules
-
-    @property
-    def dialect(self) -> Dialect | None:
-        """How the file is written, if it is text."""
-        ...
-
-    def blocks(self, numbers: frozenset[str], rows: int | None) -> Iterator[pd.DataFrame]:
-        """Yield frames in order; ``numbers`` as float64, ``rows`` the wish for their length."""
-        ...
 
 
 class TableSource:
@@ -87,9 +71,12 @@ class TableSource:
         Columns that the file keeps beside its matrix, such as the ``y`` of an npz file.
     left_out : list of (str, str)
         After ``read(numbers="detect")``: the other columns, each with the reason.
-    nearly_numbers : dict of str to str
+    nearly_numbers : dict of str to NearlyNumbers
         After ``read(numbers="detect")``: those of ``left_out`` that are numbers in most cells, each
-        with what would make it a number column.
+        with what keeps it from being a number column.
+    amounts : set of str
+        After ``read(numbers="detect")``: those of ``left_out`` that were left out for how their
+        numbers are written.
     """
 
     def __init__(self, path: str, table: Table, index: str | None) -> None:
@@ -99,7 +86,8 @@ class TableSource:
         self.notes = table.notes
         self.n_rows = table.n_rows
         self.left_out: list[tuple[str, str]] = []
-        self.nearly_numbers: dict[str, str] = {}
+        self.nearly_numbers: dict[str, NearlyNumbers] = {}
+        self.amounts: set[str] = set()
         self._table = table
         self.take_index(table.own_index if index is None else index)
 
@@ -110,8 +98,7 @@ class TableSource:
         self.has_index = index is not None
         self.index_name = index or None
         self.columns = tuple(name for name in self._table.names if name != index)
-        beside = getattr(self._table, "companions", ())
-        self.companions = tuple(name for name in beside if name != index)
+        self.companions = tuple(name for name in self._table.companions if name != index)
 
     @property
     def rules(self) -> CellRules:
@@ -122,7 +109,7 @@ class TableSource:
         """Return the number of rows; while a text is read what its bytes so far let expect."""
         if self.n_rows is not None:
             return self.n_rows
-        share = getattr(self._table, "share_read", 0.0)
+        share = self._table.share_read
         return round(self._rows_read / share) if share > 0 and self._rows_read else None
 
     def __repr__(self) -> str:
@@ -210,7 +197,7 @@ class TableSource:
         self._look_for_text(reasons, blocks=1)
         try:
             frame = self.read(self._without(reasons))
-        except NotANumber:
+        except NotANumberError:
             self._look_for_text(reasons)
             frame = self.read(self._without(reasons))
         is_empty = frame[self._without(reasons)].isna().all()
@@ -219,8 +206,8 @@ class TableSource:
             frame[name] = frame[name].astype(object)
         self.nearly_numbers = {}
         for name in reasons:
-            if (nearly := nearly_numbers(frame[name], self._table.rules)) is not None:
-                reasons[name], self.nearly_numbers[name] = nearly
+            if (nearly := nearly_numbers(frame[name], self.rules)) is not None:
+                reasons[name], self.nearly_numbers[name] = nearly.reason, nearly
         self.left_out = [(name, reasons[name]) for name in self.columns if name in reasons]
         return frame
 
@@ -234,9 +221,11 @@ class TableSource:
                 break
             for name in self._without(reasons):
                 try:
-                    self._table.rules.numbers_of(frame[name])
+                    self.rules.numbers_of(frame[name])
                 except BadCell as bad:
-                    reasons[name] = why_no_number(bad.cell, self._table.rules.decimal)
+                    reasons[name] = self.rules.why_no_number(bad.cell)
+                    if self.rules.is_other_number(bad.cell):
+                        self.amounts.add(name)
 
 
 def open_table(
@@ -285,16 +274,12 @@ def open_table(
         raise TableError(f"'{name}' cannot be read: {error.strerror or error}.") from error
 
 
-def _text(file: Path, name: str, missing: Sequence[str]) -> Table:
-    return TextTable(file, name, missing)
-
-
-def _typed(kind: Callable[[Path, str, CellRules], Any]) -> Callable[..., Table]:
+def _typed(kind: Callable[[Path, str, CellRules], Table]) -> Callable[..., Table]:
     return lambda file, name, missing: kind(file, name, cell_rules(missing))
 
 
 _KINDS: dict[str, Callable[[Path, str, Sequence[str]], Table]] = {
-    **dict.fromkeys(TEXT_SUFFIXES, _text),
+    **dict.fromkeys(TEXT_SUFFIXES, TextTable),
     **dict.fromkeys((".parquet", ".pq"), _typed(ParquetTable)),
     **dict.fromkeys((".npy", ".npz"), _typed(ArrayTable)),
     ".h5ad": _typed(AnnDataTable),

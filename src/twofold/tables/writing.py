@@ -1,28 +1,37 @@
-"""Tables to files, piece by piece, and the file appears whole or not at all."""
+"""Tables to files, piece by piece, and the file appears whole or not at all.
+
+Text has the shortest numbers that read back equal.
+"""
 
 from __future__ import annotations
 
+import codecs
 import contextlib
+import csv
 import gzip
+import io
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import IO, TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
+from twofold.array_types import FloatArray
 from twofold.harmless_text import for_terminal
-from twofold.tables.binary_sinks import NpySink, NpzSink, ParquetSink
+from twofold.tables.array_files import NpySink, NpzSink
+from twofold.tables.cells import TableError, cell_rules, text_of
 from twofold.tables.dialect import Dialect
+from twofold.tables.parquet_files import ParquetSink
 from twofold.tables.reading import TEXT_SUFFIXES, TableSource
 from twofold.tables.replacing import replacing
-from twofold.tables.table_error import TableError
-from twofold.tables.text_sink import BytesOut, TextSink
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _WRITABLE = "csv, tsv, txt (also .gz), parquet, npy and npz"
+_MAX_WHOLE = 1e15  # whole numbers up to here are written without exponent by repr as well
 
 
 class Sink(Protocol):
@@ -39,14 +48,6 @@ class Sink(Protocol):
     def close(self) -> None:
         """Let the file go, finished or not."""
         ...
-
-
-_BINARY: dict[str, Callable[[Path], Sink]] = {
-    ".parquet": ParquetSink,
-    ".pq": ParquetSink,
-    ".npy": NpySink,
-    ".npz": NpzSink,
-}
 
 
 class TableWriter:
@@ -93,14 +94,9 @@ class TableWriter:
         self._session.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool | None:
+    def __exit__(self, *raised: Any) -> bool | None:
         assert self._session is not None
-        return self._session.__exit__(kind, error, trace)
+        return self._session.__exit__(*raised)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
@@ -144,6 +140,14 @@ class TableWriter:
         except OSError as error:
             raise _cannot_write(self.path, error) from error
         self.n_rows += len(frame)
+
+
+_BINARY: dict[str, Callable[[Path], Sink]] = {
+    ".parquet": ParquetSink,
+    ".pq": ParquetSink,
+    ".npy": NpySink,
+    ".npz": NpzSink,
+}
 
 
 def open_writer(path: str | os.PathLike[str], *, like: TableSource | None = None) -> TableWriter:
@@ -286,3 +290,105 @@ def _cannot_write(path: str, error: OSError) -> TableError:
     """Say why a file cannot be written."""
     reason = str(error) if error.strerror is None else error.strerror
     return TableError(f"'{path}' cannot be written: {reason}", "Check the folder and the disk.")
+
+
+# ---- text ---------------------------------------------------------------------------------------
+
+
+class BytesOut(Protocol):
+    """The part of a binary file that is needed here."""
+
+    def write(self, data: bytes, /) -> Any:
+        """Write some bytes."""
+        ...
+
+    def flush(self) -> Any:
+        """Hand all bytes on."""
+        ...
+
+
+class TextSink:
+    """Write frames as text."""
+
+    def __init__(self, file: BytesOut, dialect: Dialect, *, closes: bool = True) -> None:
+        self._file = file
+        self._dialect = dialect
+        self._closes = closes
+        self._is_new = True
+
+    def write(self, frame: pd.DataFrame, has_index: bool) -> None:
+        """Write the rows of a frame, above the first one the names of the columns."""
+        columns = [number_texts(frame[name], self._dialect.decimal) for name in frame.columns]
+        if has_index:
+            columns.insert(0, text_of(frame.index.to_series()))
+        if self._is_new:
+            if self._dialect.encoding == "utf-8-sig":
+                self._file.write(codecs.BOM_UTF8)
+            if self._dialect.has_separator_line:
+                line = f"sep={self._dialect.separator}{self._dialect.line_end}"
+                self._file.write(line.encode())
+            self._file.write(self._header(frame, has_index))
+            self._is_new = False
+        self._file.write(self._lines(zip(*columns, strict=True)))
+
+    def finish(self) -> None:
+        """Hand on what is still kept back."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """Close the file, unless it is standard output."""
+        if self._closes:
+            self._file.close()  # type: ignore[attr-defined]
+
+    def _header(self, frame: pd.DataFrame, has_index: bool) -> bytes:
+        """Return the line of names; quoted if they could be taken for numbers."""
+        names = [str(name) for name in frame.columns]
+        quoting = csv.QUOTE_ALL if any(map(_looks_like_number, names)) else csv.QUOTE_MINIMAL
+        index_name = frame.index.name
+        index = ["" if index_name is None else str(index_name)] if has_index else []
+        return self._lines([[*index, *names]], quoting)
+
+    def _lines(self, rows: Iterable[Sequence[str]], quoting: int = csv.QUOTE_MINIMAL) -> bytes:
+        rows = list(rows)
+        text = self._joined(rows, quoting)
+        # Before Python 3.13 the csv module leaves a carriage return unquoted, which ends a line.
+        if self._dialect.line_end != "\r\n" and "\r" in text:
+            text = self._joined(rows, csv.QUOTE_ALL)
+        return text.encode()
+
+    def _joined(self, rows: Iterable[Sequence[str]], quoting: int) -> str:
+        buffer = io.StringIO(newline="")
+        writer = csv.writer(
+            buffer,
+            delimiter=self._dialect.separator,
+            lineterminator=self._dialect.line_end,
+            quoting=quoting,  # type: ignore[arg-type]
+        )
+        writer.writerows(rows)
+        return buffer.getvalue()
+
+
+def number_texts(column: pd.Series, decimal: str = ".") -> list[str]:
+    """Return the cells of a column as text; missing ones are empty."""
+    dtype = column.dtype
+    if dtype.kind == "f":
+        values = column.to_numpy(na_value=np.nan, dtype=getattr(dtype, "numpy_dtype", dtype))
+        found = _float_texts(values)
+        return [text.replace(".", ",") for text in found] if decimal == "," else found
+    return text_of(column)
+
+
+def _float_texts(values: FloatArray) -> list[str]:
+    """Return the shortest text of each number that reads back equal in its own precision."""
+    with np.errstate(invalid="ignore"):
+        is_whole = np.isfinite(values) & (np.abs(values) < _MAX_WHOLE) & (values == np.rint(values))
+    if is_whole.all() and not np.signbit(values[values == 0]).any():
+        return [str(whole) for whole in values.astype(np.int64).tolist()]
+    written = values.tolist() if values.dtype == np.float64 else values.astype(str).tolist()
+    if values.dtype == np.float64:
+        written = [repr(value) for value in written]
+    return ["" if text == "nan" else text.removesuffix(".0") for text in written]
+
+
+def _looks_like_number(name: str) -> bool:
+    return bool(name) and cell_rules().is_number(name)
