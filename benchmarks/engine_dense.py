@@ -18,14 +18,15 @@ from twofold.engine import KernelSums
 from twofold.kernels import GAUSSIAN
 from twofold.losses import Squared
 from twofold.ukr.objective import Reconstruction
-from twofold.ukr.rows import CarriedRows
+from twofold.ukr.surface import CarriedRows
 
 
 def objective(Y: np.ndarray, backend: str) -> Reconstruction:
     """Return the leave-one-out error of Y with one back end."""
     ones = np.ones(len(Y))
     engine = KernelSums(GAUSSIAN, backend=backend)
-    return Reconstruction(CarriedRows(Y, ones, None), ones, Squared(), engine, leave_one_out=True)
+    hidden = np.arange(len(Y))[:, None]
+    return Reconstruction(CarriedRows(Y, ones, None), Squared(), engine, hidden)
 
 
 def make_data(n: int, D: int, spread: float) -> tuple[np.ndarray, np.ndarray]:

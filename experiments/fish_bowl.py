@@ -36,8 +36,8 @@ from twofold.kernels import get_kernel
 from twofold.losses import Squared
 from twofold.regularization import Extension
 from twofold.ukr.adaptation import adapt_landmarks
-from twofold.ukr.problem import Problem
-from twofold.ukr.rows import CarriedRows, data_unit
+from twofold.ukr.objective import Problem
+from twofold.ukr.surface import CarriedRows, data_unit
 from twofold.ukr.training import Training, train
 
 N, NOISE, Q = 2000, 0.5, 2
@@ -101,16 +101,7 @@ class Model(NamedTuple):
     def adapted(self, gamma: float) -> Model:
         """Return the model with landmark vectors re-fitted, latent points as they are."""
         problem, landmarks = self.problem, self.problem.landmarks
-        found = adapt_landmarks(
-            problem.rows,
-            problem.weights,
-            landmarks,
-            self.Z,
-            self.X,
-            problem.loss,
-            problem.engine,
-            gamma,
-        )
+        found = adapt_landmarks(problem, self.Z, self.X, gamma)
         moved = landmarks.with_values(landmarks.unscaled(found.values))
         return self._replace(problem=replace(problem, landmarks=moved))
 
@@ -125,7 +116,7 @@ def landmark_problem(Y: np.ndarray, landmarks: np.ndarray, kernel: str) -> Probl
     rows = CarriedRows(Y, np.ones(len(Y)), None, data_unit(Y))
     carried = CarriedRows(landmarks, np.ones(len(landmarks)), None, rows.unit, mean=rows.mean)
     engine = KernelSums(get_kernel(kernel, training=True), TOLERANCE)
-    return Problem(rows, rows.weights, Squared(), Extension(penalty=1.0), engine, landmarks=carried)
+    return Problem(rows, Squared(), Extension(penalty=1.0), engine, landmarks=carried)
 
 
 def find_landmarks(Y: np.ndarray, count: int, seed: int) -> np.ndarray:

@@ -29,13 +29,12 @@ import numpy as np
 
 from experiments.table import show, spread
 from twofold.datasets import Sample, make_half_circle
+from twofold.engine import KernelSums
 from twofold.kernels import get_kernel
 from twofold.losses import Huber, Loss, Squared
 from twofold.optimize import Solution, minimize
 from twofold.regularization import LeaveOneOut
-from twofold.ukr.problem import Problem
-from twofold.ukr.surface import Surface
-from twofold.ukr.table_fitting import Settings
+from twofold.ukr.objective import Problem
 from twofold.ukr.terms import ExtensionPenalty, SumOf
 from twofold.ukr.training import Training, train
 
@@ -73,10 +72,8 @@ def pca_start(Y: np.ndarray) -> np.ndarray:
 
 def pose(Y: np.ndarray, loss: Loss, kernel: str = "quartic", degree: int = 0) -> Problem:
     """Return the leave-one-out problem of a table."""
-    settings = Settings(
-        get_kernel(kernel), degree, LeaveOneOut("none"), loss, None, None, tolerance=1e-6, n_jobs=1
-    )
-    return settings.problem(Y, np.ones(len(Y)))
+    engine = KernelSums(get_kernel(kernel), 1e-6, n_jobs=1)
+    return Problem.of_rows(Y, np.ones(len(Y)), loss, LeaveOneOut("none"), engine, degree)
 
 
 def solve(problem: Problem, X: np.ndarray, method: str = "rprop-") -> Solution:
@@ -87,7 +84,7 @@ def solve(problem: Problem, X: np.ndarray, method: str = "rprop-") -> Solution:
 
 def measure(data: Sample, problem: Problem, X: np.ndarray) -> tuple[float, float, float]:
     """Return the distance of reconstructions and of the manifold, and the bias of the radius."""
-    surface = Surface(X, problem.rows, problem.weights, problem.engine)
+    surface = problem.surface(X)
     points = surface.regress(X)
     curve = surface.regress(np.linspace(X.min(), X.max(), PLACES)[:, None])
     bias = -data.signed_distance(points).mean()

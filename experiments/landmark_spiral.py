@@ -39,8 +39,7 @@ from experiments.table import show, spread
 from twofold import UKR
 from twofold.datasets import make_spiral
 from twofold.datasets.sample import Sample
-from twofold.ukr.problem import Problem
-from twofold.ukr.surface import Surface
+from twofold.ukr.objective import Problem
 from twofold.ukr.training import Training
 
 N, NOISE, PENALTY = 500, 0.05, 0.001
@@ -111,8 +110,7 @@ def isomap_start(Y: np.ndarray, landmarks: np.ndarray) -> Model:
 
 def curve_of(model: Model) -> np.ndarray:
     """Return the manifold between the first and the last row (PLACES, 2)."""
-    problem = model.problem
-    surface = Surface(model.Z, problem.landmarks, problem.landmarks.weights, problem.engine)
+    surface = model.problem.surface(model.Z)
     return surface.regress(np.linspace(model.X.min(), model.X.max(), PLACES)[:, None])
 
 

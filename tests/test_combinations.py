@@ -22,9 +22,8 @@ from twofold.kernels import GAUSSIAN
 from twofold.losses import EpsilonInsensitive, Huber, Squared
 from twofold.regularization import Density, Extension, LeaveKOut
 from twofold.tables import register_value_type
-from twofold.ukr.objective import Reconstruction
-from twofold.ukr.problem import nearest_rows
-from twofold.ukr.rows import CarriedRows
+from twofold.ukr.objective import Reconstruction, nearest_rows
+from twofold.ukr.surface import CarriedRows
 
 # Few iterations leave rows outside of their tubes, which a fit says.
 pytestmark = pytest.mark.filterwarnings("ignore:Some rows are still up to")
@@ -283,7 +282,7 @@ def reconstruction(degree, loss, hidden, with_landmarks, missing):
         lists = s.argsort(axis=1)[:, :3]
     seen = {"loo": lists[:, :1], "3": lists, "none": None}[hidden]
     engine = KernelSums(GAUSSIAN, tolerance=1e-15, n_jobs=1)
-    return X, Reconstruction(rows, weights, TRAINED[loss], engine, seen, landmarks)
+    return X, Reconstruction(rows, TRAINED[loss], engine, seen, landmarks)
 
 
 def differences(function, X, step):

@@ -216,9 +216,9 @@ def test_an_interrupt_keeps_the_best_so_far():
 
 
 def test_an_interrupt_between_starts_keeps_those_that_are_finished(monkeypatch):
-    from twofold.ukr import candidates
+    from twofold.ukr import starts
 
-    waiting = candidates.Future.result
+    waiting = starts.Future.result
     calls = []
 
     def interrupted_once(future, *arguments):
@@ -227,7 +227,7 @@ def test_an_interrupt_between_starts_keeps_those_that_are_finished(monkeypatch):
             raise KeyboardInterrupt
         return waiting(future, *arguments)
 
-    monkeypatch.setattr(candidates.Future, "result", interrupted_once)
+    monkeypatch.setattr(starts.Future, "result", interrupted_once)
     with pytest.warns(ConvergenceWarning, match="best model so far"):
         model = UKR(random_state=0).fit(TRAIN)
     assert "pca" in model.starts_

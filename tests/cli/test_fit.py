@@ -378,11 +378,11 @@ def test_interrupted_fit_keeps_the_best_model(table, tmp_path, monkeypatch):
 
     original = estimator.UKR._training
 
-    def impatient(self, max_iter, bars):
+    def impatient(self, max_iter, bars, seed):
         def press_ctrl_c(event):
             raise KeyboardInterrupt
 
-        return original(self, max_iter, [*bars, press_ctrl_c])
+        return original(self, max_iter, [*bars, press_ctrl_c], seed)
 
     monkeypatch.setattr(estimator.UKR, "_training", impatient)
     with pytest.MonkeyPatch.context() as patch:

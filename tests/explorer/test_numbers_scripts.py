@@ -17,8 +17,7 @@ from twofold import UKR, upgrade
 from twofold.engine import KernelSums
 from twofold.kernel_description import KernelDescription
 from twofold.kernels import get_kernel
-from twofold.ukr.rows import CarriedRows
-from twofold.ukr.surface import Surface
+from twofold.ukr.surface import CarriedRows, Surface
 
 SCRIPTS = Path(twofold.__file__).parent / "explorer" / "static"
 DRIVER = Path(__file__).parent / "numbers_driver.mjs"
@@ -213,7 +212,7 @@ def case_by_hand(X, Y, kernel, degree, P):
     """Return a surface that no model was trained for as a case."""
     weights, observed = np.ones(len(X)), np.isfinite(Y)
     rows = CarriedRows(Y, weights, None if observed.all() else observed, degree=degree)
-    surface = Surface(X, rows, weights, KernelSums(get_kernel(kernel), n_jobs=1))
+    surface = Surface(X, rows, KernelSums(get_kernel(kernel), n_jobs=1))
     scale = np.ones(X.shape[1])
     description = KernelDescription(X, Y, weights, None, kernel, degree, 1e-6, scale)
     return vars(description), surface, scale, P

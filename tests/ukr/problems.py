@@ -8,10 +8,8 @@ from twofold.engine import KernelSums
 from twofold.kernels import GAUSSIAN
 from twofold.losses import Squared
 from twofold.regularization import LeaveOneOut
-from twofold.ukr.objective import Reconstruction
-from twofold.ukr.problem import Problem
-from twofold.ukr.rows import CarriedRows
-from twofold.ukr.surface import Surface
+from twofold.ukr.objective import Problem, Reconstruction
+from twofold.ukr.surface import CarriedRows, Surface
 
 
 def make_table(kernel=GAUSSIAN, q=2, n=40, D=3, *, weighted=False, missing=False, seed=0):
@@ -40,7 +38,6 @@ def make_objective(
     engine = KernelSums(kernel, tolerance, n_jobs=1, backend=backend)
     return Reconstruction(
         rows,
-        weights,
         Squared(),
         engine,
         hidden=np.arange(len(Y))[:, None] if leave_one_out else None,
@@ -51,16 +48,14 @@ def make_surface(kernel, X, Y, weights=None, observed=None, *, widths=None, tole
     """Return a surface with the domain that a fitted model would have."""
     weights = np.ones(len(Y)) if weights is None else weights
     engine = KernelSums(kernel, tolerance, n_jobs=1)
-    surface = Surface(X, CarriedRows(Y, weights, observed), weights, engine, widths)
-    surface.threshold = surface.default_threshold()
-    return surface
+    return Surface(X, CarriedRows(Y, weights, observed), engine, widths)
 
 
 def make_problem(Y, regularization=None, kernel=GAUSSIAN, weights=None, dtype=np.float64):
     weights = np.ones(len(Y)) if weights is None else weights
     engine = KernelSums(kernel, n_jobs=1)
     rows = CarriedRows(Y.astype(dtype), weights, None)
-    return Problem(rows, weights, Squared(), regularization or LeaveOneOut(), engine)
+    return Problem(rows, Squared(), regularization or LeaveOneOut(), engine)
 
 
 def sheet(n_side=12, scale=4.0):

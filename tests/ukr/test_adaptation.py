@@ -13,9 +13,11 @@ from twofold.engine import KernelSums
 from twofold.engine.local_loops import RIDGE
 from twofold.kernels import GAUSSIAN, TRIWEIGHT
 from twofold.losses import Huber, Squared
+from twofold.regularization import LeaveOneOut
 from twofold.ukr import adaptation
 from twofold.ukr.adaptation import _roughness, adapt_landmarks
-from twofold.ukr.rows import CarriedRows
+from twofold.ukr.objective import Problem
+from twofold.ukr.surface import CarriedRows
 
 
 @pytest.fixture(autouse=True)
@@ -48,9 +50,10 @@ class Case:
         Y = self.Y if Y is None else Y
         weights = np.ones(len(Y)) if weights is None else weights
         rows = CarriedRows(Y, weights, observed, 1.0, self.degree, np.zeros(Y.shape[1]))
-        return adapt_landmarks(
-            rows, weights, self.landmarks(), self.Z, self.X, loss or Squared(), self.engine, gamma
+        problem = Problem(
+            rows, loss or Squared(), LeaveOneOut(), self.engine, landmarks=self.landmarks()
         )
+        return adapt_landmarks(problem, self.Z, self.X, gamma)
 
     def basis(self, X=None):
         return np.array([self.weights_at(x) for x in (self.X if X is None else X)])

@@ -21,8 +21,7 @@ from sklearn.manifold import (
 from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from twofold.ukr import candidates
-from twofold.ukr.candidates import ALL, make_candidates
+from twofold.ukr import starts
 from twofold.ukr.neighbor_starts import (
     TSNE_NEIGHBORS,
     bridge_components,
@@ -31,6 +30,7 @@ from twofold.ukr.neighbor_starts import (
     tsne_start,
 )
 from twofold.ukr.spectral_starts import N_LANDMARKS, isomap, laplacian_eigenmaps, lle
+from twofold.ukr.starts import ALL, make_candidates
 
 
 def curved_sheet(n, D=6, seed=0):
@@ -49,13 +49,9 @@ def spiral(seed, n=300):
     return t, curve + rng.uniform(-0.1, 0.1, size=(n, 2))
 
 
-def by_name(found):
-    return {candidate.name: candidate.X for candidate in found}
-
-
 def one(found, method):
     """Return the embedding of the method's smallest neighbourhood."""
-    return next(c.X for c in found if c.name.split("-")[0] == method)
+    return next(X for name, X in found.items() if name.split("-")[0] == method)
 
 
 def leave_one_out(X, Y):
@@ -167,11 +163,11 @@ def test_default_set_follows_the_smallest_connecting_size():
         f"laplacian-{smallest}",
         "tsne",
     ]
-    assert [candidate.name for candidate in make_candidates(Y, 2)] == expected
+    assert list(make_candidates(Y, 2)) == expected
 
 
 def test_embeddings_are_centred_and_scaled():
-    for name, X in by_name(make_candidates(curved_sheet(300), 2)).items():
+    for name, X in make_candidates(curved_sheet(300), 2).items():
         assert X.dtype == np.float64
         np.testing.assert_allclose(X.mean(axis=0), 0, atol=1e-12, err_msg=name)
         deviations = X.std(axis=0)
@@ -183,16 +179,16 @@ def test_embeddings_are_centred_and_scaled():
 
 def test_pca_keeps_the_aspect_ratio():
     Y = np.random.default_rng(0).normal(size=(200, 3)) * [5, 2, 0.1]
-    (candidate,) = make_candidates(Y, 2, methods=["pca"])
+    (X,) = make_candidates(Y, 2, methods=["pca"]).values()
     values = np.linalg.svd(Y - Y.mean(axis=0), compute_uv=False)
-    np.testing.assert_allclose(candidate.X.std(axis=0), values[:2] / values[0])
+    np.testing.assert_allclose(X.std(axis=0), values[:2] / values[0])
 
 
 def test_result_does_not_depend_on_the_number_of_threads(monkeypatch):
     Y = curved_sheet(500, D=20)
     for most in (1_000, 200):  # all rows embedded, most rows placed
-        monkeypatch.setattr(candidates, "MAX_REPRESENTATIVES", most)
-        first, second = (by_name(make_candidates(Y, 2, n_jobs=n_jobs)) for n_jobs in (1, 2))
+        monkeypatch.setattr(starts, "MAX_REPRESENTATIVES", most)
+        first, second = (make_candidates(Y, 2, n_jobs=n_jobs) for n_jobs in (1, 2))
         assert list(first) == list(second)
         for name, X in first.items():
             assert X.tobytes() == second[name].tobytes(), name
@@ -203,15 +199,15 @@ def test_result_does_not_depend_on_the_threads_of_the_libraries(tmp_path):
     Y = curved_sheet(600, D=40)
     np.save(tmp_path / "Y.npy", Y)
     code = (
-        "import sys, numpy as np; from twofold.ukr.candidates import make_candidates; "
+        "import sys, numpy as np; from twofold.ukr.starts import make_candidates; "
         "Y = np.load(sys.argv[1] + '/Y.npy'); found = make_candidates(Y, 2, n_jobs=1); "
-        "np.savez(sys.argv[1] + '/X.npz', **{c.name: c.X for c in found})"
+        "np.savez(sys.argv[1] + '/X.npz', **found)"
     )
     variables = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     environment = {**os.environ, **dict.fromkeys(variables, "4")}
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], env=environment, check=True)
     with threadpool_limits(1), np.load(tmp_path / "X.npz") as other:
-        for name, X in by_name(make_candidates(Y, 2, n_jobs=2)).items():
+        for name, X in make_candidates(Y, 2, n_jobs=2).items():
             assert X.tobytes() == other[name].tobytes(), name
 
 
@@ -232,14 +228,14 @@ def test_seed_matters():
 
 def test_offset_and_unit_of_the_data_do_not_matter():
     Y = curved_sheet(200)
-    expected = by_name(make_candidates(Y, 2))
+    expected = make_candidates(Y, 2)
     # A power of two is exact in floating point, so even t-SNE follows the same path.
     for factor in (2.0**-400, 2.0**400):
-        scaled = by_name(make_candidates(factor * Y, 2))
+        scaled = make_candidates(factor * Y, 2)
         assert list(scaled) == list(expected)
         for name, X in expected.items():
             np.testing.assert_array_equal(scaled[name], X, err_msg=name)
-    moved = by_name(make_candidates(Y + 1e4, 2, methods=["isomap"]))
+    moved = make_candidates(Y + 1e4, 2, methods=["isomap"])
     for name, X in moved.items():
         np.testing.assert_allclose(pdist(X), pdist(expected[name]), atol=1e-6, err_msg=name)
 
@@ -259,7 +255,7 @@ def test_isomap_unrolls_the_swiss_roll():
     Y, t = make_swiss_roll(1_500, random_state=0)
     arc = 0.5 * (t * np.sqrt(1 + t**2) + np.arcsinh(t))
     truth = np.column_stack([arc, Y[:, 1]])
-    found = by_name(make_candidates(Y, 2, methods=["isomap"]))
+    found = make_candidates(Y, 2, methods=["isomap"])
     sample = np.random.default_rng(0).choice(len(Y), 400, replace=False)
     for name, X in found.items():
         assert np.corrcoef(pdist(X[sample]), pdist(truth[sample]))[0, 1] > 0.995, name
@@ -268,7 +264,7 @@ def test_isomap_unrolls_the_swiss_roll():
 @pytest.mark.parametrize("seed", range(3))
 def test_tsne_does_not_tear_the_spiral(seed):
     t, Y = spiral(seed)
-    found = by_name(make_candidates(Y, 1, methods=["pca", "tsne"]))
+    found = make_candidates(Y, 1, methods=["pca", "tsne"])
     assert abs(spearmanr(found["tsne"][:, 0], t).statistic) > 0.99
     assert abs(spearmanr(found["pca"][:, 0], t).statistic) < 0.9
 
@@ -287,30 +283,30 @@ def test_digits_start_reaches_the_leave_one_out_error():
 def test_few_rows(n, q):
     Y = np.random.default_rng(n).normal(size=(n, 6))
     found = make_candidates(Y, q)
-    assert found[0].name == "pca"
-    for candidate in found:
-        assert candidate.X.shape == (n, q)
-        assert np.isfinite(candidate.X).all()
+    assert next(iter(found)) == "pca"
+    for X in found.values():
+        assert X.shape == (n, q)
+        assert np.isfinite(X).all()
 
 
 def test_many_dimensions_leave_tsne_out():
     Y = np.random.default_rng(0).normal(size=(120, 20))
-    methods = {candidate.name.split("-")[0] for candidate in make_candidates(Y, 15)}
+    methods = {name.split("-")[0] for name in make_candidates(Y, 15)}
     assert methods == {"pca", "lle", "isomap", "laplacian"}
 
 
 def test_far_clusters_are_bridged_and_lle_is_left_out():
     Y, _ = make_blobs(240, 5, centers=4, cluster_std=1e-3, random_state=0)
-    found = by_name(make_candidates(Y, 2))
+    found = make_candidates(Y, 2)
     assert list(found) == ["pca", "isomap-8", "isomap-14", "isomap-24", "laplacian-8", "tsne"]
     assert all(np.isfinite(X).all() for X in found.values())
 
 
 def test_flat_data_drop_what_cannot_fill_its_dimensions():
     line = np.outer(np.arange(60.0), np.ones(4))
-    names = list(by_name(make_candidates(line, 2, methods=["pca", "isomap"])))
+    names = list(make_candidates(line, 2, methods=["pca", "isomap"]))
     assert names == ["pca"]
-    assert [c.name for c in make_candidates(line, 2, methods=["isomap"])] == ["pca"]
+    assert list(make_candidates(line, 2, methods=["isomap"])) == ["pca"]
 
 
 @pytest.mark.parametrize(
@@ -326,16 +322,16 @@ def test_flat_data_drop_what_cannot_fill_its_dimensions():
 )
 def test_awkward_data(Y):
     found = make_candidates(Y, 2)
-    assert {c.name.split("-")[0] for c in found} >= {"pca", "isomap", "laplacian", "tsne"}
-    for candidate in found:
-        assert np.isfinite(candidate.X).all(), candidate.name
-        assert candidate.X.dtype == np.float64
+    assert {name.split("-")[0] for name in found} >= {"pca", "isomap", "laplacian", "tsne"}
+    for name, X in found.items():
+        assert np.isfinite(X).all(), name
+        assert X.dtype == np.float64
 
 
 def test_wide_rows_are_reduced():
     sheet = curved_sheet(200, D=4)
     rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(500, 4)))[0]
-    narrow, wide = (by_name(make_candidates(Y, 2)) for Y in (sheet, sheet @ rotation.T))
+    narrow, wide = (make_candidates(Y, 2) for Y in (sheet, sheet @ rotation.T))
     assert list(narrow) == list(wide)
     for name in narrow:
         if name != "tsne":
@@ -349,8 +345,8 @@ def test_wide_rows_are_reduced():
 
 def test_many_rows_are_placed_beside_their_representatives(monkeypatch):
     Y = curved_sheet(800)
-    monkeypatch.setattr(candidates, "MAX_REPRESENTATIVES", 250)
-    for name, X in by_name(make_candidates(Y, 2, methods=["isomap", "tsne"])).items():
+    monkeypatch.setattr(starts, "MAX_REPRESENTATIVES", 250)
+    for name, X in make_candidates(Y, 2, methods=["isomap", "tsne"]).items():
         assert X.shape == (800, 2)
         assert trustworthiness(Y, X) > 0.95, name
 
@@ -359,7 +355,7 @@ def test_placing_by_hand():
     X = np.array([[0.0], [1.0], [100.0]])
     nearest = np.array([[0, 1, 2], [1, 0, 2], [0, 1, 2]])
     distances = np.array([[1.0, 1.0, 1.0], [0.0, 1.0, 1.0], [1.0, 2.0, 1e9]])
-    placed = candidates._place(X, distances, nearest, reach=1.0)
+    placed = starts._place(X, distances, nearest, reach=1.0)
     # First row: the weights 1, 1 / (1 + 1), 1 / (1 + 100^2) mean that the far place hardly counts.
     weights = np.array([1, 1 / 2, 1 / 10_001])
     assert placed[0, 0] == pytest.approx((weights @ [0, 1, 100]) / weights.sum())
@@ -384,4 +380,4 @@ def test_errors_name_what_came():
 def test_every_method_can_be_asked_for_alone():
     Y = curved_sheet(60)
     for method in ALL:
-        assert {c.name.split("-")[0] for c in make_candidates(Y, 2, methods=[method])} == {method}
+        assert {name.split("-")[0] for name in make_candidates(Y, 2, methods=[method])} == {method}

@@ -13,8 +13,8 @@ from twofold.engine.local_loops import RIDGE
 from twofold.kernels import GAUSSIAN
 from twofold.losses import EpsilonInsensitive, Huber, Squared
 from twofold.regularization import LeaveKOut
-from twofold.ukr.problem import Problem, nearest_rows
-from twofold.ukr.rows import CarriedRows
+from twofold.ukr.objective import Problem, nearest_rows
+from twofold.ukr.surface import CarriedRows
 
 UNIT = 8.0
 EPS_OF_ROWS = np.random.default_rng(9).uniform(0.05, 0.5, size=30)
@@ -51,7 +51,7 @@ def problem_of(loss, *, n=30, missing=False, k=None, degree=0, landmarks=None, u
         )
         hidden = None if k is None else np.arange(n)[:, None] % landmarks
     engine = KernelSums(GAUSSIAN, tolerance=1e-15, n_jobs=1)
-    problem = Problem(rows, weights, loss, LeaveKOut(k or 1), engine, hidden, carried)
+    problem = Problem(rows, loss, LeaveKOut(k or 1), engine, hidden, carried)
     return X, Y, problem
 
 

@@ -6,9 +6,8 @@ from ukr.problems import make_problem
 
 from twofold.datasets import make_half_circle, make_s_triangle
 from twofold.regularization import Extension, LeaveOneOut
-from twofold.ukr import unfolding
-from twofold.ukr.training import Training, train
-from twofold.ukr.unfolding import unfold
+from twofold.ukr import training
+from twofold.ukr.training import Training, train, unfold
 
 SETTINGS = Training("lbfgs", 40, 1e-5, ())
 
@@ -47,7 +46,7 @@ def test_a_way_that_was_asked_for_is_gone():
 
 
 def test_many_rows_are_unfolded_by_some_of_them(monkeypatch):
-    monkeypatch.setattr(unfolding, "MOST_ROWS", 60)
+    monkeypatch.setattr(training, "MOST_UNFOLDED_ROWS", 60)
     Y = make_half_circle(150, noise=0.05, random_state=0).Y
     X = first_components(Y, 1)
     found = unfold(make_problem(Y), X, SETTINGS)
@@ -59,7 +58,7 @@ def test_many_rows_are_unfolded_by_some_of_them(monkeypatch):
 
 
 def test_an_end_that_was_asked_for_is_kept(monkeypatch):
-    monkeypatch.setattr(unfolding, "MOST_ROWS", 60)
+    monkeypatch.setattr(training, "MOST_UNFOLDED_ROWS", 60)
     Y = make_half_circle(100, noise=0.05, random_state=0).Y
     settings = Training("lbfgs", 40, 1e-5, [lambda event: event.iteration >= 3])
     found = unfold(make_problem(Y), first_components(Y, 1), settings)

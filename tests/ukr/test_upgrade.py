@@ -7,7 +7,8 @@ from oracles import kernel_sums as oracle
 from twofold import UKR, upgrade
 from twofold.kernels import GAUSSIAN
 from twofold.losses import Squared
-from twofold.ukr.upgrade import _neighbor_spread, fit_bandwidths, fit_local_widths
+from twofold.ukr.objective import common_scale, scale_each_dimension
+from twofold.ukr.upgrade import _neighbor_spread, fit_local_widths
 
 OPTIONS = {"n_jobs": 1, "verbose": False}
 
@@ -112,11 +113,12 @@ def test_local_bandwidths_are_never_worse(seed):
 def test_local_bandwidths_find_the_best_common_one():
     # From a picture in kernel units that are far too wide or too narrow, the width is recovered.
     X, Y = drawn_sheet()
-    problem = upgrade(X, Y, **OPTIONS)._settings(Squared()).problem(Y, np.ones(len(Y)))
-    scaled = fit_bandwidths(problem, X)
+    problem = upgrade(X, Y, **OPTIONS)._pose(Y, np.ones(len(Y)), Squared())
+    objective = problem.reconstruction(cross_validated=True)
+    scaled, best = scale_each_dimension(*common_scale(X, objective), objective)
     for factor in (0.5, 2.0):
-        _, error = fit_local_widths(problem, scaled.X * factor)
-        assert error < 1.05 * scaled.error
+        _, error = fit_local_widths(problem, scaled * factor)
+        assert error < 1.05 * best
 
 
 def test_neighbour_spread_is_relative_and_bounded():

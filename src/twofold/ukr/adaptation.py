@@ -18,16 +18,16 @@ try many. With Huber's loss entries are reweighed by ``L'(r)/2r`` in a few round
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
 
 from twofold.array_types import FloatArray
 from twofold.engine import KernelSums
-from twofold.losses import Huber, Loss
-from twofold.ukr.rows import CarriedRows
-from twofold.ukr.surface import Surface
+from twofold.losses import Huber
+from twofold.ukr.objective import Problem, spread_rows
+from twofold.ukr.surface import CarriedRows, Surface
 
 MOST_SAMPLES = 2_000
 # Rows below this quantile of the latent density are not sampled for the roughness.
@@ -41,29 +41,21 @@ GRID = np.concatenate([[0.0], np.geomspace(1e-8, 1e2, 31)])
 ROUNDS = 3
 
 
-@dataclass(frozen=True)
-class Adapted:
+class Adapted(NamedTuple):
     """Landmark values (l, D) as rows are scaled, and the γ they were found with."""
 
     values: FloatArray
     gamma: float
 
 
-def adapt_landmarks(
-    rows: CarriedRows,
-    weights: FloatArray,
-    landmarks: CarriedRows,
-    Z: FloatArray,
-    X: FloatArray,
-    loss: Loss,
-    engine: KernelSums,
-    gamma: float | None,
-) -> Adapted:
-    """Re-fit the values of landmarks at latent places Z (l, q) to rows at X (n, q)."""
-    basis = Surface(Z, landmarks, landmarks.weights, engine)
-    B = basis.basis(X).astype(np.float64)
-    M = _roughness(landmarks, Z, X, engine)
-    share = (weights / weights.sum() * len(weights))[:, None]
+def adapt_landmarks(problem: Problem, Z: FloatArray, X: FloatArray, gamma: float | None) -> Adapted:
+    """Re-fit the landmarks of a problem at latent places Z (l, q) to its rows at X (n, q)."""
+    rows, landmarks = problem.rows, problem.landmarks
+    assert landmarks is not None
+    loss = problem.reconstruction(cross_validated=False).loss
+    B = problem.surface(Z).basis(X).astype(np.float64)
+    M = _roughness(landmarks, Z, X, problem.engine)
+    share = (rows.weights / rows.weights.sum() * len(rows.weights))[:, None]
     W = np.broadcast_to(share, rows.Y.shape)
     if rows.observed is not None:
         W = W * rows.observed
@@ -83,7 +75,7 @@ def _roughness(rows: CarriedRows, Z: FloatArray, X: FloatArray, engine: KernelSu
     """Return M (l, l), the mean product of second derivatives of the basis functions."""
     exact = KernelSums(engine.kernel, EXACT, engine.n_threads)
     unit_rows = CarriedRows(np.eye(len(Z)), rows.weights, None, 1.0, rows.degree, np.zeros(len(Z)))
-    surface = Surface(Z.astype(np.float64), unit_rows, rows.weights, exact)
+    surface = Surface(Z.astype(np.float64), unit_rows, exact)
     samples = _dense_places(surface, X.astype(np.float64))
     q, M = Z.shape[1], np.zeros((len(Z), len(Z)))
     for m in range(q):
@@ -96,7 +88,7 @@ def _roughness(rows: CarriedRows, Z: FloatArray, X: FloatArray, engine: KernelSu
 
 
 def _dense_places(surface: Surface, X: FloatArray) -> FloatArray:
-    chosen = X[np.unique(np.linspace(0, len(X) - 1, min(len(X), MOST_SAMPLES)).astype(int))]
+    chosen = X[spread_rows(len(X), MOST_SAMPLES)]
     density = surface.density(chosen)
     return chosen[density >= np.quantile(density, THIN)]
 

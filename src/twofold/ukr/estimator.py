@@ -1,83 +1,74 @@
 """Unsupervised Kernel Regression: the estimator.
 
 UKR finds latent points X such that kernel regression from X to the data reconstructs each row from
-the others (Meinicke, Klanke, Memisevic & Ritter 2005; Klanke 2007, chapters 4 and 5). The rooms of
-this folder, in the order a fit passes through them: `parameters`, `table_fitting`,
-`feature_space`, `filling`, `fitting` with `starts`, `scale`, `unfolding`, `training` (`problem`,
-`objective`, `terms`) and `smoothest`, or `landmark_fitting` with `adaptation`, and `trimming`; for
-the fitted model `fitted_attributes`, `surface` and `projection`.
+the others (Meinicke, Klanke, Memisevic & Ritter 2005; Klanke 2007, chapters 4 and 5). A fit poses a
+problem (`objective`), chooses a start (`starts`) and goes down to the minimum (`training`); what it
+leaves is a `manifold`. Only those who ask for it go through `trimming`, `landmark_fitting` with
+`adaptation`, or `smoothest`.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+import numbers
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from typing import Any, ClassVar, Self, cast
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 
-from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.contract import TwoWayModel
-from twofold.engine import Degree
-from twofold.features import (
-    L1,
-    RBF,
-    Laplacian,
-    Linear,
-    Polynomial,
-    Precomputed,
-    PrecomputedDistance,
-    get_data_kernel,
-)
-from twofold.fitted_state import (
-    COMMON,
-    TINY,
-    Array,
-    FittedState,
-    Number,
-    Report,
-    Size,
-    Value,
-    check_there,
-)
-from twofold.kernel_description import KernelDescription
-from twofold.kernels import KERNELS, Kernel, get_kernel
+from twofold.array_types import FloatArray, IntArray
+from twofold.engine import DEGREES, check_tolerance
+from twofold.engine.threads import count_threads, single_threaded_blas
+from twofold.features import Custom, DataKernel, FeatureMap, get_data_kernel
+from twofold.kernels import Kernel, get_kernel
 from twofold.landmarks import Landmarks, get_landmarks
-from twofold.losses import EpsilonInsensitive, Huber, Loss, Squared, get_loss
-from twofold.optimize import Callback, ProgressBar
+from twofold.losses import (
+    EpsilonInsensitive,
+    Huber,
+    Loss,
+    Squared,
+    get_loss,
+    is_rotation_invariant,
+    rows_of,
+)
+from twofold.number_checks import check_count, is_number
+from twofold.optimize import Callback
 from twofold.regularization import (
     KINDS,
-    Density,
+    Extension,
+    LeaveKOut,
+    LeaveOneOut,
     Regularization,
+    Smoothest,
     get_regularization,
 )
 from twofold.table_checks import check_differences, check_entries
 from twofold.tables import register_value_type
-from twofold.ukr.fitted_attributes import feature_space_of, keep_table, latent_of, leave_out
-from twofold.ukr.fitting import Wishes, teller
-from twofold.ukr.growing import check_can_grow, grow, is_growing
-from twofold.ukr.own_dimension import UNKNOWN, dimension_of_data
-from twofold.ukr.parameters import check_parameters
-from twofold.ukr.projection import project
-from twofold.ukr.surface import Surface
-from twofold.ukr.table_fitting import Settings, loss_of_distinct
-from twofold.ukr.training import Training
-from twofold.ukr.trimming import fit_trimmed
+from twofold.ukr.feature_space import check_complete, check_square
+from twofold.ukr.manifold import DATA_KERNELS, KernelManifold
+from twofold.ukr.objective import principal_axes, stretch
+from twofold.ukr.surface import in_fewer_coordinates
+from twofold.ukr.training import Fit, Training, fit_points, loss_of_distinct
 
+if TYPE_CHECKING:
+    from twofold.ukr.starts import Init
+
+OPTIMIZERS = ("auto", "lbfgs", "rprop", "rprop-", "irprop-", "irprop+")
+# What a model has before it has seen data: a map to look at.
+UNKNOWN_DIMENSION = 2
 # The error is measured in a unit of the data's own, in which a penalty grows like the square of one
 # over it. Squares of such penalties' slopes are still numbers: in double and in single precision.
 SMALLEST_PENALIZED, SMALLEST_PENALIZED_SINGLE = 1e-60, 1e-8
 # What rows may hold in double precision, and in single precision.
 FARTHEST_ROWS = 1e250, 1e30
-DATA_KERNELS = (Linear, Polynomial, RBF, Laplacian, L1, Precomputed, PrecomputedDistance)
 for value_type in (*KINDS, *DATA_KERNELS, Squared, Huber, EpsilonInsensitive, Landmarks):
     register_value_type(value_type)
 
 
-class UKR(TwoWayModel):
+class UKR(KernelManifold):
     """Unsupervised Kernel Regression: a smooth manifold through the data, with a way back.
 
     Parameters
@@ -180,24 +171,6 @@ class UKR(TwoWayModel):
     (1, 64)
     """
 
-    fitted_state: ClassVar[FittedState] = {
-        **COMMON,
-        "n_components_": Size("q", is_optional=True),
-        "kernel_": Value((str, Kernel), get_kernel),
-        "latent_scale_": Array(("q",), low=TINY),
-        "loss_": Value((object,), get_loss, is_optional=True),
-        "widths_": Array(("n",), low=TINY, is_optional=True),
-        "trimmed_": Array(("N",), "b", is_optional=True),
-        "data_kernel_": Value(DATA_KERNELS, is_optional=True),
-        "feature_projector_": Array(("n", "r"), is_optional=True),
-        "feature_mean_row_": Array(("n",), is_optional=True),
-        "feature_mean_": Number(is_optional=True),
-        "carried_": Array(("n", "r"), is_optional=True),
-        "columns_": Array(("n",), "i", low=0, high="D", is_optional=True),
-        **dict.fromkeys(("start_", "starts_", "backend_", "violation_", "smoothness_"), Report()),
-    }
-    latent_scale_: FloatArray
-
     def __init__(
         self,
         n_components: int | str = 2,
@@ -235,33 +208,6 @@ class UKR(TwoWayModel):
         self.verbose = verbose
         self.callbacks = callbacks
 
-    @available_if(is_growing)  # type: ignore[untyped-decorator]
-    def partial_fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
-        """Take new rows in without starting over.
-
-        New rows begin where they project to; then all latent points are improved together for a
-        tenth of ``max_iter``. ``embedding_`` grows by the new rows. On an unfitted model it is
-        ``fit``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        self
-        """
-        if not hasattr(self, "latent_"):
-            return self._begin(X, sample_weight)
-        self._check_parameters()
-        check_can_grow(self)
-        with self._all_or_nothing():
-            grow(self, self._rows_to_take_in(X), sample_weight)
-        return self
-
     # ---- what the contract asks for -------------------------------------------------------------
 
     def _check_range(self, Y: FloatArray, *, reset: bool) -> None:
@@ -275,148 +221,167 @@ class UKR(TwoWayModel):
             is_double = Y.dtype == np.float64
             check_differences(Y, SMALLEST_PENALIZED if is_double else SMALLEST_PENALIZED_SINGLE)
 
-    def _fit_distinct(self, Y: FloatArray, weights: FloatArray, source: IntArray) -> FloatArray:
-        self.kernel_, q = self.kernel, self._wanted_dimensions()
-        loss = get_loss(self.loss, (len(self.member_), Y.shape[1]))
-        settings = self._settings(loss_of_distinct(loss, self.member_, source))
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        with ExitStack() as stack:
-            bars = [stack.enter_context(bar) for bar in self._progress_bars()]
-            training = self._training(self.max_iter, bars)
-            wishes = Wishes(q, self.init, seed, self.n_jobs, training, teller(bars))
-            table, kept = fit_trimmed(settings, Y, weights, source, len(self.member_), wishes)
-        if getattr(loss, "trim", None) is not None:
-            self.trimmed_ = (self.member_ >= 0) & ~kept[self.member_]
-        leave_out(self, ~kept)
-        keep_table(self, table)
-        return latent_of(self, table.fit)
-
-    def _restore(self) -> None:
-        self._space = feature_space_of(self)
-        carried = self.data_ if self._space is None else self._space.coordinates
-        problem = self._settings(Squared()).problem(carried, self.weights_)
-        X = self.latent_ * self.latent_scale_
-        widths = getattr(self, "widths_", None)
-        self._surface = Surface(X, problem.rows, self.weights_, problem.engine, widths)
-        self._surface.threshold = getattr(self, "domain_threshold_", 0.0)
-
-    def _bound_domain(self) -> None:
-        regularization = get_regularization(self.regularization)
-        if isinstance(regularization, Density) and regularization.threshold is not None:
-            # The constraint is the domain; a point on its border may lie a rounding error below.
-            lowest = self._surface.lowest_density()
-            self.domain_threshold_ = min(lowest, regularization.threshold)
-        else:
-            self.domain_threshold_ = self._surface.default_threshold()
-        self._surface.threshold = self.domain_threshold_
-
-    def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
-        if self._space is not None:
-            Y = self._space.place(Y)
-        return project(self._surface, Y, observed, self._loss_of_new_rows()).X / self.latent_scale_
-
-    def _loss_of_new_rows(self) -> Loss:
-        """Return the loss by which rows are projected.
-
-        Within ε every place would be as good as any other, and a loss with numbers for each
-        training row has none for new ones: the squared distance decides then.
-        """
-        loss: Loss = getattr(self, "loss_", Squared())
-        return Squared() if hasattr(loss, "at") else loss
-
-    def _regress(self, X: FloatArray) -> FloatArray:
-        places = X * self.latent_scale_
-        if self._space is None:
-            return self._surface.regress(places)
-        size, space = self._space.places_at_a_time(), self._space
-        parts = [
-            space.images(self._surface.basis(places[start : start + size]))
-            for start in range(0, max(len(X), 1), size)
-        ]
-        return np.concatenate(parts).astype(X.dtype)
-
-    def _squared_errors(self, Y: FloatArray) -> FloatArray:
-        if self._space is None:
-            return super()._squared_errors(Y)
-        F = self._surface.regress(self._place(Y) * self.latent_scale_)
-        return ((self._space.place(Y) - F) ** 2).sum(axis=1) + self._space.outside(Y)
-
-    def _density(self, X: FloatArray) -> FloatArray:
-        return self._surface.density(X * self.latent_scale_)
-
-    def _jacobian(self, X: FloatArray) -> FloatArray:
-        surface = self._surface
-        if self._space is not None:
-            if not self._space.is_averaging:
-                return super()._jacobian(X)
-            surface = self._space.averages(surface)
-        J = surface.look(X * self.latent_scale_)[1]
-        scale = self.latent_scale_ * surface.rows.unit
-        return np.ascontiguousarray(J.transpose(0, 2, 1) * scale).astype(X.dtype)
-
-    def _latent_unit(self) -> FloatArray:
-        return 1 / self.latent_scale_
-
     def _wanted_dimensions(self, Y: FloatArray | None = None) -> int:
         if self.n_components != "auto":
             return int(self.n_components)
         if Y is not None:
-            self.n_components_ = dimension_of_data(Y, self.init, self.random_state)
-        return getattr(self, "n_components_", UNKNOWN)
+            self.n_components_ = self._dimension_of(Y)
+        return getattr(self, "n_components_", UNKNOWN_DIMENSION)
 
-    def kernel_regression(self) -> KernelDescription | None:
-        """Return the way back in plain arrays, or None if it is no kernel regression.
+    def _dimension_of(self, Y: FloatArray) -> int:
+        """Return the columns of a start of the user's, else what the data shows."""
+        if not isinstance(self.init, str) and not hasattr(self.init, "fit_transform"):
+            return int(np.shape(self.init)[1])
+        # Few fits ask, and it takes a while to import.
+        from twofold.metrics.local_dimension import dimension_of
 
-        It is none with ``data_kernel``, where rows are sought behind a kernel's features, and with
-        a kernel of your own, which others do not know.
-        """
-        super().kernel_regression()
-        kernel = get_kernel(self.kernel_)
-        if self._space is not None or KERNELS.get(kernel.name) is not kernel:
-            return None
-        return KernelDescription(
-            latent=self.latent_,
-            data=self.data_,
-            weights=self.weights_,
-            widths=getattr(self, "widths_", None),
-            kernel=kernel.name,
-            degree=self.degree,
-            tolerance=self.tolerance,
-            latent_scale=np.broadcast_to(self.latent_scale_, self.latent_.shape[1:]),
-        )
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return dimension_of(Y, seed)
 
-    # ---- inside -----------------------------------------------------------------------------
+    def _fit_distinct(self, Y: FloatArray, weights: FloatArray, source: IntArray) -> FloatArray:
+        self.kernel_ = self.kernel
+        loss = get_loss(self.loss, (len(self.member_), Y.shape[1]))
+        loss = loss_of_distinct(loss, self.member_, source)
+        kernel = None if self.data_kernel is None else get_data_kernel(self.data_kernel)
+        if kernel is not None:
+            check_complete(Y, is_precomputed=kernel.is_precomputed)
+        if kernel is not None and kernel.is_precomputed:
+            check_square(Y, len(self.member_))
+            self.columns_ = source
+        init = own_start(self.init, source, self._wanted_dimensions())
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        with ExitStack() as stack:
+            bars = [stack.enter_context(bar) for bar in self._progress_bars()]
+            training = self._training(self.max_iter, bars, seed)
+            if getattr(loss, "trim", None) is None:
+                fit = self._fit_rows(Y, weights, loss, init, training)
+            else:
+                fit = self._fit_trimmed(Y, weights, loss, init, training)
+        self._keep(fit)
+        return self._latent_of(fit)
 
-    def _settings(self, loss: Loss) -> Settings:
-        return Settings(
-            get_kernel(self.kernel_, training=True),
-            cast(Degree, self.degree if isinstance(self.degree, str) else int(self.degree)),
-            get_regularization(self.regularization),
-            loss,
-            None if self.data_kernel is None else get_data_kernel(self.data_kernel),
-            get_landmarks(self.landmarks),
-            self.tolerance,
-            self.n_jobs,
-        )
+    def _fit_rows(
+        self,
+        Y: FloatArray,
+        weights: FloatArray,
+        loss: Loss,
+        init: Init,
+        training: Training,
+        *,
+        landmarks: bool = True,
+    ) -> Fit:
+        """Fit distinct rows Y (n, D), their features, or landmarks if these are wanted."""
+        pose = partial(self._pose, weights=weights, loss=loss)
+        kernel = None if self.data_kernel is None else get_data_kernel(self.data_kernel)
+        q = self._wanted_dimensions()
+        if landmarks and self.landmarks is not None:
+            # Imported at first use: a model without landmarks, or one that is only opened, needs
+            # none of it.
+            from twofold.ukr.landmark_fitting import fit_landmarks
 
-    def _training(self, max_iter: int, bars: list[ProgressBar]) -> Training:
-        method = "lbfgs" if self.optimizer == "auto" else self.optimizer
-        return Training(method, max_iter, self.tol, [*self.callbacks, *bars])
+            chosen = get_landmarks(self.landmarks)
+            assert chosen is not None
+            return fit_landmarks(pose, Y, weights, chosen, kernel, q, init, training)
+        features, carried = None, Y
+        if kernel is not None:
+            rows = np.ascontiguousarray(Y[:, self.columns_]) if kernel.is_precomputed else Y
+            with single_threaded_blas():
+                features = FeatureMap.fit(kernel, rows)
+            carried = features.coordinates
+        turned = in_fewer_coordinates(carried, loss)
+        fit = fit_points(pose(turned).cross_validated(turned), carried, q, init, training)
+        return replace(fit, features=features)
 
-    def _progress_bars(self) -> list[ProgressBar]:
-        wanted = sys.stderr.isatty() if self.verbose == "auto" else self.verbose
-        return [ProgressBar()] if wanted else []
+    def _fit_trimmed(
+        self, Y: FloatArray, weights: FloatArray, loss: Loss, init: Init, training: Training
+    ) -> Fit:
+        """Fit rows without those that no manifold explains, which are projected later."""
+        from twofold.ukr.trimming import fit_trimmed
 
-    def _check_restored(self) -> None:
-        super()._check_restored()
-        self.loss_ = getattr(self, "loss_", Squared())  # the first files knew no other
-        needed = ("feature_projector_", "feature_mean_row_", "feature_mean_")
-        check_there(self, dict.fromkeys(needed, self.data_kernel is not None))
-        loss = self._loss_of_new_rows()
-        loss.value_and_slope(np.zeros((1, self.data_.shape[1])))  # a number may be missing
+        def fit_rows(
+            rows: IntArray, *, landmarks: bool = True, max_iter: int = training.max_iter
+        ) -> Fit:
+            own = init[rows] if isinstance(init, np.ndarray) else init
+            how = replace(training, max_iter=max_iter)
+            return self._fit_rows(
+                Y[rows], weights[rows], rows_of(loss, rows), own, how, landmarks=landmarks
+            )
+
+        trim: float = loss.trim  # type: ignore[attr-defined]
+        has_landmarks = self.landmarks is not None
+        fit, kept = fit_trimmed(fit_rows, Y, trim, has_landmarks=has_landmarks)
+        self.trimmed_ = (self.member_ >= 0) & ~kept[self.member_]
+        place = np.where(kept, np.cumsum(kept) - 1, -1)
+        self.member_ = np.where(self.member_ >= 0, place[self.member_], -1)
+        self.data_, self.weights_ = self.data_[kept], self.weights_[kept]
+        return fit
+
+    def _keep(self, fit: Fit) -> None:
+        """Set the fitted attributes that a fit comes to."""
+        if fit.landmarks is not None:
+            # Landmarks become the rows of the model; the rows passed to fit are projected.
+            self.data_, self.weights_ = fit.landmarks, np.ones(len(fit.landmarks))
+            self.member_ = np.full(len(self.member_), -1)
+        if fit.features is not None:
+            if not isinstance(fit.features.kernel, Custom):
+                self.data_kernel_ = fit.features.kernel
+            self.feature_projector_ = fit.features.projector
+            self.feature_mean_row_ = fit.features.mean_row
+            self.feature_mean_ = fit.features.mean
+        optional = {
+            "carried_": fit.carried,
+            "smoothness_": fit.smoothness,
+            "violation_": fit.violation,
+        }
+        for name, value in optional.items():
+            if value is not None:
+                setattr(self, name, value)
+        self.start_, self.starts_ = fit.start.name, fit.errors
+        self.loss_ = fit.problem.loss
+        self._report(fit.solution, fit.problem)
+
+    def _latent_of(self, fit: Fit) -> FloatArray:
+        """Return the latent points of a fit in the user's units, turned to principal axes."""
+        regularization, own = fit.problem.regularization, fit.start.own
+        self.latent_scale_ = np.ones(fit.X.shape[1])
+        if own is not None and fit.problem.landmarks is None:
+            # The user's picture keeps its own units; the kernel's are behind a factor.
+            self.latent_scale_ = stretch(own, fit.start.X)
+            return fit.X / self.latent_scale_ + own.mean(axis=0)
+        is_bounded = isinstance(regularization, Extension) and regularization.penalty is None
+        if is_bounded or (self.degree == "2-axes" and not isinstance(regularization, Extension)):
+            return fit.X
+        return principal_axes(fit.X)
 
     def _check_parameters(self) -> None:
-        check_parameters(self.get_params(deep=False))
+        given = self.get_params(deep=False)
+        if not (isinstance(self.n_components, str) and self.n_components == "auto"):
+            check_count("n_components", self.n_components)
+        check_count("max_iter", self.max_iter, 0)
+        if not is_number(self.tol) or not self.tol >= 0:
+            raise ValueError(f"`tol` must be a number of at least 0; got {self.tol!r}.")
+        check_tolerance(self.tolerance)
+        count_threads(self.n_jobs)
+        get_kernel(self.kernel, training=True)
+        for name, allowed in (("optimizer", OPTIMIZERS), ("degree", DEGREES)):
+            if not _is_one_of(given[name], allowed):
+                raise ValueError(f"`{name}` must be one of {allowed}; got {given[name]!r}.")
+        if self.verbose not in (True, False, "auto"):
+            raise ValueError(f"`verbose` must be True, False or 'auto'; got {self.verbose!r}.")
+        if not isinstance(self.callbacks, Iterable) or not all(map(callable, self.callbacks)):
+            raise ValueError(
+                "`callbacks` must be a sequence of functions, e.g. [print]; "
+                f"got {self.callbacks!r}."
+            )
+        kernel = None if self.data_kernel is None else get_data_kernel(self.data_kernel)
+        if self.n_components == "auto" and kernel is not None:
+            raise ValueError(
+                "`n_components` = 'auto' looks at the rows themselves and cannot see them through "
+                "a `data_kernel`; give a number."
+            )
+        loss, regularization = get_loss(self.loss), get_regularization(self.regularization)
+        has_landmarks = self.landmarks is not None and get_landmarks(self.landmarks) is not None
+        check_combination(loss, regularization, kernel, has_landmarks=has_landmarks)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -428,3 +393,90 @@ class UKR(TwoWayModel):
             else getattr(given, "is_precomputed", False)
         )
         return tags
+
+
+def _is_one_of(value: object, allowed: tuple[object, ...]) -> bool:
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        value = int(value)
+    return any(type(value) is type(choice) and value == choice for choice in allowed)
+
+
+def check_combination(
+    loss: Loss,
+    regularization: Regularization,
+    data_kernel: DataKernel | None,
+    *,
+    has_landmarks: bool,
+) -> None:
+    """Raise if the parameters of a model make no sense together.
+
+    Everything combines with everything, except:
+
+    - an ε-insensitive loss with cross-validation: inside the tube a wiggly and a smooth manifold
+      cost the same, so nothing smooths (Klanke 2007, section 5.1.2);
+    - the smoothest manifold without an ε;
+    - a loss of single components in feature space, which has no components that mean anything;
+    - landmarks for a precomputed kernel: their kernel values are not in the matrix.
+    """
+    is_tube = isinstance(loss, EpsilonInsensitive)
+    if is_tube and isinstance(regularization, LeaveOneOut | LeaveKOut):
+        raise ValueError(
+            "An ε-insensitive loss does not go with cross-validation (regularization="
+            f"{regularization!r}): within ε a wiggly manifold costs no more than a smooth one. Use "
+            "regularization='smoothest', Extension(...) or Density(...)."
+        )
+    if isinstance(regularization, Smoothest) and not is_tube:
+        raise ValueError(
+            "regularization='smoothest' looks for the smoothest manifold within ε of every row and "
+            f"needs loss=EpsilonInsensitive(eps) of twofold.losses; got loss={loss!r}."
+        )
+    if data_kernel is not None and not is_rotation_invariant(loss):
+        raise ValueError(
+            f"The loss {loss!r} looks at single components, and in the feature space of a "
+            "`data_kernel` these mean nothing. Use loss='squared' or EpsilonInsensitive(eps, "
+            "per='vector'), or leave `data_kernel` out."
+        )
+    if data_kernel is not None and data_kernel.is_precomputed and has_landmarks:
+        raise ValueError(
+            "`landmarks` need kernel values that a precomputed matrix does not hold. Pass the "
+            "kernel as a function of rows, or leave `landmarks` out."
+        )
+
+
+def own_start(init: Any, source: IntArray, q: int) -> Init:
+    """Return a user's ``init`` as a name, latent points of the distinct rows, or what finds them.
+
+    ``source`` (n,) is where each distinct row stands among the rows the user passed.
+    """
+    if isinstance(init, type):
+        raise ValueError(f"`init` must be an estimator, not a class: pass {init.__name__}(...).")
+    if isinstance(init, str):
+        return init
+    if hasattr(init, "fit_transform"):
+        return lambda Y: _checked_points(init.fit_transform(Y), (len(Y), q))
+    try:
+        X = np.asarray(init, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "`init` must be 'auto', the name of a method, an array of numbers or an estimator "
+            f"with fit_transform; got {type(init).__name__}."
+        ) from error
+    n_rows = int(source.max()) + 1
+    if X.ndim == 2 and X.shape[1] == q and len(X) >= n_rows:
+        return _checked_points(X[source], (len(source), q))
+    return _checked_points(X, (n_rows, q))
+
+
+def _checked_points(X: Any, expected: tuple[int, int]) -> FloatArray:
+    """Return a user's latent points, or raise if nothing can begin with them."""
+    X = np.asarray(X, dtype=np.float64)
+    if X.shape != expected:
+        raise ValueError(
+            f"`init` must give one latent point of {expected[1]} coordinate(s) for each row, shape "
+            f"{expected}; got shape {X.shape}."
+        )
+    if not np.isfinite(X).all():
+        raise ValueError("`init` must be finite; it holds NaN or infinity.")
+    if np.all(X.std(axis=0) == 0):
+        raise ValueError("`init` puts every row in the same place; the gradient is zero there.")
+    return X

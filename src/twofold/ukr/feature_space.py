@@ -27,8 +27,7 @@ from twofold.features import (
 )
 from twofold.preimages import weighted_preimages
 from twofold.rowwise import VALUES_AT_A_TIME, weighted_sums
-from twofold.ukr.rows import CarriedRows, data_unit
-from twofold.ukr.surface import Surface
+from twofold.ukr.surface import CarriedRows, Surface, data_unit
 
 
 def check_complete(Y: FloatArray, *, is_precomputed: bool) -> None:
@@ -122,7 +121,7 @@ class FeatureSpace:
         rows = surface.rows
         data = self.data if self.mix is None else (self.mix @ self.data).astype(self.data.dtype)
         carried = CarriedRows(data, rows.weights, None, data_unit(data), rows.degree)
-        return Surface(surface.X, carried, rows.weights, surface.engine)
+        return Surface(surface.X, carried, surface.engine)
 
     def places_at_a_time(self) -> int:
         """Return for how many latent places the weights of all references are held."""

@@ -20,24 +20,26 @@ overlapping and no parameter is needed. With penalties all landmarks are seen, a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
-from twofold.array_types import FloatArray, IntArray
+from twofold.array_types import FloatArray
 from twofold.distinct_rows import merge_duplicates
-from twofold.landmark_choice import nearest_landmarks
+from twofold.engine.threads import single_threaded_blas
+from twofold.features import DataKernel, FeatureMap
+from twofold.landmark_choice import choose_landmarks, nearest_landmarks
 from twofold.landmarks import Landmarks
 from twofold.losses import EpsilonInsensitive, Squared
-from twofold.optimize import Solution
 from twofold.regularization import LeaveOneOut, n_left_out
 from twofold.ukr.adaptation import adapt_landmarks
 from twofold.ukr.filling import fill_for_start
-from twofold.ukr.fitting import Fit, Wishes, fit_points, settle, with_huber_scale
-from twofold.ukr.problem import Problem
+from twofold.ukr.objective import Problem, spread_rows
 from twofold.ukr.projection import project
-from twofold.ukr.rows import CarriedRows
-from twofold.ukr.surface import Surface
+from twofold.ukr.starts import Init
+from twofold.ukr.surface import CarriedRows
+from twofold.ukr.training import Fit, Training, fit_points, settle, with_huber_scale
 
 ROWS_PER_LANDMARK = 20
 # With fewer points than that, rows join the landmarks while a start is sought.
@@ -45,46 +47,38 @@ LEAST_TO_EMBED = 500
 ADAPTATIONS = 2
 
 
-@dataclass(frozen=True)
-class LandmarkFit:
-    """Landmarks with latent points.
-
-    Attributes
-    ----------
-    fit : Fit
-        Its ``X`` are the latent points of the landmarks (l, q).
-    values : (l, D) what the landmarks carry
-    gamma : smoothness of the adaptation, None without one
-    """
-
-    fit: Fit
-    values: FloatArray
-    gamma: float | None
-
-
 def fit_landmarks(
-    problem: Problem, Y: FloatArray, chosen: FloatArray, landmarks: Landmarks, wishes: Wishes
-) -> LandmarkFit:
-    """Fit landmarks ``chosen`` (l, D) to the rows Y (n, D) of a problem, NaN where missing."""
-    small = _problem_of_landmarks(problem, chosen)
-    first = _fit_alone(problem, small, Y, chosen, wishes)
-    rows = _spread_rows(len(Y), ROWS_PER_LANDMARK * len(chosen))
-    some = problem.restricted_to(rows) if len(rows) < len(Y) else problem
-    filled = problem.rows.scaled(fill_for_start(Y)[rows])
-    joint = _with_landmarks(some, small.rows, filled, n_left_out(problem.regularization))
-    Z = first.X
-    X = _project(joint, small.rows, Z)
-    joint = _with_scale(joint, np.concatenate([X, Z]))
-    solution, violation = _train_together(joint, X, Z, first.solution, wishes)
-    Z = solution.X[len(X) :]
-    fit = replace(first, X=Z, problem=joint, solution=solution, violation=violation)
-    if landmarks.adapt is False or solution.stop_reason.was_wished:
-        return LandmarkFit(fit, chosen, None)
-    gamma = None if landmarks.adapt is True else float(landmarks.adapt)
-    return _adapted(fit, small.rows, solution.X[: len(X)], gamma)
+    pose: Callable[[FloatArray], Problem],
+    Y: FloatArray,
+    weights: FloatArray,
+    landmarks: Landmarks,
+    data_kernel: DataKernel | None,
+    q: int,
+    init: Init,
+    training: Training,
+) -> Fit:
+    """Fit landmarks to rows Y (n, D), NaN where missing, or to their features.
+
+    ``pose`` returns the problem of the rows in either space.
+    """
+    training.tell("choosing landmarks", 0, 1)
+    filled = fill_for_start(Y).astype(Y.dtype)
+    chosen = choose_landmarks(filled, weights, landmarks, training.seed)
+    if isinstance(init, np.ndarray):
+        init = _start_of_landmarks(init, filled, chosen)
+    if data_kernel is None:
+        fit = _fit_together(pose(Y), Y, chosen, landmarks, q, init, training)
+        assert fit.landmarks is not None
+        return replace(fit, landmarks=fit.landmarks.astype(Y.dtype))
+    with single_threaded_blas():
+        features = FeatureMap.fit(data_kernel, chosen)
+    rows = features.transform(Y)
+    fit = _fit_together(pose(rows), rows, features.coordinates, landmarks, q, init, training)
+    carried = None if fit.smoothness is None else fit.landmarks
+    return replace(fit, features=features, landmarks=chosen, carried=carried)
 
 
-def start_of_landmarks(own: FloatArray, Y: FloatArray, chosen: FloatArray) -> FloatArray:
+def _start_of_landmarks(own: FloatArray, Y: FloatArray, chosen: FloatArray) -> FloatArray:
     """Return a start (l, q) for landmarks from one for the rows Y: the mean over each cell."""
     cell = nearest_landmarks(Y, chosen, 1)[:, 0]
     count = np.bincount(cell, minlength=len(chosen))
@@ -97,50 +91,67 @@ def start_of_landmarks(own: FloatArray, Y: FloatArray, chosen: FloatArray) -> Fl
     return start
 
 
-def _spread_rows(n: int, wanted: int) -> IntArray:
-    return np.unique(np.linspace(0, n - 1, min(n, wanted)).astype(int))
+def _fit_together(
+    problem: Problem,
+    Y: FloatArray,
+    chosen: FloatArray,
+    landmarks: Landmarks,
+    q: int,
+    init: Init,
+    training: Training,
+) -> Fit:
+    """Fit landmarks ``chosen`` (l, D) to the rows Y (n, D) of a problem, NaN where missing."""
+    first = _fit_alone(problem, Y, chosen, q, init, training)
+    numbers = spread_rows(len(Y), ROWS_PER_LANDMARK * len(chosen))
+    joint = problem.restricted_to(numbers) if len(numbers) < len(Y) else problem
+    filled = problem.rows.scaled(fill_for_start(Y)[numbers])
+    joint = _with_landmarks(joint, first.problem.rows, filled)
+    Z = first.X
+    X = _project(joint, Z)
+    both = np.concatenate([X, Z])
+    joint = with_huber_scale(joint, replace(joint, loss=Squared()), both)
+    if first.solution.stop_reason.was_wished:
+        solution, violation = replace(first.solution, X=both), None
+    else:
+        solution, violation = settle(joint, both, training)
+    X, Z = solution.X[: len(X)], solution.X[len(X) :]
+    fit = replace(
+        first, X=Z, problem=joint, solution=solution, violation=violation, landmarks=chosen
+    )
+    if landmarks.adapt is False or solution.stop_reason.was_wished:
+        return fit
+    return _adapted(fit, X, None if landmarks.adapt is True else float(landmarks.adapt))
 
 
 def _fit_alone(
-    problem: Problem, small: Problem, Y: FloatArray, chosen: FloatArray, wishes: Wishes
+    problem: Problem, Y: FloatArray, chosen: FloatArray, q: int, init: Init, training: Training
 ) -> Fit:
     """Fit the landmarks by themselves, from a start that enough points were embedded for."""
-    n_landmarks, missing = len(chosen), LEAST_TO_EMBED - len(chosen)
-    own = np.arange(n_landmarks)
-    if missing <= 0 or not isinstance(wishes.init, str):
-        return fit_points(small, chosen, own, wishes)
-    rows = fill_for_start(Y)[_spread_rows(len(Y), missing)].astype(chosen.dtype)
-    distinct = merge_duplicates(np.concatenate([chosen, rows]), np.ones(n_landmarks + len(rows)))
+    small, missing = _problem_of_landmarks(problem, chosen), LEAST_TO_EMBED - len(chosen)
+    if missing <= 0 or not isinstance(init, str):
+        return fit_points(small, chosen, q, init, training)
+    rows = fill_for_start(Y)[spread_rows(len(Y), missing)].astype(chosen.dtype)
+    table = np.concatenate([chosen, rows])
+    distinct = merge_duplicates(table, np.ones(len(table)))
     together = _problem_of_landmarks(problem, distinct.Y)
-    unmoved = replace(wishes, training=replace(wishes.training, max_iter=0))
-    start = fit_points(together, distinct.Y, np.arange(len(distinct.Y)), unmoved)
-    Z = start.X[distinct.member[:n_landmarks]]
-    fit = fit_points(small, chosen, own, replace(wishes, init=Z))
-    return replace(fit, start=start.start, start_unit=start.start_unit)
+    start = fit_points(together, distinct.Y, q, init, replace(training, max_iter=0))
+    Z = start.X[distinct.member[: len(chosen)]]
+    fit = fit_points(small, chosen, q, Z, training)
+    return replace(fit, start=start.start, errors=start.errors)
 
 
 def _problem_of_landmarks(problem: Problem, chosen: FloatArray) -> Problem:
     """Return the ordinary problem of the landmarks alone."""
     rows = problem.rows
-    weights = np.ones(len(chosen))
     carried = CarriedRows(
-        chosen.astype(rows.Y.dtype), weights, None, rows.unit, rows.degree, rows.mean
+        chosen.astype(rows.Y.dtype), np.ones(len(chosen)), None, rows.unit, rows.degree, rows.mean
     )
-    return replace(
-        problem,
-        rows=carried,
-        weights=weights,
-        loss=Squared(),
-        regularization=LeaveOneOut(),
-        hidden=None,
-    )
+    return replace(problem, rows=carried, loss=Squared(), regularization=LeaveOneOut(), hidden=None)
 
 
-def _with_landmarks(
-    problem: Problem, landmarks: CarriedRows, filled: FloatArray, k: int
-) -> Problem:
+def _with_landmarks(problem: Problem, landmarks: CarriedRows, filled: FloatArray) -> Problem:
     """Return the problem of rows, ``filled`` where entries are missing, and landmarks together."""
-    centres = landmarks.Y
+    centres, k = landmarks.Y, n_left_out(problem.regularization)
     if not k <= len(centres) - 2:
         raise ValueError(
             f"Leaving {k} of {len(centres)} landmarks out leaves fewer than two; take more "
@@ -150,42 +161,22 @@ def _with_landmarks(
     return replace(problem, hidden=hidden, landmarks=landmarks)
 
 
-def _with_scale(problem: Problem, X: FloatArray) -> Problem:
-    loss = problem.loss
-    choosing = replace(problem, loss=Squared()) if not isinstance(loss, Squared) else problem
-    return with_huber_scale(problem, choosing, X)
-
-
-def _train_together(
-    problem: Problem, X: FloatArray, Z: FloatArray, first: Solution, wishes: Wishes
-) -> tuple[Solution, float | None]:
-    both = np.concatenate([X, Z])
-    if first.stop_reason.was_wished:
-        return replace(first, X=both), None
-    return settle(problem, both, wishes.training)
-
-
-def _project(problem: Problem, landmarks: CarriedRows, Z: FloatArray) -> FloatArray:
-    """Return the latent points of the problem's rows on the manifold of landmarks at Z."""
-    surface = Surface(Z, landmarks, landmarks.weights, problem.engine)
-    surface.threshold = surface.default_threshold()
-    rows = problem.rows
-    Y = rows.unscaled(rows.Y)
-    loss = Squared() if isinstance(problem.loss, EpsilonInsensitive) else problem.loss
-    if getattr(loss, "delta", 1.0) is None:
+def _project(problem: Problem, Z: FloatArray) -> FloatArray:
+    """Return the latent points of a problem's rows on the manifold of its landmarks at Z."""
+    loss, rows = problem.loss, problem.rows
+    if isinstance(loss, EpsilonInsensitive) or getattr(loss, "delta", 1.0) is None:
         loss = Squared()
-    return project(surface, Y, rows.observed, loss).X
+    return project(problem.surface(Z), rows.unscaled(rows.Y), rows.observed, loss).X
 
 
-def _adapted(fit: Fit, landmarks: CarriedRows, X: FloatArray, gamma: float | None) -> LandmarkFit:
-    problem, Z = fit.problem, fit.X
-    loss = problem.reconstruction(cross_validated=False).loss
+def _adapted(fit: Fit, X: FloatArray, gamma: float | None) -> Fit:
+    """Return the fit with landmark vectors re-fitted to rows at X (n, q)."""
+    problem, landmarks = fit.problem, fit.problem.landmarks
+    assert landmarks is not None
     for turn in range(ADAPTATIONS):
         if turn:
-            X = _project(problem, landmarks, Z)
-        found = adapt_landmarks(
-            problem.rows, problem.weights, landmarks, Z, X, loss, problem.engine, gamma
-        )
-        gamma = found.gamma
-        landmarks = landmarks.with_values(landmarks.unscaled(found.values))
-    return LandmarkFit(fit, landmarks.unscaled(landmarks.Y), gamma)
+            X = _project(problem, fit.X)
+        values, gamma = adapt_landmarks(problem, fit.X, X, gamma)
+        landmarks = landmarks.with_values(landmarks.unscaled(values))
+        problem = replace(problem, landmarks=landmarks)
+    return replace(fit, landmarks=landmarks.unscaled(landmarks.Y), smoothness=gamma)

@@ -21,10 +21,7 @@ from twofold.losses import Squared
 from twofold.regularization import LeaveOneOut
 from twofold.sample_weights import checked_weights
 from twofold.table_checks import check_entries
-from twofold.ukr.problem import Problem
-from twofold.ukr.rows import CarriedRows, data_unit
-from twofold.ukr.scale import common_scale, scale_each_dimension
-from twofold.ukr.surface import Surface
+from twofold.ukr.objective import Problem, common_scale, scale_each_dimension
 
 
 class NadarayaWatson(MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -138,8 +135,7 @@ class NadarayaWatson(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _problem(self) -> Problem:
         targets = self.outputs_.reshape(len(self.outputs_), -1)
         engine = KernelSums(get_kernel(self.kernel), self.tolerance, self.n_jobs)
-        rows = CarriedRows(targets, self.weights_, None, data_unit(targets))
-        return Problem(rows, self.weights_, Squared(), LeaveOneOut(), engine)
+        return Problem.of_rows(targets, self.weights_, Squared(), LeaveOneOut(), engine)
 
     def _scales(self, problem: Problem) -> FloatArray:
         q = self.inputs_.shape[1]
@@ -165,10 +161,10 @@ class NadarayaWatson(MultiOutputMixin, RegressorMixin, BaseEstimator):
         error = problem.reconstruction(cross_validated=True)
         # Features in different units are first brought to a common spread.
         unit = spread if self.bandwidth == "loo" else np.ones_like(spread)
-        start = common_scale("inputs", self.inputs_ / unit, error)
+        X, lowest = common_scale(self.inputs_ / unit, error)
         if self.bandwidth == "loo":
-            start = scale_each_dimension(start, error)
-        found = start.X.std(axis=0) / spread
+            X, lowest = scale_each_dimension(X, lowest, error)
+        found = X.std(axis=0) / spread
         return np.where(found > 0, found, 1 / spread)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -182,6 +178,4 @@ class NadarayaWatson(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _restore(self) -> None:
         """Build what prediction needs from the fitted attributes."""
-        problem = self._problem()
-        X = self.inputs_ / self.bandwidth_
-        self._surface = Surface(X, problem.rows, self.weights_, problem.engine)
+        self._surface = self._problem().surface(self.inputs_ / self.bandwidth_)

@@ -5,38 +5,49 @@
 with ``f`` the regression on the references: all rows themselves (Z = X), or landmarks that stand
 for them. Under cross-validation some references are hidden from each row: itself (leave-one-out),
 itself and its nearest rows (leave-K-out), or its nearest landmarks.
+
+UKR's bandwidth is one, so scaling the latent points is choosing it (4.51, 4.52):
+
+    s* = argmin_s R_cv(X diag(s)),   dR/dlog s_m = Σ_n x_nm dR/dx_nm
+
+First one common factor from a grid around the typical distance of neighbours, then one factor a
+dimension by gradient. On large data the error of a fixed subset of rows decides.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from functools import cached_property
+
 import numpy as np
+from scipy.optimize import minimize
+from scipy.spatial import cKDTree
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.engine import KernelSums, Respond
-from twofold.losses import Loss, rows_of
-from twofold.ukr.rows import CarriedRows
+from twofold.engine import Degree, KernelSums, Respond
+from twofold.losses import Loss, in_unit, rows_of
+from twofold.regularization import Regularization, n_left_out
+from twofold.ukr.filling import fill_for_start
+from twofold.ukr.surface import CarriedRows, Surface, data_unit
+
+# Kernel widths, in distances to the nearest neighbour, that the grid of factors runs through.
+WIDEST, NARROWEST, GRID = 30.0, 0.35, 10
+MOST_SCALED_ROWS = 500
+MOST_STEPS = 8
+MOST_STRETCH = np.log(5.0)
 
 
 class Reconstruction:
     """The reconstruction error of data rows from their latent points, with its gradient.
 
-    Latent points are those of the rows and, with landmarks, those of the landmarks below them.
-
-    Parameters
-    ----------
-    rows : CarriedRows
-    weights : (n,)
-    loss : Loss
-    engine : KernelSums
-    hidden : (n, K) references hidden from each row, or None
-    landmarks : CarriedRows or None
-        What rows are reconstructed from, if not from each other.
+    Latent points are those of the rows and, with ``landmarks`` that rows are reconstructed from
+    instead of from each other, those of the landmarks below them. ``hidden`` (n, K) are references
+    hidden from each row.
     """
 
     def __init__(
         self,
         rows: CarriedRows,
-        weights: FloatArray,
         loss: Loss,
         engine: KernelSums,
         hidden: IntArray | None = None,
@@ -45,7 +56,7 @@ class Reconstruction:
         self.rows, self.loss, self.engine, self.hidden = rows, loss, engine, hidden
         self.landmarks = landmarks
         self.references = rows if landmarks is None else landmarks
-        self.share = (weights / weights.sum()).astype(rows.Y.dtype)
+        self.share = (rows.weights / rows.weights.sum()).astype(rows.Y.dtype)
 
     def value_and_grad(self, X: FloatArray) -> tuple[float, FloatArray]:
         """Return R(X) and dR/dX, for all latent points."""
@@ -145,3 +156,204 @@ class Reconstruction:
         if self.rows.observed is not None:
             residual *= self.rows.observed[numbers]
         return residual, f, denominator
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A training problem: what is minimised, with what keeps latent points together.
+
+    Attributes
+    ----------
+    rows : CarriedRows
+    loss : Loss, for residuals in the unit of the data
+    regularization : Regularization
+    engine : KernelSums
+    hidden : (n, K) references hidden from each row under cross-validation, None for the row itself
+    landmarks : CarriedRows or None
+        What the rows are reconstructed from, if not from each other. Latent points are then those
+        of the rows and below them those of the landmarks.
+    """
+
+    rows: CarriedRows
+    loss: Loss
+    regularization: Regularization
+    engine: KernelSums
+    hidden: IntArray | None = None
+    landmarks: CarriedRows | None = None
+
+    @classmethod
+    def of_rows(
+        cls,
+        Y: FloatArray,
+        weights: FloatArray,
+        loss: Loss,
+        regularization: Regularization,
+        engine: KernelSums,
+        degree: Degree = 0,
+    ) -> Problem:
+        """Return the problem of rows Y (n, D), NaN where missing, reconstructed from each other."""
+        observed = ~np.isnan(Y)
+        mask = None if observed.all() else observed
+        rows = CarriedRows(Y, weights, mask, data_unit(Y), degree)
+        return cls(rows, loss, regularization, engine)
+
+    def cross_validated(self, Y: FloatArray) -> Problem:
+        """Return the problem with what leave-K-out hides from each of its rows Y (n, D)."""
+        k = n_left_out(self.regularization)
+        return self if k == 1 else replace(self, hidden=nearest_rows(fill_for_start(Y), k))
+
+    def reconstruction(self, *, cross_validated: bool) -> Reconstruction:
+        """Return the reconstruction error of the rows."""
+        hidden = self.hidden
+        if hidden is None and self.landmarks is None:
+            hidden = np.arange(len(self.rows.Y))[:, None]
+        return Reconstruction(
+            self.rows,
+            self._loss_and_unit[0],
+            self.engine,
+            hidden if cross_validated else None,
+            self.landmarks,
+        )
+
+    def surface(self, X: FloatArray) -> Surface:
+        """Return the manifold through the references at X; rows can be projected onto it."""
+        references = self.rows if self.landmarks is None else self.landmarks
+        return Surface(X, references, self.engine)
+
+    @cached_property
+    def _loss_and_unit(self) -> tuple[Loss, float]:
+        return in_unit(self.loss, self.rows.unit)
+
+    @property
+    def error_unit(self) -> float:
+        """What an error of 1 inside means in units of the loss."""
+        return self._loss_and_unit[1]
+
+    @property
+    def weights(self) -> FloatArray:
+        """Weights of the rows (n,)."""
+        return self.rows.weights
+
+    @property
+    def point_weights(self) -> FloatArray:
+        """Weights of all latent points: of the rows, and the mean of those for each landmark."""
+        if self.landmarks is None:
+            return self.weights
+        mean = self.weights.mean()
+        return np.concatenate([self.weights, np.full(len(self.landmarks.Y), mean)])
+
+    def pace(self) -> FloatArray | None:
+        """Return how far latent points move in the same time: many rows pull on one landmark."""
+        if self.landmarks is None:
+            return None
+        n, n_landmarks = len(self.weights), len(self.landmarks.Y)
+        pace = np.ones((n + n_landmarks, 1))
+        pace[n:] = n_landmarks / n
+        return pace
+
+    def spread(self) -> float:
+        """Return the mean loss of the rows around their mean: what there is to explain."""
+        Y = self.rows.Y if self.rows.observed is None else self.rows.Y * self.rows.observed
+        losses = self._loss_and_unit[0].value_and_slope(-Y)[0]
+        return float((self.weights @ losses) / self.weights.sum())
+
+    def restricted_to(self, numbers: IntArray) -> Problem:
+        """Return the same problem on some of the rows."""
+        Y = self.rows.unscaled(self.rows.Y[numbers])
+        observed = None if self.rows.observed is None else self.rows.observed[numbers]
+        weights = self.weights[numbers]
+        hidden = self.hidden
+        if hidden is not None and self.landmarks is None:
+            hidden = nearest_rows(self.rows.Y[numbers], hidden.shape[1])
+        elif hidden is not None:
+            hidden = hidden[numbers]
+        mean = None if self.landmarks is None else self.rows.mean
+        rows = CarriedRows(Y, weights, observed, self.rows.unit, self.rows.degree, mean)
+        return replace(self, rows=rows, hidden=hidden, loss=rows_of(self.loss, numbers))
+
+
+def nearest_rows(Y: FloatArray, k: int) -> IntArray:
+    """Return each row's number and those of its k - 1 nearest others, (n, k) (Klanke 2007, 5.2).
+
+    Y (n, D) is complete. At least two rows must be left to reconstruct from.
+    """
+    n = len(Y)
+    if not k <= n - 2:
+        raise ValueError(
+            f"Leaving {k} of {n} distinct rows out leaves fewer than two to reconstruct a row "
+            f"from; `k` must be at most {n - 2}."
+        )
+    own = np.arange(n)[:, None]
+    if k == 1:
+        return own
+    # Imported at first use: only leave-K-out searches neighbours in training.
+    from twofold.ukr.neighbor_starts import find_neighbors
+
+    return np.concatenate([own, find_neighbors(Y, k - 1).indices], axis=1)
+
+
+def spread_rows(n: int, most: int) -> IntArray:
+    """Return the numbers of at most so many of n rows, evenly chosen, always the same ones."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.int64))
+
+
+def common_scale(X: FloatArray, objective: Reconstruction) -> tuple[FloatArray, float]:
+    """Return latent points with the best common factor, centred, and their error."""
+    rows = spread_rows(len(objective.share), MOST_SCALED_ROWS)
+    X = X - X.mean(axis=0)
+    factors = np.geomspace(1 / WIDEST, 1 / NARROWEST, GRID) / typical_spacing(X)
+    errors = [objective.value_on(X * factor, rows) for factor in factors]
+    best = int(np.argmin(errors))
+    return X * factors[best], errors[best]
+
+
+def scale_each_dimension(
+    X: FloatArray, error: float, objective: Reconstruction
+) -> tuple[FloatArray, float]:
+    """Return latent points of that error with better factors, one a dimension, and theirs."""
+    rows, q = spread_rows(len(objective.share), MOST_SCALED_ROWS), X.shape[1]
+    # The optimiser's tolerances are absolute, so errors are measured in that of the start.
+    unit = error if error > 0 else 1.0
+
+    def error_and_slope(log_scales: FloatArray) -> tuple[float, FloatArray]:
+        value, slope = objective.value_and_scale_slope(X * np.exp(log_scales), rows)
+        return value / unit, slope / unit
+
+    found = minimize(
+        error_and_slope,
+        np.zeros(q),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(-MOST_STRETCH, MOST_STRETCH)] * q,
+        options={"maxiter": MOST_STEPS},
+    )
+    if not found.fun * unit < error:
+        return X, error
+    return X * np.exp(found.x), float(found.fun * unit)
+
+
+def typical_spacing(X: FloatArray) -> float:
+    """Return the median distance to the nearest other latent point, away from zero."""
+    rows = spread_rows(len(X), MOST_SCALED_ROWS)
+    k = min(len(X), 4)
+    distance = cKDTree(X).query(X[rows], k=k)[0]
+    nearest = np.where(distance[:, 1:] > 0, distance[:, 1:], np.inf).min(axis=1)
+    nearest = nearest[np.isfinite(nearest)]
+    return float(np.median(nearest)) if len(nearest) else max(float(X.std()), 1e-12)
+
+
+def stretch(own: FloatArray, scaled: FloatArray) -> FloatArray:
+    """Return the factors (q,) between a user's latent points and scaled ones, never 0."""
+    spread = own.std(axis=0)
+    factors = scaled.std(axis=0) / np.where(spread > 0, spread, 1)
+    return np.where(factors > 0, factors, 1)
+
+
+def principal_axes(X: FloatArray) -> FloatArray:
+    """Turn latent points so that their axes fall in variance; the model does not change by it."""
+    X = X - X.mean(axis=0)
+    _, axes = np.linalg.eigh(X.T.astype(np.float64) @ X.astype(np.float64))
+    axes = axes[:, ::-1]
+    largest = np.abs(axes).argmax(axis=0)
+    signs = np.sign(axes[largest, np.arange(len(largest))])
+    return (X @ (axes * signs)).astype(X.dtype)

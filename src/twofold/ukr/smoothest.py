@@ -21,6 +21,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -29,8 +30,7 @@ from twofold.array_types import FloatArray, IntArray
 from twofold.losses import EpsilonInsensitive, Squared
 from twofold.optimize import Solution, Stage, continue_through
 from twofold.regularization import LeaveOneOut
-from twofold.ukr.objective import Reconstruction
-from twofold.ukr.problem import Problem
+from twofold.ukr.objective import Problem, Reconstruction
 from twofold.ukr.terms import ExtensionPenalty, SumOf
 from twofold.ukr.training import Training, train
 
@@ -45,12 +45,10 @@ ENOUGH, MUCH = 1e-3, 0.1
 WANTED_FALL, STEEPER = 0.25, 4.0
 
 
-@dataclass(frozen=True)
-class Smoothed:
-    """The end of the scheme: a solution, and how far rows still are outside of their tubes.
+class Smoothed(NamedTuple):
+    """The end of the scheme: a solution, and the largest excess of a residual over its tolerance.
 
-    ``violation`` is the largest excess of a residual over its tolerance, in the rows' unit; the
-    value of the solution is the extension, ``mean_i ||x_i||²``.
+    The excess is in the rows' unit; the solution's value is the extension, ``mean_i ||x_i||²``.
     """
 
     solution: Solution
@@ -125,9 +123,7 @@ class _Tubes:
         for number in range(MOST_ROUNDS):
             loss = _Tube(self.eps, self.upper, self.lower, self.steepness / 2, self.per)
             problem = self.problem
-            error = Reconstruction(
-                problem.rows, problem.weights, loss, problem.engine, None, problem.landmarks
-            )
+            error = Reconstruction(problem.rows, loss, problem.engine, None, problem.landmarks)
             label = f"smoothest, round {number + 1}"
             yield Stage(SumOf([error, extension]), label=label, max_iter=training.max_iter)
 

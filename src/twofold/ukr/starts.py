@@ -1,24 +1,88 @@
-"""Choosing the start: every candidate is scaled, and the leave-one-out error picks.
+"""Where training begins: start embeddings, each scaled, of which the leave-one-out error picks one.
 
 "The start decides": UKR's objective has many minima, and fitting begins in the basin of the
-candidate whose scaled leave-one-out error is lowest (Klanke 2007, section 4.4.5, steps 1 to 3).
+candidate whose scaled leave-one-out error is lowest (Klanke, "Learning manifolds with the
+parametrized self-organizing map and unsupervised kernel regression", 2007, sections 4.4.2 and
+4.4.5): the principal components, LLE and Isomap over a range of neighbourhood sizes K, and, beyond
+the thesis, Laplacian eigenmaps and t-SNE. K starts at K_min, the smallest one whose symmetrised
+neighbour graph is connected, and grows geometrically; LLE leaves out the smallest.
+
+t-SNE starts from the Isomap of the smallest K: from the principal components it reaches the same
+leave-one-out error but tears curves and rolls apart, which the error hardly notices.
+
+Rules for hard cases:
+
+* No K up to ``MAX_CONNECTING_SIZE`` connects the graph (clusters far apart): Isomap and Laplacian
+  eigenmaps use a graph of small K with its components joined by their shortest gaps; LLE is left
+  out, as it would put each component on one point.
+* More than ``MAX_REPRESENTATIVES`` rows: everything but the principal components is computed on a
+  random subset, and each other row goes to the mean of its nearest representatives, weighted by
+  inverse squared distance in data space; representatives that the embedding has put far from
+  the nearest one count little. No array grows faster than n then.
+* More than ``MAX_FEATURES`` columns: the rows are first reduced to their leading principal
+  components, ``REDUCED_FEATURES`` of them.
+* Too few rows for a method, or too few dimensions found by it: that candidate is left out; the
+  principal components are returned if nothing else is left.
+
+Each candidate is computed by one thread, however many of them run side by side, so the result
+does not depend on the number of threads.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import ArpackError
+from sklearn.decomposition import PCA
+from sklearn.neighbors import NearestNeighbors
+from threadpoolctl import threadpool_limits
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.engine.threads import count_threads, single_threaded
 from twofold.ukr.filling import fill_for_start
-from twofold.ukr.problem import Problem
-from twofold.ukr.scale import Scaled, common_scale, scale_each_dimension
+from twofold.ukr.neighbor_starts import (
+    MAX_TSNE_DIMENSIONS,
+    TSNE_NEIGHBORS,
+    NeighborTable,
+    bridge_components,
+    find_neighbors,
+    smallest_connecting_size,
+    tsne_start,
+    unn_start,
+)
+from twofold.ukr.objective import Problem, common_scale, scale_each_dimension
+from twofold.ukr.spectral_starts import isomap, laplacian_eigenmaps, lle
 
-logger = logging.getLogger(__name__)
+ALL = ("pca", "lle", "isomap", "laplacian", "tsne")
+# Unsupervised nearest neighbours only if asked for: on a line training ends about as low from them
+# as from t-SNE, in two dimensions higher than from what is tried anyway.
+KNOWN = (*ALL, "unn")
+
+MAX_REPRESENTATIVES = 4_000
+MAX_FEATURES = 300
+REDUCED_FEATURES = 100
+# A graph that needs more neighbours than this to hang together crosses its gaps by bundles of
+# long edges; a few bridges over a sparse graph distort less.
+MAX_CONNECTING_SIZE = 15
+_BRIDGED_SIZE = 8
+# Neighbourhood sizes as multiples of the smallest one.
+_GROWTH = (1.0, 1.7, 3.0)
+# Fewer rows than this have no neighbourhood structure to speak of.
+_MIN_ROWS = 8
+_PLACING_NEIGHBORS = 4
+# In typical latent distances between neighbours; for t-SNE 3 to 10 differ by a few per cent.
+_PLACING_REACH = 4.0
+# Rows handled by one task; fixed, so that the blocks do not depend on the number of threads.
+_BLOCK_ROWS = 4_096
+# Embeddings that carry distances, so that their aspect ratio means something.
+_COMMON_SCALE = ("pca", "isomap", "tsne", "unn")
 
 # So many of the best candidates get a factor a dimension; the others would not win by it.
 N_FINALISTS = 2
@@ -28,180 +92,378 @@ WELL_UNFOLDED = 0.03
 
 # Hears what is being done: words, and how many steps of how many.
 Tell = Callable[[str, int, int], None]
+Init = str | FloatArray | Callable[[FloatArray], FloatArray]
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Start:
-    """Where training begins.
+    """Latent points X (n, q) to begin with, centred, in kernel units, and their error.
 
-    Attributes
-    ----------
-    name : str
-    X : (n, q) latent points in kernel units, centred
-    errors : leave-one-out error of every start that was tried
-    linear : whether it is a linear projection of the data
-    interrupted : whether the search was stopped from the keyboard, with this as the best so far
-    is_own : whether the user brought it; then ``X = (own - centre) * scales``
+    ``own`` (n, q) are those the user brought, before they were scaled; None if it is no such.
     """
 
     name: str
     X: FloatArray
-    errors: dict[str, float]
-    linear: bool
-    interrupted: bool
-    is_own: bool
-    scales: FloatArray
-    centre: FloatArray
+    error: float
+    own: FloatArray | None = None
 
 
 def choose_start(
-    problem: Problem,
-    Y: FloatArray,
-    q: int,
-    init: Any,
-    source: IntArray,
-    seed: int,
-    n_jobs: int | None,
-    tell: Tell,
-) -> Start:
-    """Return the start that ``init`` asks for, scaled; see :class:`twofold.UKR` for ``init``.
+    problem: Problem, Y: FloatArray, q: int, init: Init, seed: int, tell: Tell
+) -> tuple[Start, dict[str, float], bool]:
+    """Return the best start that ``init`` allows, every start's error, and if it was interrupted.
 
-    ``tell`` hears what is being done: words, how many steps of how many.
+    ``init`` is "auto", the name of a method, latent points (n, q) of the rows Y, or a function that
+    finds such points for complete rows.
     """
-    search = _Search(problem, q, seed, n_jobs, tell)
-    own = None
+    search = _Search(problem, q, seed, tell)
+    if problem.rows.observed is not None:
+        Y = fill_for_start(Y)
     if isinstance(init, str):
-        _search_by_name(search, fill_for_start(Y).astype(np.float64), init)
+        search.try_name(init, Y.astype(np.float64))
     else:
-        own = own_start(init, Y, q, source)
-        search.scale([("own", own)])
+        own = init(Y) if callable(init) else np.asarray(init, dtype=np.float64)
+        search.scale({"own": own}, is_own=True)
     best = search.finish()
-    errors = {start.name: start.error for start in search.scaled}
+    errors = {start.name: start.error for start in search.starts}
     logger.info("start %s, leave-one-out error %.6g; tried %s", best.name, best.error, errors)
-    return _finish(best, errors, own, search.interrupted)
-
-
-def _search_by_name(search: _Search, Y: FloatArray, init: str) -> None:
-    """Try the candidates that a name stands for; t-SNE only if the quicker ones leave much open."""
-    # Imported at first use: a model that is only opened needs no start embeddings.
-    from twofold.ukr.candidates import ALL, KNOWN
-
-    if init != "auto":
-        search.try_methods(Y, _checked_method(init, KNOWN))
-        _check_found(init, search.scaled, Y.shape, search.q)
-        return
-    search.try_methods(Y, tuple(method for method in ALL if method != "tsne"))
-    lowest = min(start.error for start in search.scaled)
-    if not search.interrupted and lowest > WELL_UNFOLDED * search.problem.spread():
-        search.try_methods(Y, ("tsne",))
+    return best, errors, search.interrupted
 
 
 class _Search:
-    """Candidates tried so far, scaled; an interrupt ends the search and keeps them."""
+    """Starts tried so far, scaled; an interrupt ends the search and keeps them."""
 
-    def __init__(self, problem: Problem, q: int, seed: int, n_jobs: int | None, tell: Tell) -> None:
-        self.problem, self.q, self.seed, self.n_jobs, self.tell = problem, q, seed, n_jobs, tell
+    def __init__(self, problem: Problem, q: int, seed: int, tell: Tell) -> None:
+        self.problem, self.q, self.seed, self.tell = problem, q, seed, tell
         self.error = problem.reconstruction(cross_validated=True)
-        self.scaled: list[Scaled] = []
+        self.starts: list[Start] = []
         self.interrupted = False
+
+    def try_name(self, init: str, Y: FloatArray) -> None:
+        """Try what a name stands for; t-SNE only if the quicker ones leave much open."""
+        if init == "auto":
+            self.try_methods(Y, tuple(method for method in ALL if method != "tsne"))
+            lowest = min(start.error for start in self.starts)
+            if not self.interrupted and lowest > WELL_UNFOLDED * self.problem.spread():
+                self.try_methods(Y, ("tsne",))
+            return
+        if init not in KNOWN:
+            raise ValueError(
+                f"`init` must be 'auto', one of {KNOWN}, an (n_samples, n_components) array "
+                f"or an estimator with fit_transform; got {init!r}."
+            )
+        self.try_methods(Y, (init,))
+        if not any(_method(start.name) == init for start in self.starts):
+            raise ValueError(
+                f"init={init!r} gives no {self.q}-dimensional start for {len(Y)} distinct rows "
+                "(t-SNE goes up to 3 dimensions; the others need enough rows and, for LLE, data in "
+                "one piece). Use init='auto', 'pca' or a start of your own."
+            )
 
     def try_methods(self, Y: FloatArray, methods: tuple[str, ...]) -> None:
         """Compute and scale the candidates of some methods."""
-        from twofold.ukr.candidates import StartsInterrupted, make_candidates
-
         self.tell("start embeddings", 0, 1)
+        n_jobs = self.problem.engine.n_threads
         try:
             found = make_candidates(
-                Y, self.q, methods=methods, random_state=self.seed, n_jobs=self.n_jobs
+                Y, self.q, methods=methods, random_state=self.seed, n_jobs=n_jobs
             )
         except StartsInterrupted as stop:
             found, self.interrupted = stop.finished, True
-        asked = [start for start in found if start.name.partition("-")[0] in methods]
-        self.scale([(start.name, start.X) for start in asked or ([] if self.scaled else found)])
+        asked = {name: X for name, X in found.items() if _method(name) in methods}
+        self.scale(asked or ({} if self.starts else found))
 
-    def scale(self, candidates: list[tuple[str, FloatArray]]) -> None:
+    def scale(self, candidates: dict[str, FloatArray], *, is_own: bool = False) -> None:
         """Give each candidate its best common factor."""
         try:
-            for place, (name, X) in enumerate(candidates):
+            for place, (name, X) in enumerate(candidates.items()):
                 self.tell(f"scaling start {name}", place, len(candidates))
-                self.scaled.append(common_scale(name, X, self.error))
+                scaled, error = common_scale(X, self.error)
+                self.starts.append(Start(name, scaled, error, X if is_own else None))
         except KeyboardInterrupt:
-            if not self.scaled:
+            if not self.starts:
                 raise
             self.interrupted = True
 
-    def finish(self) -> Scaled:
+    def finish(self) -> Start:
         """Give the best ones a factor for each dimension, and return the best of all."""
-        self.scaled.sort(key=lambda start: start.error)
+        self.starts.sort(key=lambda start: start.error)
         try:
-            for place, start in enumerate(self.scaled[: 0 if self.interrupted else N_FINALISTS]):
+            for place, start in enumerate(self.starts[: 0 if self.interrupted else N_FINALISTS]):
                 self.tell(f"scaling start {start.name}", place, N_FINALISTS)
-                self.scaled[place] = scale_each_dimension(start, self.error)
+                X, error = scale_each_dimension(start.X, start.error, self.error)
+                self.starts[place] = replace(start, X=X, error=error)
         except KeyboardInterrupt:
             self.interrupted = True
-        return min(self.scaled, key=lambda start: start.error)
+        return min(self.starts, key=lambda start: start.error)
 
 
-def _finish(
-    best: Scaled, errors: dict[str, float], own: FloatArray | None, interrupted: bool
-) -> Start:
-    q = best.X.shape[1]
-    scales, centre = np.ones(q), np.zeros(q)
-    if own is not None:
-        centre = own.mean(axis=0)
-        scales = best.X.std(axis=0) / np.where(own.std(axis=0) > 0, own.std(axis=0), 1)
-        scales = np.where(scales > 0, scales, 1)
-    linear = best.name == "pca"
-    return Start(best.name, best.X, errors, linear, interrupted, own is not None, scales, centre)
+# ---- start embeddings --------------------------------------------------------------------------
 
 
-def _checked_method(init: str, known: tuple[str, ...]) -> tuple[str, ...]:
-    if init in known:
-        return (init,)
-    raise ValueError(
-        f"`init` must be 'auto', one of {known}, an (n_samples, n_components) array "
-        f"or an estimator with fit_transform; got {init!r}."
-    )
+def make_candidates(
+    Y: FloatArray,
+    q: int,
+    *,
+    methods: Sequence[str] = ALL,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+) -> dict[str, FloatArray]:
+    """Return start embeddings (n, q) of complete, distinct rows Y (n, D), at least one.
+
+    Their names are methods, with the neighbourhood size where there is one, in the order of
+    ``KNOWN`` and by growing neighbourhood. All are centred. Columns of LLE and Laplacian eigenmaps,
+    which have no scale of their own, have unit standard deviation; the others keep their aspect
+    ratio, the widest column having unit standard deviation.
+
+    >>> import numpy as np
+    >>> from twofold.ukr.starts import make_candidates
+    >>> angle = np.linspace(0.0, 3.0, 60)
+    >>> Y = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> list(make_candidates(Y, 1, methods=["pca", "isomap"]))
+    ['pca', 'isomap-2', 'isomap-3', 'isomap-6']
+    """
+    _check_arguments(Y, q, methods)
+    with _single_threaded_pool(n_jobs) as pool:
+        chosen = _representatives(len(Y), random_state)
+        Y = _normalize(_reduce_features(Y, chosen, q, random_state))
+        X_pca = _principal_components(Y, q, random_state)
+        tasks = _plan(Y[chosen], X_pca[chosen], methods, random_state)
+        futures = {name: pool.submit(_attempt, name, task) for name, task in tasks.items()}
+        finished, interrupted = _collect(futures)
+        embeddings = {name: X for name, X in finished.items() if X is not None}
+        if embeddings and len(chosen) < len(Y):
+            embeddings = _place_rest(Y, chosen, embeddings, pool)
+    if "pca" in methods or not embeddings:
+        embeddings["pca"] = X_pca
+    # In the order of KNOWN; the sort is stable, so the sizes of a method stay in order.
+    names = sorted(embeddings, key=lambda name: KNOWN.index(_method(name)))
+    candidates = {name: _standardize(name, embeddings[name]) for name in names}
+    if interrupted:
+        raise StartsInterrupted(candidates)
+    return candidates
 
 
-def _check_found(init: str, scaled: list[Scaled], shape: tuple[int, ...], q: int) -> None:
-    """Raise if the one method that was asked for does not work on this data."""
-    if not any(start.name.partition("-")[0] == init for start in scaled):
+class StartsInterrupted(KeyboardInterrupt):
+    """Stopped from the keyboard; what was finished by then is in ``finished``, PCA at least."""
+
+    def __init__(self, finished: dict[str, FloatArray]) -> None:
+        super().__init__()
+        self.finished = finished
+
+
+def _collect(
+    futures: dict[str, Future[FloatArray | None]],
+) -> tuple[dict[str, FloatArray | None], bool]:
+    """Return the results, those that are there if it is interrupted, and whether it was."""
+    try:
+        return {name: future.result() for name, future in futures.items()}, False
+    except KeyboardInterrupt:
+        for future in futures.values():
+            future.cancel()
+        ready = {name: f for name, f in futures.items() if f.done() and not f.cancelled()}
+        return {name: future.result() for name, future in ready.items()}, True
+
+
+def _check_arguments(Y: FloatArray, q: int, methods: Sequence[str]) -> None:
+    unknown = sorted(set(methods) - set(KNOWN))
+    if unknown:
         raise ValueError(
-            f"init={init!r} gives no {q}-dimensional start for {shape[0]} distinct rows (t-SNE "
-            "goes up to 3 dimensions; the others need enough rows and, for LLE, data in one "
-            "piece). Use init='auto', 'pca' or a start of your own."
+            f"`methods` must be taken from {', '.join(KNOWN)}; got {', '.join(unknown)}. "
+            "Remove it or correct its spelling."
+        )
+    n, n_features = Y.shape
+    if n < 3:
+        raise ValueError(f"`Y` must have at least 3 distinct rows; got {n}. Pass more rows.")
+    if not 1 <= q <= n_features:
+        raise ValueError(
+            f"`q` must be in [1, number of features = {n_features}]; got {q}. "
+            "Lower it or pass more features."
         )
 
 
-def own_start(init: Any, Y: FloatArray, q: int, source: IntArray) -> FloatArray:
-    """Return the user's start for the distinct rows, (n, q)."""
-    if isinstance(init, type):
-        raise ValueError(f"`init` must be an estimator, not a class: pass {init.__name__}(...).")
-    if hasattr(init, "fit_transform"):
-        X = np.asarray(init.fit_transform(fill_for_start(Y)), dtype=np.float64)
-        expected = (len(Y), q)
-    else:
+@contextmanager
+def _single_threaded_pool(n_jobs: int | None) -> Iterator[Executor]:
+    """Open a thread pool inside which no library call starts threads of its own.
+
+    The limit of BLAS belongs to the process and is set here once: a worker that restored it on
+    leaving would unleash the others. The limit of OpenMP belongs to each thread, so each worker
+    sets it for itself and takes it along when it ends.
+    """
+    limit_worker = partial(threadpool_limits, limits=1, user_api="openmp")
+    with (
+        single_threaded(),
+        ThreadPoolExecutor(count_threads(n_jobs), initializer=limit_worker) as pool,
+    ):
         try:
-            X = np.asarray(init, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                "`init` must be 'auto', the name of a method, an array of numbers or an estimator "
-                f"with fit_transform; got {type(init).__name__}."
-            ) from error
-        n_rows = int(source.max()) + 1
-        if X.ndim == 2 and X.shape[1] == q and len(X) >= n_rows:
-            X = X[source]
-            expected = (len(source), q)
-        else:
-            expected = (n_rows, q)
-    if X.shape != expected:
-        raise ValueError(
-            f"`init` must give one latent point of {q} coordinate(s) for each row, shape "
-            f"{expected}; got shape {X.shape}."
-        )
-    if not np.isfinite(X).all():
-        raise ValueError("`init` must be finite; it holds NaN or infinity.")
-    if np.all(X.std(axis=0) == 0):
-        raise ValueError("`init` puts every row in the same place; the gradient is zero there.")
+            yield pool
+        except BaseException:  # an interrupt must not wait for tasks that have not begun
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _representatives(n: int, random_state: int) -> IntArray:
+    """Return the sorted numbers of the rows that stand for all."""
+    if n <= MAX_REPRESENTATIVES:
+        return np.arange(n)
+    rng = np.random.default_rng(random_state)
+    return np.sort(rng.choice(n, size=MAX_REPRESENTATIVES, replace=False))
+
+
+def _row_blocks(n: int) -> list[slice]:
+    return [slice(start, start + _BLOCK_ROWS) for start in range(0, n, _BLOCK_ROWS)]
+
+
+def _reduce_features(Y: FloatArray, chosen: IntArray, q: int, random_state: int) -> FloatArray:
+    """Return the leading principal components of very wide rows, and other rows as they are."""
+    if Y.shape[1] <= MAX_FEATURES:
+        return Y
+    n_reduced = min(max(REDUCED_FEATURES, q), len(chosen))
+    # Two power iterations place the axes well enough for a start.
+    model = PCA(n_reduced, svd_solver="randomized", iterated_power=2, random_state=random_state)
+    model.fit(np.asarray(Y[chosen], dtype=np.float64))
+    reduced = np.empty((len(Y), n_reduced))
+    for rows in _row_blocks(len(Y)):
+        reduced[rows] = (Y[rows] - model.mean_) @ model.components_.T
+    return reduced
+
+
+def _normalize(Y: FloatArray) -> FloatArray:
+    """Return the rows centred and of size one, out of reach of overflow and underflow."""
+    Y = np.array(Y, dtype=np.float64)
+    Y -= Y.mean(axis=0)
+    Y /= np.abs(Y).max()
+    return Y
+
+
+def _principal_components(Y: FloatArray, q: int, random_state: int) -> FloatArray:
+    """Return (n, q) principal components, with columns of zeros where the data have no more."""
+    X = np.zeros((len(Y), q))
+    n_available = min(q, *Y.shape)
+    X[:, :n_available] = PCA(n_available, random_state=random_state).fit_transform(Y)
+    return X
+
+
+@dataclass(frozen=True)
+class _Neighborhood:
+    """The rows that are embedded, their neighbours and the sizes to try."""
+
+    Y: FloatArray
+    table: NeighborTable
+    sizes: tuple[int, ...]
+    is_connected: bool
+
+    def graph(self, size: int) -> csr_array:
+        """Return the symmetric and connected graph of a neighbourhood size."""
+        graph = self.table.symmetric_graph(size)
+        return graph if self.is_connected else bridge_components(graph, self.Y)
+
+
+def _explore(Y: FloatArray, q: int) -> _Neighborhood:
+    """Search the neighbours of all rows and choose the neighbourhood sizes."""
+    n = len(Y)
+    largest = round(_GROWTH[-1] * max(MAX_CONNECTING_SIZE, q + 1))
+    table = find_neighbors(Y, min(n - 1, max(TSNE_NEIGHBORS, largest)))
+    smallest = smallest_connecting_size(table)
+    is_connected = smallest is not None and smallest <= MAX_CONNECTING_SIZE
+    base = smallest if smallest is not None and is_connected else _BRIDGED_SIZE
+    # q + 1 neighbours are the fewest that can span q directions around a row.
+    base = max(base, q + 1)
+    sizes = sorted({min(n - 1, round(base * growth)) for growth in _GROWTH})
+    return _Neighborhood(Y, table, tuple(sizes), is_connected)
+
+
+def _plan(
+    Y: FloatArray, X_pca: FloatArray, methods: Sequence[str], seed: int
+) -> dict[str, Callable[[], FloatArray]]:
+    """Return what is to be computed from the neighbours, by name, the longest first."""
+    n, q = X_pca.shape
+    if n < max(_MIN_ROWS, q + 3) or not set(methods) - {"pca"}:
+        return {}
+    tasks: dict[str, Callable[[], FloatArray]] = {}
+    if "unn" in methods:
+        tasks["unn"] = partial(unn_start, Y, q, seed)
+    place = _explore(Y, q)
+    sizes = place.sizes
+    if "tsne" in methods and q <= MAX_TSNE_DIMENSIONS:
+        tasks["tsne"] = partial(_unrolled_tsne, place, X_pca, seed)
+    if "lle" in methods and place.is_connected:
+        for size in sizes[1:] or sizes:
+            tasks[f"lle-{size}"] = partial(lle, Y, place.table.indices[:, :size], q, seed)
+    if "isomap" in methods:
+        for size in sizes:
+            tasks[f"isomap-{size}"] = partial(isomap, place.graph(size), q, seed)
+    if "laplacian" in methods:
+        graph = place.graph(sizes[0])
+        tasks[f"laplacian-{sizes[0]}"] = partial(laplacian_eigenmaps, graph, q, seed)
+    return tasks
+
+
+def _unrolled_tsne(place: _Neighborhood, X_pca: FloatArray, seed: int) -> FloatArray:
+    """Run t-SNE from the Isomap of the smallest neighbourhoods."""
+    try:
+        X_start = isomap(place.graph(place.sizes[0]), X_pca.shape[1], seed)
+    except np.linalg.LinAlgError:
+        X_start = X_pca
+    return tsne_start(place.table, _standardize("tsne", X_start), seed)
+
+
+def _attempt(name: str, task: Callable[[], FloatArray]) -> FloatArray | None:
+    """Return the embedding, or None if the data do not allow it."""
+    try:
+        X = task()
+    except (np.linalg.LinAlgError, ArpackError) as error:
+        logger.debug("start %s left out: %s", name, error)
+        return None
+    if not np.all(np.ptp(X, axis=0) > 1e-9 * np.abs(X).max()):  # also false if there are NaN
+        logger.debug("start %s left out: it does not fill its dimensions", name)
+        return None
+    return X
+
+
+def _place_rest(
+    Y: FloatArray, chosen: IntArray, embeddings: dict[str, FloatArray], pool: Executor
+) -> dict[str, FloatArray]:
+    """Extend embeddings of the chosen rows to all rows."""
+    searcher = NearestNeighbors(n_neighbors=_PLACING_NEIGHBORS).fit(Y[chosen])
+    blocks = _row_blocks(len(Y))
+    found: list[tuple[FloatArray, IntArray]]
+    found = list(pool.map(lambda rows: searcher.kneighbors(Y[rows]), blocks))
+    placed = {}
+    for name, X in embeddings.items():
+        latent_distances, _ = NearestNeighbors(n_neighbors=1).fit(X).kneighbors()
+        reach = _PLACING_REACH * float(np.median(latent_distances))
+        placed[name] = np.concatenate([_place(X, *block, reach) for block in found])
+        placed[name][chosen] = X
+    return placed
+
+
+def _place(X: FloatArray, distances: FloatArray, nearest: IntArray, reach: float) -> FloatArray:
+    """Return (m, q) weighted means of the latent places of (m, k) nearest representatives.
+
+    A plain mean of places that the embedding has torn apart would fall between them, so the
+    weight falls off as well with the latent distance to the nearest representative.
+    """
+    tiny = np.finfo(np.float64).tiny
+    # The floors let a row that lies on a representative take over its place.
+    sq_dists = np.maximum(distances**2, tiny)
+    places = X[nearest]
+    sq_gaps = ((places - places[:, :1]) ** 2).sum(axis=2)
+    weights = (sq_dists[:, :1] / sq_dists) / (1.0 + sq_gaps / max(reach**2, tiny))
+    weights /= weights.sum(axis=1, keepdims=True)
+    placed: FloatArray = np.einsum("mk,mkq->mq", weights, places)
+    return placed
+
+
+def _method(name: str) -> str:
+    return name.partition("-")[0]
+
+
+def _standardize(name: str, X: FloatArray) -> FloatArray:
+    """Centre and scale as `make_candidates` promises."""
+    X = X - X.mean(axis=0)
+    deviations = X.std(axis=0)
+    X /= deviations.max() if _method(name) in _COMMON_SCALE else deviations
     return X

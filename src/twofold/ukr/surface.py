@@ -1,8 +1,15 @@
-"""The fitted manifold: regression, density and domain over a set of latent points.
+"""The fitted manifold: the rows it carries, its regression, density and domain.
 
-f(x) = Σ_i ω_i y_i F(s_i) / Σ_i ω_i F(s_i)          (Klanke 2007, eq. 4.18; 5.61 at degrees above 0)
-p(x) = Σ_i ω_i F(s_i) / Σ_i ω_i                     (4.19, with F(0) = 1)
-domain = {x : p(x) >= η},  η = ½ min_i p(x_i)       (4.55, 4.56)
+At degree 0 the regression is the ratio of two sums of the engine (Nadaraya-Watson, Klanke 2007,
+eq. 4.18), with weights ω and, entry by entry, ``m = 1`` where y is observed and 0 where it is not:
+
+    f(x) = Σ_i ω_i m_i y_i F(s_i) / Σ_i ω_i m_i F(s_i)
+    p(x) = Σ_i ω_i F(s_i) / Σ_i ω_i                     (4.19, with F(0) = 1)
+    domain = {x : p(x) >= η},  η = ½ min_i p(x_i)       (4.55, 4.56)
+
+At a higher degree f is the value at x of a polynomial fitted around x with the weights
+``ω_i m_i F`` (section 5.4, eq. 5.61), and the sums are already its value: the ratio's denominator
+is 1. Where no row is within reach the mean of the data stands in.
 
 The thesis bounds the domain by min_i p(x_i) and, for the Swiss roll, by half a kernel height. With
 leave-one-out training latent points lie about a bandwidth apart, and the full minimum leaves
@@ -15,32 +22,204 @@ from functools import cached_property
 
 import numpy as np
 
-from twofold.array_types import FloatArray
-from twofold.engine import KernelSums, PreparedReferences, Sums
-from twofold.ukr.rows import CarriedRows
+from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.engine import (
+    Degree,
+    FitGroup,
+    KernelSums,
+    LocalFit,
+    PreparedReferences,
+    Sums,
+    polynomial_terms,
+)
+from twofold.engine.threads import single_threaded_blas
+from twofold.losses import Loss, is_rotation_invariant
+from twofold.table_checks import LARGEST, LARGEST_SINGLE
 
 # The domain ends where the density is this share of the lowest at a training point.
 DOMAIN_SHARE = 0.5
 _NUMBERS_AT_A_TIME = 20_000_000
 
 
+class CarriedRows:
+    """Data rows as columns of the engine: numerators, denominators, and the weights last.
+
+    The weights' own sum is the latent density.
+
+    Parameters
+    ----------
+    Y : (n, D) data, any value where missing
+    weights : (n,) positive
+    observed : (n, D) True where Y is observed, or None if it is everywhere
+    unit : float
+        Rows are kept in this unit, so that their squares neither overflow nor vanish.
+    degree : degree of the local polynomial
+    mean : (D,) what rows are centred by, or None for their own mean
+    """
+
+    def __init__(
+        self,
+        Y: FloatArray,
+        weights: FloatArray,
+        observed: BoolArray | None,
+        unit: float = 1.0,
+        degree: Degree = 0,
+        mean: FloatArray | None = None,
+    ) -> None:
+        self.observed, self.unit, self.degree = observed, unit, degree
+        self.n_features = Y.shape[1]
+        self.weights = weights
+        omega = weights.astype(Y.dtype)[:, None]
+        self.mass = omega if observed is None else (omega * observed).astype(Y.dtype)
+        self.mean = (self._own_mean(Y) if mean is None else mean).astype(Y.dtype)
+        self.Y = self.scaled(Y)
+        if observed is not None:
+            self.Y = np.where(observed, self.Y, 0).astype(Y.dtype)
+        self.V = self._columns(omega)
+        self.total = self.mass.sum(axis=0)
+        self.total_sum = (self.mass * self.Y).sum(axis=0)
+        self._locals: dict[int, LocalFit] = {}
+
+    def _own_mean(self, Y: FloatArray) -> FloatArray:
+        total = self.mass.sum(axis=0)
+        summed = np.where(self.mass > 0, self.mass * (Y / self.unit), 0).sum(axis=0)
+        return summed / np.where(total > 0, total, 1) * self.unit
+
+    def _columns(self, omega: FloatArray) -> FloatArray:
+        if self.degree == 0 and self.observed is None:
+            return np.concatenate([omega * self.Y, omega], axis=1)
+        if self.degree == 0:
+            return np.concatenate([self.mass * self.Y, self.mass, omega], axis=1)
+        present = np.ones_like(omega) if self.observed is None else self.observed
+        return np.concatenate([self.Y, present, omega], axis=1).astype(self.Y.dtype)
+
+    def local(self, q: int) -> LocalFit | None:
+        """Return how the engine fits these rows over q latent dimensions, None for degree 0."""
+        if self.degree == 0:
+            return None
+        if q not in self._locals:
+            self._locals[q] = self._make_local(q)
+        return self._locals[q]
+
+    def _make_local(self, q: int) -> LocalFit:
+        terms, D = polynomial_terms(self.degree, q), self.n_features
+        if self.observed is None:
+            whole = FitGroup(np.arange(D + 1), self.weights.astype(np.float64))
+            return LocalFit(terms, (whole,))
+        patterns, pattern_of = np.unique(self.observed, axis=1, return_inverse=True)
+        groups = []
+        for number, pattern in enumerate(patterns.T):
+            columns = np.flatnonzero(pattern_of.ravel() == number)
+            mass = (self.weights * pattern).astype(np.float64)
+            groups.append(FitGroup(np.concatenate([columns, D + columns]), mass))
+        return LocalFit(terms, tuple(groups))
+
+    def whole_fit(self, q: int) -> LocalFit:
+        """Return the fit of rows without regard to missing entries, at any degree."""
+        columns = np.arange(self.V.shape[1])
+        mass = self.weights.astype(np.float64)
+        return LocalFit(polynomial_terms(self.degree, q), (FitGroup(columns, mass),))
+
+    def with_values(self, Y: FloatArray) -> CarriedRows:
+        """Return the same rows with other, complete data."""
+        return CarriedRows(Y, self.weights, None, self.unit, self.degree, self.mean)
+
+    def scaled(self, Y: FloatArray) -> FloatArray:
+        """Return rows as the regression sees them: centred, in units.
+
+        New rows may be so far away that their squares would be no numbers; they stay within that.
+        """
+        largest = LARGEST if Y.dtype == np.float64 else LARGEST_SINGLE
+        with np.errstate(over="ignore"):
+            return np.clip(
+                (Y - self.mean) / np.asarray(self.unit, dtype=Y.dtype), -largest, largest
+            )
+
+    def unscaled(self, F: FloatArray) -> FloatArray:
+        """Return what the regression sees as data."""
+        return F * np.asarray(self.unit, dtype=F.dtype) + self.mean
+
+    def regress(self, A: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return f - mean (m, D) and the denominators (m, 1) or (m, D), zero where undefined."""
+        numerator, denominator = A[:, : self.n_features], self._denominator(A)
+        safe = np.where(denominator > 0, denominator, 1)
+        return numerator / safe, denominator
+
+    def mean_without(self, hidden: IntArray) -> FloatArray:
+        """Return, for lists of hidden rows (m, K), the mean of all others, as scaled (m, D)."""
+        seen = (hidden >= 0)[:, :, None]
+        mass = self.mass[hidden] * seen
+        rest = self.total - mass.sum(axis=1)
+        left = self.total_sum - (mass * self.Y[hidden]).sum(axis=1)
+        return left / np.where(rest > 0, rest, np.inf)
+
+    def jacobian(self, A: FloatArray, dA: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return f - mean (m, D) and its derivative (m, q, D) from sums and their slopes."""
+        f, denominator = self.regress(A)
+        D = self.n_features
+        if self.degree != 0:
+            return f, dA[:, :, :D]
+        safe = np.where(denominator > 0, denominator, 1)[:, None, :]
+        return f, (dA[:, :, :D] - f[:, None, :] * self._denominator(dA)) / safe
+
+    def _denominator(self, A: FloatArray) -> FloatArray:
+        D = self.n_features
+        return A[..., D : D + 1] if self.observed is None else A[..., D : 2 * D]
+
+    def answer(self, f: FloatArray, denominator: FloatArray, slope: FloatArray) -> FloatArray:
+        """Return ``U = dR/dA`` from ``slope = dR/df``; rows out of reach do not answer."""
+        E = np.where(denominator > 0, slope, 0) / np.where(denominator > 0, denominator, 1)
+        back = -E * f
+        if self.observed is None:
+            back = back.sum(axis=1, keepdims=True)
+            if self.degree == 0:
+                return np.concatenate([E, back], axis=1)
+        return np.concatenate([E, back, np.zeros_like(E[:, :1])], axis=1)
+
+
+def data_unit(Y: FloatArray) -> float:
+    """Return a power of two near the spread of the data: dividing by it loses no digit."""
+    centre = np.nanmean(Y.astype(np.float64), axis=0)
+    largest = float(np.nanmax(np.abs(Y - centre)))
+    # The next power of two above the largest floats is infinity.
+    return 2.0 ** min(round(np.log2(largest)), 1023) if 0 < largest < np.inf else 1.0
+
+
+def in_fewer_coordinates(Y: FloatArray, loss: Loss) -> FloatArray:
+    """Return rows in fewer coordinates if they have more columns than there are rows.
+
+    n rows span at most n - 1 directions; turned into those, all distances stay as they are and
+    training with a loss of lengths alone does not notice.
+    """
+    n, D = Y.shape
+    if n >= D or np.isnan(Y).any() or not is_rotation_invariant(loss):
+        return Y
+    unit = data_unit(Y)
+    centred = (Y / unit - (Y / unit).mean(axis=0)).astype(np.float64)
+    with single_threaded_blas():
+        values, vectors = np.linalg.eigh(centred @ centred.T)
+    kept = values > 1e-12 * values[-1]
+    return (unit * vectors[:, kept] * np.sqrt(values[kept])).astype(Y.dtype)
+
+
 class Surface:
-    """A manifold given by latent points, the rows they carry and a kernel of unit bandwidth."""
+    """A manifold given by latent points, the rows they carry and a kernel of unit bandwidth.
+
+    ``widths`` (n,) makes the kernel of each point wider or narrower.
+    """
 
     def __init__(
         self,
         X: FloatArray,
         rows: CarriedRows,
-        weights: FloatArray,
         engine: KernelSums,
         widths: FloatArray | None = None,
     ) -> None:
         self.X = np.ascontiguousarray(X, dtype=rows.Y.dtype)
         self.rows, self.engine = rows, engine
-        self.total_weight = float(weights.sum())
+        self.total_weight = float(rows.weights.sum())
         local = rows.local(X.shape[1])
         self.prepared = PreparedReferences(engine, self.X, rows.V, widths, local)
-        self.threshold = 0.0
 
     @cached_property
     def kernel_width(self) -> float:
@@ -83,6 +262,11 @@ class Surface:
     def default_threshold(self) -> float:
         """Return the density η that bounds the domain, with every training point well inside."""
         return DOMAIN_SHARE * self.lowest_density()
+
+    @cached_property
+    def threshold(self) -> float:
+        """The density that bounds the domain: the default one unless another has been set."""
+        return self.default_threshold()
 
     @cached_property
     def reconstructions_t(self) -> FloatArray:

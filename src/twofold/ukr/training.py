@@ -1,32 +1,60 @@
-"""Moving the latent points: from a start to the minimum, straight or through a homotopy.
+"""From rows to latent points: a start, the scale of the residuals, and down to the minimum.
 
-A start that unfolds the data is improved directly. A homotopy (Klanke 2007, section 4.4.3) leads
-through easier problems that are nearly contracted at first, each warm-started from the last:
+The order is that of Klanke 2007, section 4.4.5, for every loss and regularisation. Losses that
+cannot choose a start give way there: cross-validation must not use an ε-insensitive loss, and
+Huber's δ is not known before there are residuals (a provisional one comes from the spread of the
+data, the final one from the cross-validated residuals of the start).
+
+A start that unfolds the data is improved directly. A homotopy (section 4.4.3) leads through easier
+problems that are nearly contracted at first, each warm-started from the last:
 
 - density: ``min R_cv`` with ``p(x_i) >= η``, η = 40/n, 32/n, … 2/n, by a barrier, then free;
 - box: ``min R_cv`` with all coordinates within 0.5, 1.5, 2.5, … until nothing is bound;
 - penalty: ``min R + λ penalty`` with λ falling by a factor.
+
+The thesis never fine-tunes a PCA start that beat the spectral ones, but unfolds it through falling
+bounds of the latent density. That is right for data that is folded over the plane of its principal
+components and wasteful for data that is not, so from there both ways are gone and the lower
+leave-one-out error wins. The nearly contracted beginning of a homotopy visits all pairs of points;
+on large data both ways are therefore gone by some of the rows only, the others are projected onto
+what comes out, and all are trained from there.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from twofold.array_types import FloatArray
+from twofold.array_types import FloatArray, IntArray
+from twofold.features import FeatureMap
+from twofold.losses import EpsilonInsensitive, Huber, Loss, Squared, rows_of
 from twofold.optimize import (
     Ball,
     Box,
     Callback,
+    Event,
     Objective,
+    ProgressBar,
     Solution,
     Stage,
+    StopReason,
     continue_through,
+    minimize,
 )
-from twofold.regularization import Density, Extension, LeaveKOut, LeaveOneOut, n_left_out
-from twofold.ukr.problem import Problem
+from twofold.regularization import (
+    Density,
+    Extension,
+    LeaveKOut,
+    LeaveOneOut,
+    Smoothest,
+    n_left_out,
+)
+from twofold.ukr.objective import Problem, common_scale, scale_each_dimension, spread_rows
+from twofold.ukr.projection import project
 from twofold.ukr.terms import (
     DensityTerm,
     DensityVariance,
@@ -35,6 +63,9 @@ from twofold.ukr.terms import (
     lowest_density,
 )
 
+if TYPE_CHECKING:
+    from twofold.ukr.starts import Init, Start
+
 DENSITY_STAGES = (40, 32, 24, 16, 8, 4, 2)
 STAGE_ITERATIONS = 50
 # Strength of the barrier, as a part of the data's spread: felt close to the bound. A tenth and a
@@ -42,18 +73,156 @@ STAGE_ITERATIONS = 50
 BARRIER = 1e-2
 MOST_BOXES = 100
 CONTRACTED = 0.1
+# Rows by which both ways from a linear start are gone.
+MOST_UNFOLDED_ROWS = 2_000
 
 StopWhen = Callable[[Solution, Stage], bool]
 
 
 @dataclass(frozen=True)
 class Training:
-    """How to minimise: method, number of iterations, tolerance and who is told."""
+    """How to minimise: method, number of iterations, tolerance, who is told, and a seed."""
 
     method: str
     max_iter: int
     tol: float
     callbacks: Sequence[Callback]
+    seed: int = 0
+    began: float = field(default_factory=time.perf_counter)
+
+    def tell(self, words: str, step: int, total: int) -> None:
+        """Show what happens before the first iteration, where there is a progress bar."""
+        nothing = np.empty((0, 0))
+        elapsed = time.perf_counter() - self.began
+        for bar in self.callbacks:
+            if isinstance(bar, ProgressBar):
+                bar(Event(step, total, float("nan"), nothing, elapsed, words))
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a fit comes to.
+
+    Attributes
+    ----------
+    X : (n, q) latent points of the rows, or of the landmarks, centred, in kernel units
+    problem : the problem, its loss with all numbers found
+    start, errors : where training began, and the error of every start in units of the loss
+    solution : Solution
+    violation : largest excess over a tolerance in units of the data, for the smoothest manifold
+    features : the feature space of a data kernel, or None
+    landmarks, carried : (l, D) the landmarks, and their adapted coordinates in feature space
+    smoothness : γ of adapted landmarks
+    """
+
+    X: FloatArray
+    problem: Problem
+    start: Start
+    errors: dict[str, float]
+    solution: Solution
+    violation: float | None = None
+    features: FeatureMap | None = None
+    landmarks: FloatArray | None = None
+    carried: FloatArray | None = None
+    smoothness: float | None = None
+
+
+def fit_points(problem: Problem, Y: FloatArray, q: int, init: Init, training: Training) -> Fit:
+    """Fit the latent points of rows Y (n, D), NaN where missing, from a start."""
+    # Imported at first use: a model that is only opened needs no start embeddings.
+    from twofold.ukr.starts import choose_start
+
+    choosing = replace(problem, loss=loss_for_starts(problem, Y))
+    start, errors, interrupted = choose_start(choosing, Y, q, init, training.seed, training.tell)
+    errors = {name: float(error * choosing.error_unit) for name, error in errors.items()}
+    problem = with_huber_scale(problem, choosing, start.X)
+    if interrupted:
+        training = replace(training, max_iter=0)
+    unfolds = start.name == "pca" and training.max_iter > 0
+    if unfolds and isinstance(problem.regularization, LeaveOneOut | LeaveKOut):
+        solution, violation = unfold(problem, start.X, training), None
+    else:
+        solution, violation = settle(problem, start.X, training)
+    if interrupted:
+        solution = replace(solution, stop_reason=StopReason.INTERRUPTED)
+    return Fit(solution.X, problem, start, errors, solution, violation)
+
+
+def loss_of_distinct(loss: Loss, member: IntArray, source: IntArray) -> Loss:
+    """Return the loss of distinct rows from that of all; merged rows get their smallest ε.
+
+    Of a user's loss with numbers for each row they get those of the first of them.
+    """
+    if not isinstance(loss, EpsilonInsensitive) or np.ndim(loss.eps) == 0:
+        return rows_of(loss, source)
+    eps: FloatArray = np.asarray(loss.eps)
+    merged = np.full((len(source), *eps.shape[1:]), np.inf)
+    counted = member >= 0
+    np.minimum.at(merged, member[counted], eps[counted])
+    return EpsilonInsensitive(merged, loss.per)
+
+
+def loss_for_starts(problem: Problem, Y: FloatArray) -> Loss:
+    """Return the loss by which starts are compared; see the module's docstring."""
+    if isinstance(problem.loss, EpsilonInsensitive):
+        return Squared()
+    if isinstance(problem.loss, Huber):
+        around_median = Y - np.nanmedian(Y, axis=0)
+        return problem.loss.fitted(around_median, ~np.isnan(Y), problem.rows.unit)
+    return problem.loss
+
+
+def with_huber_scale(problem: Problem, choosing: Problem, X: FloatArray) -> Problem:
+    """Return the problem with Huber's δ from cross-validated residuals, where it was not given."""
+    if not isinstance(problem.loss, Huber) or problem.loss.delta is not None:
+        return problem
+    rows, unit = problem.rows, problem.rows.unit
+    error = choosing.reconstruction(cross_validated=True)
+    R = error.residuals_of(X, np.arange(len(rows.Y))) * unit
+    return replace(problem, loss=problem.loss.fitted(R, rows.observed, unit))
+
+
+def settle(problem: Problem, X: FloatArray, training: Training) -> tuple[Solution, float | None]:
+    """Improve latent points that are already good; return what `Fit` calls the violation, too."""
+    if isinstance(problem.regularization, Smoothest):
+        # Imported at first use: it is made of what is here.
+        from twofold.ukr.smoothest import smooth
+
+        solution, violation = smooth(problem, X, training)
+        return solution, violation * problem.rows.unit
+    return train(problem, X, training), None
+
+
+def unfold(problem: Problem, X: FloatArray, training: Training) -> Solution:
+    """Train from linear latent points X (n, q), by a homotopy if that ends lower."""
+    if getattr(problem.regularization, "homotopy", "none") != "auto":
+        return train(problem, X, training)
+    assert isinstance(problem.regularization, LeaveOneOut | LeaveKOut)
+    n = len(X)
+    rows = spread_rows(n, MOST_UNFOLDED_ROWS)
+    small = problem if len(rows) == n else problem.restricted_to(rows)
+    solution = train(small, X[rows], training)
+    if not solution.stop_reason.was_wished:
+        detour = replace(small, regularization=replace(problem.regularization, homotopy="density"))
+        other = train(detour, X[rows], training)
+        if other.value < solution.value or other.stop_reason.was_wished:
+            solution = min(solution, other, key=lambda found: found.value)
+            solution = replace(solution, stop_reason=other.stop_reason)
+    if len(rows) == n:
+        return solution
+    stopped = solution.stop_reason.was_wished
+    placed = _place_all(problem, small, rows, solution.X)
+    last = train(problem, placed, replace(training, max_iter=0) if stopped else training)
+    return replace(last, stop_reason=solution.stop_reason) if stopped else last
+
+
+def _place_all(problem: Problem, small: Problem, rows: IntArray, X: FloatArray) -> FloatArray:
+    """Project the rows that took no part onto the manifold of those that did, and rescale."""
+    Y = problem.rows.unscaled(problem.rows.Y)
+    placed = project(small.surface(X), Y, problem.rows.observed).X
+    placed[rows] = X
+    error = problem.reconstruction(cross_validated=True)
+    return scale_each_dimension(*common_scale(placed, error), error)[0]
 
 
 def train(problem: Problem, X: FloatArray, training: Training) -> Solution:
@@ -62,11 +231,12 @@ def train(problem: Problem, X: FloatArray, training: Training) -> Solution:
     regularization = problem.regularization
     if getattr(regularization, "start", None) is not None:
         X = _contracted(X)
+    stages: Iterable[Stage]
     stop_when = None
     if isinstance(regularization, LeaveOneOut | LeaveKOut):
         X, stages, stop_when = _cross_validated_stages(problem, X, training)
     elif isinstance(regularization, Extension):
-        X, stages = _extension_stages(problem, regularization, X, training)
+        stages = _extension_stages(problem, regularization, training)
     else:
         assert isinstance(regularization, Density)
         X, stages = _density_stages(problem, regularization, X, training)
@@ -74,15 +244,19 @@ def train(problem: Problem, X: FloatArray, training: Training) -> Solution:
     if target is not None:
         wanted = target / problem.error_unit
         stop_when = _reached(problem.reconstruction(cross_validated=False), wanted)
-    return continue_through(
-        stages,
-        X,
-        method=training.method,
-        pace=problem.pace(),
-        tol=training.tol,
-        callbacks=training.callbacks,
-        stop_when=stop_when,
-    )
+    how: dict[str, Any] = {
+        "method": training.method,
+        "pace": problem.pace(),
+        "tol": training.tol,
+        "callbacks": training.callbacks,
+    }
+    if isinstance(stages, list) and len(stages) == 1 and stop_when is None:
+        (only,) = stages
+        constraint, label = only.constraint, only.label
+        return minimize(
+            only.objective, X, constraint=constraint, label=label, max_iter=only.max_iter, **how
+        )
+    return continue_through(stages, X, stop_when=stop_when, **how)
 
 
 def _cross_validated_stages(
@@ -144,8 +318,8 @@ def _nothing_bound(solution: Solution, stage: Stage) -> bool:
 
 
 def _extension_stages(
-    problem: Problem, regularization: Extension, X: FloatArray, training: Training
-) -> tuple[FloatArray, list[Stage]]:
+    problem: Problem, regularization: Extension, training: Training
+) -> list[Stage]:
     error = problem.reconstruction(cross_validated=False)
     if regularization.penalty is None:
         constraint = (
@@ -154,9 +328,9 @@ def _extension_stages(
             else Box(_box(regularization))
         )
         label = f"within {constraint}"
-        return X, [Stage(error, constraint, label, training.max_iter)]
+        return [Stage(error, constraint, label, training.max_iter)]
     strengths = _falling(regularization.start, regularization.penalty, regularization.decay)
-    return X, [
+    return [
         Stage(
             SumOf([error, ExtensionPenalty(strength / problem.error_unit, problem.point_weights)]),
             label=f"extension λ = {strength:.3g}",

@@ -11,97 +11,73 @@ that did not, which may so come back (the reweighing step of robust regression; 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.ukr.fitting import Wishes
+from twofold.ukr.objective import spread_rows
 from twofold.ukr.projection import project
-from twofold.ukr.surface import Surface
-from twofold.ukr.table_fitting import FittedTable, Settings, fit_table
+from twofold.ukr.training import Fit
 
 ROUNDS = 2
 MOST_ROWS = 1_000
 
 
+class FitRows(Protocol):
+    """What fits some of the rows, by their numbers."""
+
+    def __call__(self, rows: IntArray, *, landmarks: bool = ..., max_iter: int = ...) -> Fit:
+        """Fit them with the model's landmarks or without any."""
+        ...
+
+
 def fit_trimmed(
-    settings: Settings,
-    Y: FloatArray,
-    weights: FloatArray,
-    source: IntArray,
-    n_rows: int,
-    wishes: Wishes,
-) -> tuple[FittedTable, BoolArray]:
-    """Fit a table as `fit_table` does; return also which rows took part (n,)."""
-    kept = np.ones(len(Y), dtype=bool)
-    trim = getattr(settings.loss, "trim", None)
-    if trim is None:
-        return fit_table(settings, Y, weights, source, n_rows, wishes), kept
-    if settings.landmarks is None:
-        return _fit_in_rounds(settings, Y, weights, source, n_rows, wishes, trim)
+    fit_rows: FitRows, Y: FloatArray, trim: float, *, has_landmarks: bool
+) -> tuple[Fit, BoolArray]:
+    """Fit rows Y (n, D) of which some are outliers; say which took part (n,)."""
+    if not has_landmarks:
+        return _fit_in_rounds(fit_rows, Y, np.arange(len(Y)), trim)
     # Outliers would get landmarks of their own, so they are found without, on some of the rows.
-    some = np.unique(np.linspace(0, len(Y) - 1, min(len(Y), MOST_ROWS)).astype(int))
-    alone = replace(settings, landmarks=None)
-    picked = replace(wishes, init=_init_of(wishes.init, source, some))
-    inner = np.arange(len(some))
-    table, inside = _fit_in_rounds(alone, Y[some], weights[some], inner, len(some), picked, trim)
-    reason = table.fit.solution.stop_reason
+    some, kept = spread_rows(len(Y), MOST_ROWS), np.ones(len(Y), dtype=bool)
+    alone, inside = _fit_in_rounds(fit_rows, Y, some, trim)
+    reason = alone.solution.stop_reason
     if reason.was_wished:
-        wishes = replace(wishes, training=replace(wishes.training, max_iter=0))
-    else:
-        mask = np.zeros(len(Y), dtype=bool)
-        mask[some[inside]] = True
-        sizes = _error_sizes(table, Y, mask)
-        kept = sizes <= trim * np.median(sizes)
-    found = fit_table(settings, Y[kept], weights[kept], source[kept], n_rows, wishes)
-    if reason.was_wished:
-        solution = replace(found.fit.solution, stop_reason=reason)
-        found = replace(found, fit=replace(found.fit, solution=solution))
-    return found, kept
-
-
-def _init_of(init: Any, source: IntArray, some: IntArray) -> Any:
-    """Return the part of a start that belongs to some of the rows."""
-    if isinstance(init, str) or hasattr(init, "fit_transform"):
-        return init
-    return np.asarray(init)[source[some]]
+        fit = fit_rows(np.flatnonzero(kept), max_iter=0)
+        return replace(fit, solution=replace(fit.solution, stop_reason=reason)), kept
+    took_part = np.zeros(len(Y), dtype=bool)
+    took_part[some[inside]] = True
+    kept = _is_explained(alone, Y, took_part, trim)
+    return fit_rows(np.flatnonzero(kept)), kept
 
 
 def _fit_in_rounds(
-    settings: Settings,
-    Y: FloatArray,
-    weights: FloatArray,
-    source: IntArray,
-    n_rows: int,
-    wishes: Wishes,
-    trim: float,
-) -> tuple[FittedTable, BoolArray]:
-    """Fit rows, and fit again without those whose error is large."""
-    kept = np.ones(len(Y), dtype=bool)
-    table = fit_table(settings, Y, weights, source, n_rows, wishes)
+    fit_rows: FitRows, Y: FloatArray, rows: IntArray, trim: float
+) -> tuple[Fit, BoolArray]:
+    """Fit some rows, and fit again without those whose error is large; without landmarks."""
+    Y, kept = Y[rows], np.ones(len(rows), dtype=bool)
+    fit = fit_rows(rows, landmarks=False)
     for _ in range(ROUNDS):
-        if table.fit.solution.stop_reason.was_wished:
+        if fit.solution.stop_reason.was_wished:
             break
-        sizes = _error_sizes(table, Y, kept)
-        inside = sizes <= trim * np.median(sizes)
+        inside = _is_explained(fit, Y, kept, trim)
         if np.array_equal(inside, kept):
             break
         kept = inside
-        table = fit_table(settings, Y[kept], weights[kept], source[kept], n_rows, wishes)
-    return table, kept
+        fit = fit_rows(rows[kept], landmarks=False)
+    return fit, kept
 
 
-def _error_sizes(table: FittedTable, Y: FloatArray, kept: BoolArray) -> FloatArray:
-    """Return the root mean squared error of each row's observed entries, (n,)."""
-    fit, problem = table.fit, table.fit.problem
-    sizes = np.empty(len(Y))
-    error = problem.reconstruction(cross_validated=True)
-    R = error.residuals_of(fit.X, np.arange(int(kept.sum())))
+def _is_explained(fit: Fit, Y: FloatArray, kept: BoolArray, trim: float) -> BoolArray:
+    """Say which rows Y (n, D), of which ``kept`` took part, have an error of no unusual size.
+
+    The size is the root mean squared error of a row's observed entries.
+    """
+    problem, sizes = fit.problem, np.empty(len(Y))
+    R = problem.reconstruction(cross_validated=True).residuals_of(fit.X, np.arange(kept.sum()))
     sizes[kept] = np.sqrt((R**2).sum(axis=1)) * problem.rows.unit
     if not kept.all():
-        surface = Surface(fit.X, problem.rows, problem.weights, problem.engine)
-        surface.threshold = surface.default_threshold()
         observed = ~np.isnan(Y[~kept])
-        sizes[~kept] = np.sqrt(project(surface, Y[~kept], observed).error)
-    return sizes / np.sqrt((~np.isnan(Y)).sum(axis=1))
+        sizes[~kept] = np.sqrt(project(problem.surface(fit.X), Y[~kept], observed).error)
+    sizes /= np.sqrt((~np.isnan(Y)).sum(axis=1))
+    return np.asarray(sizes <= trim * np.median(sizes))

@@ -11,7 +11,6 @@ found, by leave-one-out error, is only the bandwidth of the kernel regression th
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,14 +20,11 @@ from sklearn.utils.validation import check_array
 
 from twofold.array_types import FloatArray
 from twofold.engine import PreparedReferences
-from twofold.losses import get_loss
 from twofold.regularization import Smoothest
 from twofold.sample_weights import checked_weights
 from twofold.table_checks import check_entries, check_missing, check_size
 from twofold.ukr.estimator import UKR
-from twofold.ukr.fitting import loss_for_starts, with_huber_scale
-from twofold.ukr.problem import Problem
-from twofold.ukr.scale import Scaled, common_scale, scale_each_dimension, subset_of
+from twofold.ukr.objective import MOST_SCALED_ROWS, Problem, spread_rows
 
 LOCAL_NEIGHBORS = 10
 # Where the search for (log h, a) begins: at (0, 0), where all widths are equal, so that local
@@ -105,7 +101,7 @@ def upgrade(
     check_missing(data, getattr(model, "feature_names_in_", None))
     check_size(data, X.shape[1], len(data))
     # In the wider of the two types, so that neither picture nor data loses a digit.
-    _adopt(model, data.astype(np.result_type(data, X)), weights, X, bandwidth)
+    model._adopt(data.astype(np.result_type(data, X)), weights, X, bandwidth)
     return model
 
 
@@ -137,43 +133,11 @@ def _checked_picture(embedding: Any, Y: Any) -> FloatArray:
     return X
 
 
-def _adopt(model: UKR, Y: FloatArray, weights: FloatArray, X: FloatArray, bandwidth: str) -> None:
-    """Make a fitted model of rows and their places; equal rows may lie in different places."""
-    model.kernel_ = model.kernel
-    model.data_, model.weights_ = Y, weights
-    model.member_ = np.arange(len(Y))
-    model.latent_ = X.astype(Y.dtype)
-    settings = model._settings(get_loss(model.loss, Y.shape))
-    problem = settings.cross_validated_problem(Y, model.weights_)
-    problem = replace(problem, loss=loss_for_starts(problem, Y))
-    scaled = fit_bandwidths(problem, X)
-    model.latent_scale_ = scaled.X.std(axis=0) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)
-    model.latent_scale_ = np.where(model.latent_scale_ > 0, model.latent_scale_, 1)
-    error, unit = scaled.error, problem.error_unit
-    original = replace(problem, loss=get_loss(model.loss, Y.shape))
-    model.loss_ = with_huber_scale(original, problem, scaled.X).loss
-    if bandwidth == "local":
-        model.widths_, error = fit_local_widths(problem, model.latent_ * model.latent_scale_)
-    model.objective_, model.history_ = float(error * unit), np.array([error * unit])
-    model.n_iter_, model.stop_reason_ = 0, "max_iter"
-    model.start_, model.starts_ = "own", {"own": float(scaled.error * unit)}
-    model.backend_ = ""
-    model._wake()
-    model._bound_domain()
-    model.embedding_ = model.latent_.copy()
-
-
-def fit_bandwidths(problem: Problem, X: FloatArray) -> Scaled:
-    """Scale latent points so that a unit bandwidth has the lowest leave-one-out error."""
-    error = problem.reconstruction(cross_validated=True)
-    return scale_each_dimension(common_scale("own", X, error), error)
-
-
 def fit_local_widths(problem: Problem, X: FloatArray) -> tuple[FloatArray, float]:
     """Return a width for each latent point (n,) and the leave-one-out error with them."""
     spread = _neighbor_spread(X)
     error = problem.reconstruction(cross_validated=True)
-    rows = subset_of(len(X))
+    rows = spread_rows(len(X), MOST_SCALED_ROWS)
 
     def widths(log_width: float, power: float) -> FloatArray:
         return np.exp(log_width) * spread ** np.clip(power, 0, 1)

@@ -1,0 +1,344 @@
+"""A fitted manifold of kernel regression: there, back, and taking new rows in.
+
+What a fit leaves is all that a saved file holds: plain arrays and values in the user's units, from
+which `_restore` builds what regression and projection need.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
+
+from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.contract import TwoWayModel
+from twofold.distinct_rows import merge_duplicates
+from twofold.engine import Degree, KernelSums
+from twofold.features import (
+    L1,
+    RBF,
+    FeatureMap,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Precomputed,
+    PrecomputedDistance,
+    get_data_kernel,
+)
+from twofold.fitted_state import (
+    COMMON,
+    TINY,
+    Array,
+    FittedState,
+    Number,
+    Report,
+    Size,
+    Value,
+    check_there,
+)
+from twofold.kernel_description import KernelDescription
+from twofold.kernels import KERNELS, Kernel, get_kernel
+from twofold.losses import Loss, Squared, get_loss
+from twofold.optimize import Callback, ProgressBar, Solution, StopReason
+from twofold.regularization import Density, Smoothest, get_regularization
+from twofold.sample_weights import checked_weights
+from twofold.table_checks import check_missing
+from twofold.ukr.feature_space import FeatureSpace
+from twofold.ukr.objective import Problem, common_scale, scale_each_dimension, stretch
+from twofold.ukr.projection import project
+from twofold.ukr.surface import Surface
+from twofold.ukr.training import Training, loss_for_starts, settle, with_huber_scale
+
+DATA_KERNELS = (Linear, Polynomial, RBF, Laplacian, L1, Precomputed, PrecomputedDistance)
+# A tenth of a fit is enough to settle rows that arrive where the others already lie.
+PARTIAL_SHARE = 10
+
+
+def is_growing(model: Any) -> bool:
+    """Say whether a model of these parameters takes new rows in, by an error if it does not."""
+    for name in ("landmarks", "data_kernel"):
+        if getattr(model, name) is not None:
+            raise AttributeError(
+                f"A model with `{name}` has no partial_fit: what it is made of was chosen from "
+                "all rows together. Fit it again with the new ones."
+            )
+    return True
+
+
+class KernelManifold(TwoWayModel):
+    """Latent points, the rows they carry, and the regression between them."""
+
+    fitted_state: ClassVar[FittedState] = {
+        **COMMON,
+        "n_components_": Size("q", is_optional=True),
+        "kernel_": Value((str, Kernel), get_kernel),
+        "latent_scale_": Array(("q",), low=TINY),
+        "loss_": Value((object,), get_loss, is_optional=True),
+        "widths_": Array(("n",), low=TINY, is_optional=True),
+        "trimmed_": Array(("N",), "b", is_optional=True),
+        "data_kernel_": Value(DATA_KERNELS, is_optional=True),
+        "feature_projector_": Array(("n", "r"), is_optional=True),
+        "feature_mean_row_": Array(("n",), is_optional=True),
+        "feature_mean_": Number(is_optional=True),
+        "carried_": Array(("n", "r"), is_optional=True),
+        "columns_": Array(("n",), "i", low=0, high="D", is_optional=True),
+        **dict.fromkeys(("start_", "starts_", "backend_", "violation_", "smoothness_"), Report()),
+    }
+    latent_scale_: FloatArray
+    data_: FloatArray
+    weights_: FloatArray
+    member_: IntArray
+
+    # ---- there and back -------------------------------------------------------------------------
+
+    def _restore(self) -> None:
+        self._space = self._feature_space()
+        carried = self.data_ if self._space is None else self._space.coordinates
+        problem = self._pose(carried, self.weights_, Squared())
+        X = self.latent_ * self.latent_scale_
+        self._surface = Surface(X, problem.rows, problem.engine, getattr(self, "widths_", None))
+        if hasattr(self, "domain_threshold_"):
+            self._surface.threshold = self.domain_threshold_
+
+    def _feature_space(self) -> FeatureSpace | None:
+        """Return the feature space of a fitted model; None without a data kernel."""
+        if self.data_kernel is None:
+            return None
+        kernel = getattr(self, "data_kernel_", None) or get_data_kernel(self.data_kernel)
+        data = self.data_[:, :0] if kernel.is_precomputed else self.data_
+        found = FeatureMap(
+            kernel, data, self.feature_projector_, self.feature_mean_row_, self.feature_mean_
+        )
+        carried = getattr(self, "carried_", found.coordinates)
+        columns = self.columns_ if kernel.is_precomputed else None
+        return FeatureSpace(found, self.data_, carried, columns, self.n_jobs)
+
+    def _bound_domain(self) -> None:
+        regularization = get_regularization(self.regularization)
+        if isinstance(regularization, Density) and regularization.threshold is not None:
+            # The constraint is the domain; a point on its border may lie a rounding error below.
+            lowest = self._surface.lowest_density()
+            self.domain_threshold_ = min(lowest, regularization.threshold)
+        else:
+            self.domain_threshold_ = self._surface.default_threshold()
+        self._surface.threshold = self.domain_threshold_
+
+    def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
+        if self._space is not None:
+            Y = self._space.place(Y)
+        return project(self._surface, Y, observed, self._loss_of_new_rows()).X / self.latent_scale_
+
+    def _loss_of_new_rows(self) -> Loss:
+        """Return the loss by which rows are projected.
+
+        Within ε every place would be as good as any other, and a loss with numbers for each
+        training row has none for new ones: the squared distance decides then.
+        """
+        loss: Loss = getattr(self, "loss_", Squared())
+        return Squared() if hasattr(loss, "at") else loss
+
+    def _regress(self, X: FloatArray) -> FloatArray:
+        places = X * self.latent_scale_
+        if self._space is None:
+            return self._surface.regress(places)
+        size, space = self._space.places_at_a_time(), self._space
+        parts = [
+            space.images(self._surface.basis(places[start : start + size]))
+            for start in range(0, max(len(X), 1), size)
+        ]
+        return np.concatenate(parts).astype(X.dtype)
+
+    def _squared_errors(self, Y: FloatArray) -> FloatArray:
+        if self._space is None:
+            return super()._squared_errors(Y)
+        F = self._surface.regress(self._place(Y) * self.latent_scale_)
+        return ((self._space.place(Y) - F) ** 2).sum(axis=1) + self._space.outside(Y)
+
+    def _density(self, X: FloatArray) -> FloatArray:
+        return self._surface.density(X * self.latent_scale_)
+
+    def _jacobian(self, X: FloatArray) -> FloatArray:
+        surface = self._surface
+        if self._space is not None:
+            if not self._space.is_averaging:
+                return super()._jacobian(X)
+            surface = self._space.averages(surface)
+        J = surface.look(X * self.latent_scale_)[1]
+        scale = self.latent_scale_ * surface.rows.unit
+        return np.ascontiguousarray(J.transpose(0, 2, 1) * scale).astype(X.dtype)
+
+    def _latent_unit(self) -> FloatArray:
+        return 1 / self.latent_scale_
+
+    def kernel_regression(self) -> KernelDescription | None:
+        """Return the way back in plain arrays, or None if it is no kernel regression.
+
+        It is none with ``data_kernel``, where rows are sought behind a kernel's features, and with
+        a kernel of your own, which others do not know.
+        """
+        super().kernel_regression()
+        kernel = get_kernel(self.kernel_)
+        if self._space is not None or KERNELS.get(kernel.name) is not kernel:
+            return None
+        return KernelDescription(
+            latent=self.latent_,
+            data=self.data_,
+            weights=self.weights_,
+            widths=getattr(self, "widths_", None),
+            kernel=kernel.name,
+            degree=self.degree,
+            tolerance=self.tolerance,
+            latent_scale=np.broadcast_to(self.latent_scale_, self.latent_.shape[1:]),
+        )
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        self.loss_ = getattr(self, "loss_", Squared())  # the first files knew no other
+        needed = ("feature_projector_", "feature_mean_row_", "feature_mean_")
+        check_there(self, dict.fromkeys(needed, self.data_kernel is not None))
+        loss = self._loss_of_new_rows()
+        loss.value_and_slope(np.zeros((1, self.data_.shape[1])))  # a number may be missing
+
+    # ---- new rows, or a picture of them ---------------------------------------------------------
+
+    @available_if(is_growing)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
+        """Take new rows in without starting over.
+
+        New rows begin where they project to; then all latent points are improved together for a
+        tenth of ``max_iter``. ``embedding_`` grows by the new rows. On an unfitted model it is
+        ``fit``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self
+        """
+        if not hasattr(self, "latent_"):
+            return self._begin(X, sample_weight)
+        self._check_parameters()
+        self._check_can_grow()
+        with self._all_or_nothing():
+            self._grow(self._rows_to_take_in(X), sample_weight)
+        return self
+
+    def _check_can_grow(self) -> None:
+        """Raise if what the fitted model was made of has nothing for new rows."""
+        if hasattr(self, "widths_"):
+            raise ValueError(
+                "A model with local bandwidths cannot take new rows in: they belong to the "
+                "picture it was made from. Call `upgrade` with a picture of all rows."
+            )
+        if hasattr(self.loss_, "at") and np.ndim(getattr(self.loss_, "eps", [0])) > 0:
+            raise ValueError(
+                "A model whose loss has numbers for each row cannot take new rows in: they have "
+                "none. Fit it again with all rows."
+            )
+
+    def _grow(self, Y: FloatArray, sample_weight: Any) -> None:
+        """Take rows Y (m, D) in: equal ones add to a weight, others begin where they project to."""
+        weights = checked_weights(sample_weight, Y)
+        check_missing(Y, columns=False)
+        places = self._place(Y)
+        known = self._index.find(Y)
+        fresh = (known < 0) & (weights > 0)
+        self.weights_ = self.weights_.copy()
+        np.add.at(self.weights_, known[known >= 0], weights[known >= 0])
+        member = known.copy()
+        if fresh.any():
+            added = merge_duplicates(Y[fresh], weights[fresh])
+            member[fresh] = len(self.data_) + added.member
+            self.data_ = np.concatenate([self.data_, added.Y])
+            self.weights_ = np.concatenate([self.weights_, added.weights])
+            self.latent_ = np.concatenate([self.latent_, places[fresh][added.first]])
+        self.member_ = np.concatenate([self.member_, member])
+        self._settle()
+        self._wake()
+        self._bound_domain()
+        placed = np.concatenate([self.embedding_, places])
+        self.embedding_ = np.where(
+            self.member_[:, None] >= 0, self.latent_[self.member_], placed
+        ).astype(Y.dtype)
+        if hasattr(self, "notes_"):
+            self.notes_ = self.notes_.for_rows(len(placed))
+
+    def _settle(self) -> None:
+        """Improve latent points that are already good, all together."""
+        Y = self.data_
+        problem = self._pose(Y, self.weights_, self.loss_).cross_validated(Y)
+        training = self._training(-(-self.max_iter // PARTIAL_SHARE), self._progress_bars())
+        scaled = self.latent_ * self.latent_scale_
+        solution, violation = settle(problem, scaled, training)
+        if violation is not None:
+            self.violation_ = violation
+        self._report(solution, problem)
+        moved = (solution.X + scaled.mean(axis=0)) / self.latent_scale_
+        self.latent_ = moved.astype(Y.dtype)
+
+    def _adopt(self, Y: FloatArray, weights: FloatArray, X: FloatArray, bandwidth: str) -> None:
+        """Become the model of rows at given places, where equal rows may lie apart."""
+        self.kernel_ = self.kernel
+        self.data_, self.weights_, self.member_ = Y, weights, np.arange(len(Y))
+        self.latent_ = X.astype(Y.dtype)
+        original = self._pose(Y, weights, get_loss(self.loss, Y.shape)).cross_validated(Y)
+        problem = replace(original, loss=loss_for_starts(original, Y))
+        error = problem.reconstruction(cross_validated=True)
+        scaled, lowest = scale_each_dimension(*common_scale(X, error), error)
+        self.latent_scale_ = stretch(X, scaled)
+        self.loss_ = with_huber_scale(original, problem, scaled).loss
+        self.start_, self.starts_ = "own", {"own": float(lowest * problem.error_unit)}
+        if bandwidth == "local":
+            from twofold.ukr.upgrade import fit_local_widths
+
+            places = self.latent_ * self.latent_scale_
+            self.widths_, lowest = fit_local_widths(problem, places)
+        self.objective_ = float(lowest * problem.error_unit)
+        self.history_ = np.array([self.objective_])
+        self.n_iter_, self.stop_reason_, self.backend_ = 0, "max_iter", ""
+        self._wake()
+        self._bound_domain()
+        self.embedding_ = self.latent_.copy()
+
+    # ---- inside ---------------------------------------------------------------------------------
+
+    def _pose(self, Y: FloatArray, weights: FloatArray, loss: Loss) -> Problem:
+        """Return the problem of rows Y (n, D), NaN where missing, as the parameters shape it."""
+        engine = KernelSums(get_kernel(self.kernel_, training=True), self.tolerance, self.n_jobs)
+        degree = cast(Degree, self.degree if isinstance(self.degree, str) else int(self.degree))
+        regularization = get_regularization(self.regularization)
+        return Problem.of_rows(Y, weights, loss, regularization, engine, degree)
+
+    def _training(self, max_iter: int, bars: Sequence[Callback], seed: int = 0) -> Training:
+        method = "lbfgs" if self.optimizer == "auto" else self.optimizer
+        return Training(method, max_iter, self.tol, [*self.callbacks, *bars], seed)
+
+    def _progress_bars(self) -> list[ProgressBar]:
+        wanted = sys.stderr.isatty() if self.verbose == "auto" else self.verbose
+        return [ProgressBar()] if wanted else []
+
+    def _report(self, solution: Solution, problem: Problem) -> None:
+        """Set the attributes that tell how the optimisation went."""
+        plan = problem.engine.last_plan
+        self.backend_ = f"{plan.backend}: {plan.reason}" if plan else ""
+        # The extension that "smoothest" minimises has no unit of the data.
+        unit = 1.0 if isinstance(problem.regularization, Smoothest) else problem.error_unit
+        self.objective_, self.history_ = float(solution.value * unit), solution.history * unit
+        self.n_iter_, self.stop_reason_ = solution.n_iter, str(solution.stop_reason)
+        if solution.stop_reason is StopReason.INTERRUPTED:
+            warnings.warn(
+                f"Interrupted after {solution.n_iter} iterations; the best model so far is kept.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
