@@ -72,6 +72,17 @@ def test_with_landmarks_and_missing_entries(rows):
     assert trimmed < 0.7 * dirty
 
 
+def test_rows_as_a_whole_with_more_columns_than_rows(rows):
+    _, Y, wrong = rows
+    wide = Y @ np.random.default_rng(0).normal(size=(2, N + 10))
+    loss = Huber(trim=4, per="vector")
+    model = UKR(1, loss=loss, max_iter=20, random_state=0, init="isomap").fit(wide)
+    assert model.trimmed_[wrong].mean() > 0.5
+    assert np.delete(model.trimmed_, wrong).mean() < 0.1
+    with pytest.raises(ValueError, match="Leave `trim` or `data_kernel` out"):
+        UKR(1, loss=loss, data_kernel="rbf").fit(Y)
+
+
 def test_nothing_to_trim_is_an_ordinary_fit():
     Y = make_half_circle(80, noise=0.1, random_state=0).Y
     made = {"max_iter": 20, "random_state": 0, "init": "lle"}

@@ -288,7 +288,8 @@ class UKR(KernelManifold):
             with single_threaded_blas():
                 features = FeatureMap.fit(kernel, rows)
             carried = features.coordinates
-        turned = in_fewer_coordinates(carried, loss)
+        is_trimmed = getattr(loss, "trim", None) is not None  # and projects rows as they are
+        turned = carried if is_trimmed else in_fewer_coordinates(carried, loss)
         fit = fit_points(pose(turned).cross_validated(turned), carried, q, init, training)
         return replace(fit, features=features)
 
@@ -416,6 +417,7 @@ def check_combination(
       cost the same, so nothing smooths (Klanke 2007, section 5.1.2);
     - the smoothest manifold without an ε;
     - a loss of single components in feature space, which has no components that mean anything;
+    - rows trimmed in feature space: how far they lie from the manifold is known in the data;
     - landmarks for a precomputed kernel: their kernel values are not in the matrix.
     """
     is_tube = isinstance(loss, EpsilonInsensitive)
@@ -435,6 +437,11 @@ def check_combination(
             f"The loss {loss!r} looks at single components, and in the feature space of a "
             "`data_kernel` these mean nothing. Use loss='squared' or EpsilonInsensitive(eps, "
             "per='vector'), or leave `data_kernel` out."
+        )
+    if data_kernel is not None and getattr(loss, "trim", None) is not None:
+        raise ValueError(
+            f"The loss {loss!r} leaves rows out that lie far from the manifold in the data, not in "
+            "the feature space of a `data_kernel`. Leave `trim` or `data_kernel` out."
         )
     if data_kernel is not None and data_kernel.is_precomputed and has_landmarks:
         raise ValueError(

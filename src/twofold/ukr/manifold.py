@@ -20,6 +20,7 @@ from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.distinct_rows import merge_duplicates
 from twofold.engine import Degree, KernelSums
+from twofold.family import DOMAIN_SHARE
 from twofold.features import (
     L1,
     RBF,
@@ -120,13 +121,12 @@ class KernelManifold(TwoWayModel):
         return FeatureSpace(found, self.data_, carried, columns, self.n_jobs)
 
     def _bound_domain(self) -> None:
+        lowest = self._surface.lowest_density()
+        self.domain_threshold_ = DOMAIN_SHARE * lowest
         regularization = get_regularization(self.regularization)
         if isinstance(regularization, Density) and regularization.threshold is not None:
             # The constraint is the domain; a point on its border may lie a rounding error below.
-            lowest = self._surface.lowest_density()
             self.domain_threshold_ = min(lowest, regularization.threshold)
-        else:
-            self.domain_threshold_ = self._surface.default_threshold()
         self._surface.threshold = self.domain_threshold_
 
     def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:

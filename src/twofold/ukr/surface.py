@@ -33,11 +33,10 @@ from twofold.engine import (
     polynomial_terms,
 )
 from twofold.engine.threads import single_threaded_blas
+from twofold.family import DOMAIN_SHARE
 from twofold.losses import Loss, is_rotation_invariant
 from twofold.table_checks import LARGEST, LARGEST_SINGLE
 
-# The domain ends where the density is this share of the lowest at a training point.
-DOMAIN_SHARE = 0.5
 _NUMBERS_AT_A_TIME = 20_000_000
 
 
@@ -259,14 +258,10 @@ class Surface:
         """Return the lowest density at a training point."""
         return float(self.density(self.X).min())
 
-    def default_threshold(self) -> float:
-        """Return the density η that bounds the domain, with every training point well inside."""
-        return DOMAIN_SHARE * self.lowest_density()
-
     @cached_property
     def threshold(self) -> float:
-        """The density that bounds the domain: the default one unless another has been set."""
-        return self.default_threshold()
+        """The density η that bounds the domain, unless a model has set another."""
+        return DOMAIN_SHARE * self.lowest_density()
 
     @cached_property
     def reconstructions_t(self) -> FloatArray:

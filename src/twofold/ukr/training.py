@@ -159,7 +159,7 @@ def loss_of_distinct(loss: Loss, member: IntArray, source: IntArray) -> Loss:
     merged = np.full((len(source), *eps.shape[1:]), np.inf)
     counted = member >= 0
     np.minimum.at(merged, member[counted], eps[counted])
-    return EpsilonInsensitive(merged, loss.per)
+    return replace(loss, eps=merged)
 
 
 def loss_for_starts(problem: Problem, Y: FloatArray) -> Loss:
