@@ -28,7 +28,6 @@ LAYERS = [
         "process_settings",
         "regularization",
         "row_notes",
-        "sample_weights",
         "table_checks",
     },
     {

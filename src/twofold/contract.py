@@ -38,13 +38,13 @@ from twofold.family import Family
 from twofold.kept_model import DERIVED, KeptModel
 from twofold.kernel_description import KernelDescription
 from twofold.latent_sampling import check_request, draw_latent_points
-from twofold.sample_weights import checked_weights
 from twofold.table_checks import (
     check_entries,
     check_errors,
     check_images,
     check_missing,
     check_size,
+    checked_weights,
     validate_latent,
     validate_rows,
 )

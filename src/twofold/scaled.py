@@ -27,8 +27,7 @@ from twofold.nested_models import (
     from_template,
     template_of,
 )
-from twofold.sample_weights import checked_weights
-from twofold.table_checks import check_finite_entries, check_missing
+from twofold.table_checks import check_finite_entries, check_missing, checked_weights
 from twofold.tables import ModelFile
 from twofold.ukr import UKR
 

@@ -1,4 +1,4 @@
-"""Checks of data tables that name the rows and columns at fault."""
+"""Checks of data tables, and of the weights of their rows, that name what is at fault."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_array
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from twofold.array_types import FloatArray, IntArray
 
 # Sums of squares of such values, and of their products with weights, are still numbers: in double
 # precision, and in single precision.
 LARGEST, LARGEST_SINGLE = 1e140, 1e17
+# Products of such weights with squares of data are numbers, and so are their sums.
+LARGEST_WEIGHT, SMALLEST_WEIGHT = 1e60, 1e-60
 
 
 def validate_rows(estimator: Any, X: Any, *, reset: bool) -> FloatArray:
@@ -36,6 +38,24 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool) -> FloatArray:
             ensure_min_samples=2 if reset else 1,
         )
     return np.ascontiguousarray(Y)
+
+
+def checked_weights(sample_weight: Any, Y: Any) -> FloatArray:
+    """Return the weights (n,) of the rows of Y (n, D) that a user passed; ones if None.
+
+    They must be finite and not negative, the largest of them neither huge nor next to nothing.
+    """
+    weights: FloatArray = _check_sample_weight(
+        sample_weight, Y, dtype=np.float64, ensure_non_negative=True
+    )
+    largest = float(weights.max(initial=0.0))
+    if largest > 0 and not SMALLEST_WEIGHT <= largest <= LARGEST_WEIGHT:
+        raise ValueError(
+            f"The largest entry of `sample_weight` is {largest:.3g}; sums weighted by it leave the "
+            f"range of numbers. It must lie between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}: "
+            "divide all weights by a number of their size."
+        )
+    return weights
 
 
 def validate_latent(X: Any, q: int, dtype: np.dtype[Any]) -> FloatArray:

@@ -39,13 +39,13 @@ from twofold.nested_models import (
     from_template,
     template_of,
 )
-from twofold.sample_weights import checked_weights
 from twofold.table_checks import (
     check_entries,
     check_errors,
     check_missing,
     check_numeric,
     check_size,
+    checked_weights,
 )
 from twofold.tables import ModelFile, write_model_file
 

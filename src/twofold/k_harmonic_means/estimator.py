@@ -28,8 +28,7 @@ from twofold.engine.threads import single_threaded_blas
 from twofold.k_harmonic_means.descent import Problem, count_lost, descend, powers_to_try
 from twofold.k_harmonic_means.distances import Units, map_distances, merge_equal_rows
 from twofold.number_checks import check_count
-from twofold.sample_weights import checked_weights
-from twofold.table_checks import check_entries
+from twofold.table_checks import check_entries, checked_weights
 
 # Distances of such rows are numbers.
 LARGEST = 1e300

@@ -21,8 +21,7 @@ from twofold.contract import TwoWayModel
 from twofold.features.data_kernels import rounding_of
 from twofold.fitted_state import Array, FittedState, Sizes
 from twofold.kernel_pca.spectral_model import SpectralModel
-from twofold.sample_weights import checked_weights
-from twofold.table_checks import check_numeric
+from twofold.table_checks import check_numeric, checked_weights
 from twofold.tables import ModelFile
 
 # Parts of a sparse matrix in a model file.

@@ -19,8 +19,7 @@ from twofold.psom.scattered import ScatteredFit, fit_scattered
 from twofold.psom.smoothing import SmoothGrid, smooth_grid
 from twofold.psom.smoothness_choice import Discrepancy
 from twofold.psom.units import data_unit
-from twofold.sample_weights import checked_weights
-from twofold.table_checks import check_missing
+from twofold.table_checks import check_missing, checked_weights
 
 if TYPE_CHECKING:
     from twofold.psom.estimator import PSOM

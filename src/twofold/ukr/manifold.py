@@ -48,8 +48,7 @@ from twofold.kernels import KERNELS, Kernel, get_kernel
 from twofold.losses import Loss, Squared, get_loss
 from twofold.optimize import Callback, ProgressBar, Solution, StopReason
 from twofold.regularization import Density, Smoothest, get_regularization
-from twofold.sample_weights import checked_weights
-from twofold.table_checks import check_missing
+from twofold.table_checks import check_missing, checked_weights
 from twofold.ukr.feature_space import FeatureSpace
 from twofold.ukr.objective import Problem, common_scale, scale_each_dimension, stretch
 from twofold.ukr.projection import project

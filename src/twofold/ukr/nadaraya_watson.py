@@ -19,8 +19,7 @@ from twofold.engine import KernelSums, check_tolerance
 from twofold.kernels import Kernel, get_kernel
 from twofold.losses import Squared
 from twofold.regularization import LeaveOneOut
-from twofold.sample_weights import checked_weights
-from twofold.table_checks import check_entries
+from twofold.table_checks import check_entries, checked_weights
 from twofold.ukr.objective import Problem, common_scale, scale_each_dimension
 
 

@@ -42,7 +42,7 @@ from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled
 from twofold.engine.threads import single_threaded
 from twofold.number_checks import is_number
-from twofold.sample_weights import checked_weights
+from twofold.table_checks import checked_weights
 from twofold.unn.data_range import check_range
 
 ORDERS = ("farthest", "given")

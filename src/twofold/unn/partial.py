@@ -14,8 +14,7 @@ import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.distinct_rows import merge_duplicates
-from twofold.sample_weights import checked_weights
-from twofold.table_checks import check_missing
+from twofold.table_checks import check_missing, checked_weights
 from twofold.unn.embedding import is_constructive, make_embedder
 from twofold.unn.searches import Constructive, get_search
 
