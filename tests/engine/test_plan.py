@@ -7,7 +7,7 @@ import pytest
 from kernel_cases import POWER
 from oracles.kernel_sums import squared_distances
 
-from twofold.engine import KernelSums, Plan, plan
+from twofold.engine import FitGroup, KernelSums, LocalFit, Plan, plan, polynomial_terms
 from twofold.engine.cells import grid_for
 from twofold.engine.plan import share_within_reach
 from twofold.engine.sums import check_tolerance
@@ -92,3 +92,13 @@ def test_wrong_tolerances_are_refused(tolerance):
 @pytest.mark.parametrize("tolerance", [1e-15, 1e-6, 0.099, np.float32(1e-3)])
 def test_small_tolerances_are_taken(tolerance):
     check_tolerance(tolerance)
+
+
+def test_local_polynomials_pay_for_every_pair_that_is_left_out():
+    X, V = LOCAL[:600] / 40, np.ones((600, 2))
+    engine = KernelSums(QUARTIC)
+    engine.evaluate(X, V, ones)
+    assert engine.last_plan.backend == "cpu_dense"
+    local = LocalFit(polynomial_terms(1, 2), (FitGroup(np.arange(1), np.ones(600)),))
+    engine.evaluate(X, V, ones, local=local)
+    assert engine.last_plan.backend == "cpu_cells"
