@@ -8,7 +8,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 from twofold import UKR, plots
-from twofold.plots.items import item_style
+from twofold.plots.generated import item_style
 
 
 def test_items_are_what_the_model_generates_there(model):

@@ -10,8 +10,15 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from twofold.array_types import FloatArray
-from twofold.plots.drawing import MOST_VECTOR_POINTS, add_legend, light_frame, open_axes
-from twofold.plots.palette import ACCENT, COLORS, INK, MISSING, QUIET, category_style, sequential
+from twofold.plots.drawing import (
+    add_legend,
+    draw_level,
+    draw_rows,
+    light_frame,
+    open_axes,
+    write_note,
+)
+from twofold.plots.palette import ACCENT, COLORS, INK, MISSING, QUIET, category_style
 from twofold.plots.row_colors import Amounts, Categories, RowColors, row_colors
 
 if TYPE_CHECKING:
@@ -119,7 +126,7 @@ def coranking(coranking: CoRanking | Mapping[str, CoRanking], ax: Axes | None = 
         ax.plot(sizes, ranks.r_nx(sizes), color=category_style(number).color, linewidth=1.4,
                 label=label)  # fmt: skip
     ax.set_xscale("log")
-    ax.axhline(0, color=QUIET, linewidth=0.8, linestyle=":")
+    draw_level(ax, 0)
     ax.set_ylim(top=1.02)
     ax.set_xlabel("neighbours K")
     ax.set_ylabel("kept beyond chance, R_NX")
@@ -159,7 +166,7 @@ def dimension_choice(choice: DimensionChoice, *, ax: Axes | None = None) -> Axes
     ax = open_axes(ax, (4.8, 3.2))
     chosen = [ACCENT if q == choice.dimension else MISSING for q in scores.index]
     ax.bar(scores.index, scores["gap"], color=chosen, width=0.6)
-    ax.axhline(2, color=QUIET, linewidth=0.8, linestyle=":")
+    draw_level(ax, 2)
     ax.axhline(1, color=QUIET, linewidth=0.8)
     ax.set_yscale("log")
     # Bars from below 1: a gap of 1 is none.
@@ -196,21 +203,7 @@ def _draw_map(ax: Axes, X: FloatArray, colors: RowColors) -> None:
     if X.shape[1] == 1:
         height = np.random.default_rng(0).uniform(size=len(X))
         X = np.column_stack([X[:, 0], height * np.ptp(X) / 4])
-    common: dict[str, Any] = {
-        "s": float(np.clip(3_000 / len(X), 2, 14)),
-        "linewidths": 0,
-        "rasterized": len(X) > MOST_VECTOR_POINTS,
-    }
-    if isinstance(colors, Amounts):
-        ax.scatter(X[:, 0], X[:, 1], c=colors.values, cmap=sequential(), plotnonfinite=True,
-                   **common)  # fmt: skip
-    else:
-        for code in np.unique(colors.codes):
-            style, rows = category_style(int(code)), X[colors.codes == code]
-            area = common["s"] * style.area
-            shade = style.color if code >= 0 else MISSING
-            ax.scatter(rows[:, 0], rows[:, 1], color=shade, marker=style.marker,
-                       **{**common, "s": area})  # fmt: skip
+    draw_rows(ax, X[:, :2], colors, float(np.clip(3_000 / len(X), 2, 14)))
     ax.set_xticks([])
     ax.set_yticks([])
     ax.set_aspect("equal", adjustable="datalim")
@@ -229,9 +222,8 @@ def _draw_decision(ax: Axes, comparison: Comparison) -> None:
         is_chosen = name == comparison.recommended
         # On either side in turn: neighbours in rank are often neighbours here.
         side = 1 if number % 2 == 0 else -1
-        ax.annotate(str(name), place, xytext=(5 * side, 3), textcoords="offset points",
-                    ha="left" if side > 0 else "right", fontsize="small",
-                    color=ACCENT if is_chosen else INK)  # fmt: skip
+        write_note(ax, str(name), place, (5 * side, 3), ha="left" if side > 0 else "right",
+                   color=ACCENT if is_chosen else INK)  # fmt: skip
     ax.set_yscale("log")
     ax.margins(x=0.25, y=0.15)
     _plain_numbers(ax)

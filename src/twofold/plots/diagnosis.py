@@ -11,9 +11,9 @@ from matplotlib.ticker import MaxNLocator
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
-from twofold.plots.drawing import light_frame, open_axes
+from twofold.plots.drawing import draw_level, light_frame, open_axes, write_note
 from twofold.plots.palette import ACCENT, COLORS, INK, QUIET
-from twofold.plots.row_facts import DISTANCE, distances, nameless_row, row_errors, row_name
+from twofold.plots.row_colors import DISTANCE, distances, nameless_row, row_errors, row_name
 
 # An objective that falls by more than this factor is seen better on a logarithmic scale.
 MUCH = 10.0
@@ -67,9 +67,8 @@ def history(model: TwoWayModel, *, ax: Axes | None = None) -> Axes:
     if len(values) == 1:
         _show_single_value(ax, float(values[0]))
     # Above the axes: inside, the stages of a homotopy may pass anywhere.
-    ax.annotate(f"{values[-1]:.4g}  ({model.stop_reason_})", (1, 1), xycoords="axes fraction",
-                xytext=(0, 3), textcoords="offset points", ha="right", fontsize="small",
-                color=INK)  # fmt: skip
+    end = f"{values[-1]:.4g}  ({model.stop_reason_})"
+    write_note(ax, end, (1, 1), (0, 3), xycoords="axes fraction", ha="right")
     light_frame(ax)
     return ax
 
@@ -98,17 +97,6 @@ def stage_joins(values: FloatArray, n_stages: int) -> list[int]:
     A history has one entry more than iterations for each stage. Where a stage begins the value
     does not fall; if that happens as often as there are joins, these are the joins.
 
-    Parameters
-    ----------
-    values : array of shape (n_iter + n_stages,)
-    n_stages : int
-
-    Returns
-    -------
-    list of int
-
-    Examples
-    --------
     >>> stage_joins(np.array([5.0, 4.0, 4.5, 3.0, 2.0]), 2)
     [2]
     """
@@ -156,9 +144,8 @@ def errors(model: TwoWayModel, X: Any = None, *, ax: Axes | None = None) -> Axes
     ax.set_ylim(0, 1.3 * found[order[0]] or 1.0)
     _name_worst(ax, model, X, found, order[:NAMED_ROWS])
     middle = float(np.median(found[order]))
-    ax.axhline(middle, color=QUIET, linewidth=0.8, linestyle=":")
-    ax.annotate(f"median {middle:.3g}", (1, middle), xytext=(0, 3), textcoords="offset points",
-                fontsize="small", color=INK)  # fmt: skip
+    draw_level(ax, middle)
+    write_note(ax, f"median {middle:.3g}", (1, middle), (0, 3))
     ax.set_xlabel("rows, the worst first")
     ax.set_ylabel(f"{DISTANCE}\n(root of the squared error)")
     ax.xaxis.set_major_formatter("{x:g}")
@@ -176,8 +163,7 @@ def _name_worst(ax: Axes, model: TwoWayModel, X: Any, found: FloatArray, worst: 
     ax.plot(ranks, found[worst], "o", color=ACCENT, markersize=4)
     for rank, row in zip(ranks, worst, strict=True):
         name = row_name(model, int(row)) if X is None else _name_in_table(X, int(row))
-        ax.annotate(name, (rank, found[row]), xytext=(2, 4), textcoords="offset points",
-                    rotation=45, rotation_mode="anchor", fontsize="small", color=INK)  # fmt: skip
+        write_note(ax, name, (rank, found[row]), (2, 4), rotation=45, rotation_mode="anchor")
 
 
 def _name_in_table(X: Any, row: int) -> str:
@@ -229,7 +215,7 @@ def dimension_curve(
     if spreads.any():
         limit = means[least] + spreads[least]
         fewest = int(np.flatnonzero(means <= limit)[0])
-        ax.axhline(limit, color=QUIET, linewidth=0.8, linestyle=":")
+        draw_level(ax, limit)
         ax.plot(dims[fewest], means[fewest], "o", markersize=12, markerfacecolor="none",
                 markeredgecolor=INK, zorder=3,
                 label=f"fewest within one standard error: {dims[fewest]}")  # fmt: skip

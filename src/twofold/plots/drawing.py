@@ -1,4 +1,4 @@
-"""Axes, colour bars, legends and domains: what several pictures share."""
+"""Axes, rows, colour bars, legends and domains: what several pictures share."""
 
 from __future__ import annotations
 
@@ -12,8 +12,16 @@ from matplotlib.path import Path
 
 from twofold.array_types import BoolArray, FloatArray
 from twofold.plots.latent_view import LatentView, Lattice
-from twofold.plots.palette import INK, OUTSIDE, QUIET, category_style, sequential
-from twofold.plots.row_colors import Categories
+from twofold.plots.palette import (
+    COLORS,
+    INK,
+    MISSING,
+    OUTSIDE,
+    QUIET,
+    category_style,
+    sequential,
+)
+from twofold.plots.row_colors import Categories, RowColors
 
 # From here on points are drawn as pixels within a vector file: as shapes they make it slow.
 MOST_VECTOR_POINTS = 20_000
@@ -94,20 +102,10 @@ def intervals(axis: FloatArray, is_in: BoolArray) -> list[tuple[float, float]]:
 
 
 def paint(ax: Axes, lattice: Lattice, values: FloatArray, within: FloatArray | None = None) -> Any:
-    """Paint values over the domain of a plane, with a clean edge; return what a colour bar needs.
+    """Paint values (m,) over the domain of a plane; return the image that a colour bar needs.
 
-    Parameters
-    ----------
-    ax : Axes
-    lattice : Lattice
-    values : array of shape (m,)
-        NaN where nothing is painted.
-    within : array of shape (m,), optional
-        The support of each place; what is not positive is cut away.
-
-    Returns
-    -------
-    matplotlib.image.AxesImage
+    Nothing is painted at NaN, nor where the support ``within`` (m,) is not positive: there the
+    image has a clean edge.
     """
     x, y = lattice.axes
     half = (x[1] - x[0]) / 2, (y[1] - y[0]) / 2
@@ -170,14 +168,9 @@ def _ends_beyond(colored: Any) -> str:
 
 
 def add_legend(ax: Axes, categories: Categories, seen: FloatArray | None) -> None:
-    """Draw a legend: few categories in the emptiest corner, many beside the map.
+    """Draw a legend: few categories in the corner of a map with the fewest rows ``seen`` (n, 2).
 
-    Parameters
-    ----------
-    ax : Axes
-    categories : Categories
-    seen : array of shape (n, 2) or None
-        Where rows are drawn, to find the emptiest corner; None puts the legend beside the map.
+    Many stand beside the map, and so do those of rows that are nowhere (None).
     """
     handles = [_legend_entry(number, name) for number, name in enumerate(categories.names)]
     common: dict[str, Any] = {"handles": handles, "title": categories.title, "fontsize": "small",
@@ -206,6 +199,46 @@ def _emptiest_corner(ax: Axes, seen: FloatArray) -> str:
         near = np.abs(part - np.array(corner)) < (0.3, 0.3)
         counts[name] = int(near.all(axis=1).sum())
     return min(counts, key=lambda name: counts[name])
+
+
+def draw_rows(ax: Axes, seen: FloatArray, colors: RowColors | None, area: float) -> Any:
+    """Draw rows at places (n, 2), those without a value below the others.
+
+    Returns what a colour bar needs, None without amounts.
+    """
+    rasterized = len(seen) > MOST_VECTOR_POINTS
+
+    def scatter(rows: Any, **look: Any) -> Any:
+        usual = {"s": area, "linewidths": 0, "zorder": 2, "rasterized": rasterized}
+        return ax.scatter(seen[rows, 0], seen[rows, 1], **{**usual, **look})
+
+    if colors is None:
+        scatter(slice(None), color=COLORS[0])
+        return None
+    known = colors.codes >= 0 if isinstance(colors, Categories) else np.isfinite(colors.values)
+    if not known.all():
+        scatter(~known, color=MISSING, zorder=1.9)
+    if isinstance(colors, Categories):
+        counts = np.bincount(colors.codes[known], minlength=len(colors.names))
+        # The commonest first, so that it does not hide the others.
+        for code in np.argsort(-counts, kind="stable"):
+            style = category_style(int(code))
+            look = {"color": style.color, "marker": style.marker, "s": area * style.area}
+            scatter(colors.codes == code, **look)
+        return None
+    low, high = color_limits(colors.values)
+    return scatter(known, c=colors.values[known], cmap=sequential(), vmin=low, vmax=high)
+
+
+def write_note(ax: Axes, text: str, place: Any, shift: tuple[float, float], **more: Any) -> None:
+    """Write a few small words beside a place, shifted by some points."""
+    usual = {"textcoords": "offset points", "fontsize": "small", "color": INK}
+    ax.annotate(text, place, xytext=shift, **{**usual, **more})
+
+
+def draw_level(ax: Axes, height: float) -> None:
+    """Draw a dotted line to compare with."""
+    ax.axhline(height, color=QUIET, linewidth=0.8, linestyle=":")
 
 
 def light_frame(ax: Axes) -> None:

@@ -32,9 +32,9 @@ from twofold.plots.drawing import (
     shade_outside,
 )
 from twofold.plots.latent_view import BLOCK, LatentView, latent_name
+from twofold.plots.names import LINE_INCHES, fit_titles, shortened
 from twofold.plots.palette import COLORS, category_style
-from twofold.plots.row_facts import feature_name, feature_names, feature_number
-from twofold.plots.titles import LINE_INCHES, fit_titles, shortened
+from twofold.plots.row_colors import feature_names, feature_number
 
 PAINTED = 110
 # Arrows along the longer side: of one map, and of each of many.
@@ -88,7 +88,7 @@ def sensitivity(
     number = feature_number(model, feature)
     view = LatentView(model, dims)
     ax = open_map(ax, view)
-    name = shortened(feature_name(model, number), LETTERS_BESIDE_MAP)
+    name = shortened(feature_names(model)[number], LETTERS_BESIDE_MAP)
     _Fields(view, [number], ARROWS).draw(ax, 0, name)
     return ax
 
@@ -128,7 +128,7 @@ def sensitivities(
     if features is None:
         # A model of scaled columns measures each in units of its spread.
         unit = np.reshape(getattr(model, "spread_", 1.0), (-1, 1))
-        numbers = [int(number) for number in ranked(_changes(model) / unit)[:MOST_PANELS]]
+        numbers = [int(number) for number in _ranked(_changes(model) / unit)[:MOST_PANELS]]
     else:
         numbers = [feature_number(model, feature) for feature in features]
     if not numbers:
@@ -143,9 +143,10 @@ def sensitivities(
     panels = found.subplots(
         rows, columns, sharex=True, sharey=not view.is_line, squeeze=False
     ).ravel()
+    names = feature_names(model)
     for k, (panel, number) in enumerate(zip(panels, numbers, strict=False)):
         fields.draw(panel, k, None)
-        panel.set_title(feature_name(model, number), fontsize="medium")
+        panel.set_title(names[number], fontsize="medium")
         panel.label_outer()
         # Curves have each their own unit.
         panel.tick_params(labelleft=view.is_line or k % columns == 0)
@@ -187,7 +188,7 @@ def important_features(model: TwoWayModel, n: int = 20, *, ax: Axes | None = Non
     """
     check_count("n", n)
     parts = _parts(model)
-    shown = ranked(parts)[:n]
+    shown = _ranked(parts)[:n]
     total = np.sqrt((parts[shown] ** 2).sum(axis=1))
     shares = parts[shown] ** 2 / np.maximum(total, np.finfo(float).tiny)[:, None]
     known = feature_names(model)
@@ -340,6 +341,6 @@ def _deviation(Y: FloatArray, weights: FloatArray) -> FloatArray:
     return np.where(np.nanmax(Y, axis=0) > np.nanmin(Y, axis=0), deviation, 0)
 
 
-def ranked(parts: FloatArray) -> IntArray:
+def _ranked(parts: FloatArray) -> IntArray:
     """Return features by falling importance, given their parts (D, q)."""
     return np.argsort(-(parts**2).sum(axis=1), kind="stable")

@@ -39,18 +39,10 @@ SLANT = np.array([0.75, 0.6])
 
 @dataclass(frozen=True)
 class Lattice:
-    """A regular lattice of latent places.
+    """A regular lattice of latent places."""
 
-    Attributes
-    ----------
-    axes : list of arrays
-        Coordinates along each axis that is shown.
-    places : array of shape (m, q)
-        The places, those of the first axis next to each other.
-    """
-
-    axes: list[FloatArray]
-    places: FloatArray
+    axes: list[FloatArray]  # coordinates along each axis that is shown
+    places: FloatArray  # (m, q), those of the first axis next to each other
 
     def shaped(self, values: Any) -> Any:
         """Return one value for each place as an array (second axis, first axis)."""
@@ -75,14 +67,7 @@ class Lattice:
 
 
 class LatentView:
-    """Two coordinates of a fitted model's latent space, or its only one.
-
-    Parameters
-    ----------
-    model : fitted model
-    dims : pair of int
-        Which coordinates are shown; a model with one has no choice.
-    """
+    """Two coordinates of a fitted model's latent space, or its only one."""
 
     def __init__(self, model: TwoWayModel, dims: tuple[int, int] = (0, 1)) -> None:
         self.model = model

@@ -21,6 +21,7 @@ from twofold.plots.drawing import (
     add_legend,
     color_limits,
     draw_border,
+    draw_rows,
     frame_map,
     light_frame,
     open_map,
@@ -28,9 +29,9 @@ from twofold.plots.drawing import (
     shade_outside,
 )
 from twofold.plots.latent_view import LatentView, Lattice
-from twofold.plots.name_tags import draw_names
-from twofold.plots.palette import COLORS, INK, MISSING, QUIET, category_style, sequential
-from twofold.plots.row_colors import Amounts, Categories, RowColors, row_colors
+from twofold.plots.names import draw_names
+from twofold.plots.palette import COLORS, INK, QUIET
+from twofold.plots.row_colors import Categories, row_colors
 
 # The lattice of what needs a Jacobian at every place.
 JACOBIAN_SIZE = 110
@@ -112,7 +113,11 @@ def latent_map(
         ax.set_ylim(0.5 - 0.02 * len(seen), 0.5 + 1.02 * len(seen))
         light_frame(ax)
     area = _area(len(seen)) if size is None else size
-    _draw_rows(ax, seen, colors, area, view.is_line)
+    points = draw_rows(ax, seen, colors, area)
+    if isinstance(colors, Categories):
+        add_legend(ax, colors, None if view.is_line else seen)
+    elif colors is not None:
+        add_color_bar(ax, points, colors.title)
     if names:
         draw_names(ax, model, seen, area)
     return ax
@@ -259,63 +264,3 @@ def _is_flat(density: FloatArray) -> bool:
         return True
     low, high = np.quantile(density, [0.25, 0.75])
     return bool(high <= FLAT_RATIO * low)
-
-
-def _draw_rows(
-    ax: Axes, seen: FloatArray, colors: RowColors | None, area: float, beside: bool
-) -> None:
-    """Draw rows, with their legend in a corner or beside the map, or their colour bar."""
-    common: dict[str, Any] = {
-        "linewidths": 0,
-        "zorder": 2,
-        "rasterized": len(seen) > MOST_VECTOR_POINTS,
-    }
-    if colors is None:
-        ax.scatter(seen[:, 0], seen[:, 1], s=area, color=COLORS[0], **common)
-    elif isinstance(colors, Categories):
-        _draw_categories(ax, seen, colors, area, common)
-        add_legend(ax, colors, None if beside else seen)
-    else:
-        _draw_amounts(ax, seen, colors, area, common)
-
-
-def _draw_categories(
-    ax: Axes, seen: FloatArray, categories: Categories, area: float, common: dict[str, Any]
-) -> None:
-    none = categories.codes < 0
-    if none.any():
-        ax.scatter(seen[none, 0], seen[none, 1], s=area, color=MISSING, **{**common, "zorder": 1.9})
-    counts = np.bincount(categories.codes[~none], minlength=len(categories.names))
-    # The commonest first, so that it does not hide the others.
-    for code in np.argsort(-counts, kind="stable"):
-        style, members = category_style(int(code)), categories.codes == code
-        ax.scatter(
-            seen[members, 0],
-            seen[members, 1],
-            s=area * style.area,
-            color=style.color,
-            marker=style.marker,
-            **common,
-        )
-
-
-def _draw_amounts(
-    ax: Axes, seen: FloatArray, amounts: Amounts, area: float, common: dict[str, Any]
-) -> None:
-    known = np.isfinite(amounts.values)
-    if not known.all():
-        ax.scatter(
-            seen[~known, 0], seen[~known, 1], s=area, color=MISSING, **{**common, "zorder": 1.9}
-        )
-    low, high = color_limits(amounts.values)
-    points = ax.scatter(
-        seen[known, 0],
-        seen[known, 1],
-        s=area,
-        c=amounts.values[known],
-        cmap=sequential(),
-        vmin=low,
-        vmax=high,
-        **common,
-    )
-    add_color_bar(ax, points, amounts.title)

@@ -55,16 +55,6 @@ class CategoryStyle:
 def category_style(number: int) -> CategoryStyle:
     """Return the colour and marker of a category, counted from 0.
 
-    Parameters
-    ----------
-    number : int
-
-    Returns
-    -------
-    CategoryStyle
-
-    Examples
-    --------
     >>> category_style(0).color, category_style(12).color, category_style(12).marker
     ('#005ab4', '#005ab4', 's')
     """

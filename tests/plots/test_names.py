@@ -6,8 +6,8 @@ import doctest
 
 import pytest
 
-from twofold.plots import titles
-from twofold.plots.titles import in_lines, shortened
+from twofold.plots import names
+from twofold.plots.names import in_lines, shortened
 
 
 @pytest.mark.parametrize("most", [3, 6, 11, 19, 20])
@@ -32,6 +32,6 @@ def test_no_line_is_longer_than_told(width):
 
 
 def test_docstring_examples_run():
-    results = doctest.testmod(titles)
+    results = doctest.testmod(names)
     assert results.attempted > 0
     assert results.failed == 0

@@ -1,4 +1,6 @@
-"""Names beside points, as many as fit without covering anything.
+"""Titles that keep to their width, and names beside points, as many as fit.
+
+Titles are broken into lines, and shortened where that is not enough.
 
 A name is tried at eight places around its point, then further off with a line to it. It must stay
 within the axes and keep off all points, other names, the legend and the border of the domain; its
@@ -8,6 +10,8 @@ have few.
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -21,9 +25,13 @@ from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.plots.drawing import BORDER_LEVEL
 from twofold.plots.palette import INK, QUIET
-from twofold.plots.row_facts import row_name
-from twofold.plots.titles import shortened
+from twofold.plots.row_colors import row_name
 
+# A title takes at most this part of the width from one panel to the next.
+FILLED = 0.94
+FEWEST_LETTERS = 6
+MOST_LINES = 3
+LINE_INCHES = 0.17
 MOST_NAMES = 40
 # Rows that are tried; more only make crowds fuller.
 MOST_TRIED = 200
@@ -36,18 +44,66 @@ LINE_PLACES = 24
 SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
 
 
-def draw_names(ax: Axes, model: TwoWayModel, seen: FloatArray, area: float) -> None:
-    """Write names beside rows, beginning with rows far from one another.
+def shortened(text: str, most: int) -> str:
+    """Return a text of at most so many letters, cut in its middle: the ends tell names apart.
 
-    Parameters
-    ----------
-    ax : Axes
-        With its limits and its legend set.
-    model : fitted model
-    seen : array of shape (n, 2)
-        Where rows are drawn.
-    area : float
-        Area of a point, in points squared.
+    >>> shortened("expression of gene 17", 12)
+    'express…e 17'
+    """
+    if len(text) <= most:
+        return text
+    tail = most // 3
+    return f"{text[: most - 1 - tail]}…{text[len(text) - tail :]}"
+
+
+def in_lines(text: str, width: int, n_lines: int) -> str:
+    r"""Return a text in at most so many lines of at most so many letters.
+
+    >>> in_lines("mean radius of the cell", 12, 2)
+    'mean radius\nof the cell'
+    """
+    for most in range(min(len(text), width * n_lines), 0, -1):
+        lines = _wrapped(shortened(text, most), width)
+        if len(lines) <= n_lines:
+            return "\n".join(lines)
+    return text
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Return lines, broken at spaces, hyphens and underscores where possible."""
+    hyphened, lines, end = text.replace("_", "-"), [], 0
+    for line in textwrap.wrap(hyphened, width, expand_tabs=False, replace_whitespace=False):
+        start = hyphened.index(line, end)
+        end = start + len(line)
+        lines.append(text[start:end])
+    return lines
+
+
+def fit_titles(panels: Sequence[Axes], columns: int) -> int:
+    """Break and shorten the titles of a table of panels, so that none reaches the next one.
+
+    Returns how many lines the rows of panels are higher than with titles of one line.
+    """
+    figure = cast(Any, panels[0].figure)
+    figure.figure.draw_without_rendering()
+    # Nothing makes room for a second line in a figure that is not laid out.
+    n_lines = 1 if figure.figure.get_layout_engine() is None else MOST_LINES
+    middles = np.array([np.mean(panel.get_window_extent().intervalx) for panel in panels[:columns]])
+    to_edges = 2 * (middles[0] - figure.bbox.x0), 2 * (figure.bbox.x1 - middles[-1])
+    room = FILLED * float(min(*to_edges, *np.diff(middles)))
+    for panel in panels:
+        name, letters = panel.get_title(), len(panel.get_title())
+        while panel.title.get_window_extent().width > room and letters > FEWEST_LETTERS:
+            letters -= 1
+            panel.set_title(in_lines(name, letters, n_lines), fontsize=panel.title.get_fontsize())
+    breaks = [panel.get_title().count("\n") for panel in panels]
+    return sum(max(breaks[start : start + columns]) for start in range(0, len(breaks), columns))
+
+
+def draw_names(ax: Axes, model: TwoWayModel, seen: FloatArray, area: float) -> None:
+    """Write names beside rows drawn at ``seen`` (n, 2), beginning with rows far from one another.
+
+    The axes have their limits and legend by then; ``area`` is that of a point, in points squared.
     """
     # Legends and colour bars take their room only when the figure is laid out.
     # The figure of a subfigure is the whole one.
