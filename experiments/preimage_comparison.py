@@ -42,8 +42,8 @@ from experiments.preimage_toys import Extended, Sinusoid
 from experiments.table import middle, show
 from twofold.array_types import FloatArray
 from twofold.kernel_pca.data_dependent import Diffusion
-from twofold.kernel_pca.neighbors import neighbor_scale
 from twofold.kernel_pca.spectrum import decompose
+from twofold.neighborhoods.nearest import neighbor_scale
 from twofold.preimages import (
     Direct,
     FeaturePoints,

@@ -36,8 +36,8 @@ from twofold.array_types import FloatArray
 from twofold.datasets.nearest import nearest_parameter
 from twofold.features import RBF
 from twofold.kernel_pca.data_dependent import Diffusion
-from twofold.kernel_pca.neighbors import neighbor_scale
 from twofold.kernel_pca.spectrum import Spectrum, decompose
+from twofold.neighborhoods.nearest import neighbor_scale
 from twofold.preimages import Constrained, FeaturePoints, Gradient, Learned, LinearCombination
 from twofold.preimages.coordinates import GaussianCoordinates
 from twofold.preimages.press import CoordinatePress

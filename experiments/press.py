@@ -27,8 +27,8 @@ from scipy.spatial.distance import pdist, squareform
 
 from experiments.table import middle, show
 from twofold.kernel_pca.data_dependent import Diffusion
-from twofold.kernel_pca.neighbors import neighbor_scale
 from twofold.kernel_pca.spectrum import decompose
+from twofold.neighborhoods.nearest import neighbor_scale
 from twofold.preimages.press import (
     CoordinatePress,
     Criterion,

@@ -41,7 +41,7 @@ from experiments.table import show
 from twofold import UKR
 from twofold.array_types import FloatArray, IntArray
 from twofold.datasets import load_npz, make_rotating_object
-from twofold.kernel_pca.neighbors import neighbor_scale
+from twofold.neighborhoods.nearest import neighbor_scale
 from twofold.preimages import Constrained, Gradient, Learned, LinearCombination
 
 # Their mean distances give σ_k and σ_h.

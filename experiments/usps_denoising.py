@@ -45,7 +45,7 @@ from twofold import UKR, KernelPCA
 from twofold.array_types import FloatArray
 from twofold.datasets import load_npz
 from twofold.features import RBF
-from twofold.kernel_pca.neighbors import neighbor_scale
+from twofold.neighborhoods.nearest import neighbor_scale
 from twofold.preimages import (
     Constrained,
     Direct,

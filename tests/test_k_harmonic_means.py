@@ -12,8 +12,9 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from twofold.k_harmonic_means import KHarmonicMeans, descent, distances
+from twofold.k_harmonic_means import KHarmonicMeans, descent
 from twofold.k_harmonic_means.descent import Problem, powers_to_try
+from twofold.neighborhoods import distances
 
 
 def draw(n=60, D=3, k=4, seed=0):

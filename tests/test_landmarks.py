@@ -5,7 +5,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from twofold import landmark_choice as module
-from twofold.landmark_choice import choose_landmarks, nearest_landmarks
+from twofold.landmark_choice import choose_landmarks
 from twofold.landmarks import Landmarks, get_landmarks
 
 CHOICES = ["kmeans", "kharmonic", "random"]
@@ -196,53 +196,3 @@ def test_idle_and_equal_centres_are_replaced_by_far_rows():
     np.testing.assert_array_equal(
         module._replace_idle(centres, Y), [[0.0, 0.5], [9.0, 0.0], [5.0, 0.0]]
     )
-
-
-class TestNearest:
-    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-    @pytest.mark.parametrize("k", [1, 4, 30])
-    def test_equals_a_full_sort(self, dtype, k):
-        rng = np.random.default_rng(0)
-        Y, C = rng.normal(size=(200, 5)).astype(dtype), rng.normal(size=(30, 5)).astype(dtype)
-        sq_dists = ((Y[:, None].astype(float) - C) ** 2).sum(axis=2)
-        expected = sq_dists.argsort(axis=1, kind="stable")[:, :k]
-        np.testing.assert_array_equal(nearest_landmarks(Y, C, k), expected)
-
-    def test_ties_go_by_index(self):
-        # On a grid of whole numbers most rows have landmarks at equal distances.
-        rng = np.random.default_rng(1)
-        Y = rng.integers(0, 6, size=(300, 3)).astype(float)
-        C = rng.integers(0, 6, size=(40, 3)).astype(float)
-        expected = ((Y[:, None] - C) ** 2).sum(axis=2).argsort(axis=1, kind="stable")[:, :10]
-        np.testing.assert_array_equal(nearest_landmarks(Y, C, 10), expected)
-
-    def test_exact_where_products_lose_their_digits(self):
-        # Two far groups of landmarks: within one, products cannot tell the landmarks apart.
-        rng = np.random.default_rng(2)
-        C = rng.normal(size=(20, 3)) * 1e-7 + np.repeat([[0.0], [1.0]], 10, axis=0)
-        Y = C[rng.integers(0, 20, size=100)] + rng.normal(size=(100, 3)) * 1e-7
-        sq_dists = ((Y[:, None] - C) ** 2).sum(axis=2)
-        products = (C * C).sum(axis=1) - 2 * Y @ C.T
-        found = nearest_landmarks(Y, C, 3)
-        np.testing.assert_array_equal(found, sq_dists.argsort(axis=1)[:, :3])
-        assert not np.array_equal(found, products.argsort(axis=1)[:, :3])
-
-    @pytest.mark.parametrize("scale", [1e-170, 1e170])
-    def test_any_unit(self, scale):
-        rng = np.random.default_rng(3)
-        Y, C = rng.normal(size=(50, 2)), rng.normal(size=(12, 2))
-        np.testing.assert_array_equal(
-            nearest_landmarks(Y * scale, C * scale, 5), nearest_landmarks(Y, C, 5)
-        )
-
-    def test_blocks(self, monkeypatch):
-        rng = np.random.default_rng(4)
-        Y, C = rng.normal(size=(500, 4)), rng.normal(size=(25, 4))
-        whole = nearest_landmarks(Y, C, 3)
-        monkeypatch.setattr(module, "block_slices", lambda n, _: [slice(0, 7), slice(7, n)])
-        np.testing.assert_array_equal(nearest_landmarks(np.asfortranarray(Y), C, 3), whole)
-
-    @pytest.mark.parametrize("k", [0, 6, 2.0, True])
-    def test_k_is_checked(self, k):
-        with pytest.raises(ValueError, match="`k` must be an integer from 1 to 5"):
-            nearest_landmarks(np.zeros((4, 2)), np.eye(5, 2), k)

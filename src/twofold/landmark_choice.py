@@ -6,18 +6,12 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from twofold.array_types import FloatArray, IntArray
-from twofold.compiled import compiled
-from twofold.engine.threads import count_threads, run_tasks, single_threaded
+from twofold.array_types import FloatArray
+from twofold.engine.threads import single_threaded
 from twofold.k_harmonic_means import KHarmonicMeans
-from twofold.k_harmonic_means.distances import (
-    Units,
-    block_slices,
-    merge_equal_rows,
-    squared_distance,
-)
 from twofold.landmarks import Landmarks
-from twofold.number_checks import is_integer
+from twofold.neighborhoods.distances import merge_equal_rows
+from twofold.neighborhoods.nearest import nearest_rows
 from twofold.process_settings import without_warnings
 
 # k-means finds its way on this many rows a landmark, then settles on that many: on 60,000 rows in
@@ -27,8 +21,6 @@ COARSE_ROWS, FINE_ROWS = 10, 128
 COARSE_PASSES, FINE_PASSES = 10, 20
 # A pass of K-harmonic means costs three of k-means, and each row pulls on many centres.
 HARMONIC_ROWS, HARMONIC_PASSES = 20, 30
-# Rows farther off, in sizes of the landmarks, count as being there: squares have no room for more.
-FARTHEST = 1e100
 
 
 def choose_landmarks(
@@ -112,7 +104,7 @@ def _replace_idle(centres: FloatArray, Y: FloatArray) -> FloatArray:
     Of equal centres only the first is nearest to anything, so the result has no two alike.
     """
     count = len(centres)
-    owner = nearest_landmarks(Y, centres, 1)[:, 0]
+    owner = nearest_rows(Y, centres, 1)[:, 0]
     kept = centres[np.unique(owner)]
     if len(kept) == count:
         return kept
@@ -128,85 +120,3 @@ def _replace_idle(centres: FloatArray, Y: FloatArray) -> FloatArray:
 def _squared_gaps(Y: FloatArray, others: FloatArray) -> FloatArray:
     gaps = np.subtract(Y, others, dtype=np.float64)
     return (gaps * gaps).sum(axis=1)
-
-
-def nearest_landmarks(Y: FloatArray, landmarks: FloatArray, k: int) -> IntArray:
-    """Find the k landmark vectors nearest to each row, nearest first.
-
-    Exact: products only rule out what is further away than their rounding could hide. Of
-    landmarks at the same distance the first comes first.
-
-    Parameters
-    ----------
-    Y : (n, D) array
-        Rows without missing entries.
-    landmarks : (l, D) array
-        Landmark vectors.
-    k : int
-        How many, at most l.
-
-    Returns
-    -------
-    (n, k) array
-        Indices of landmarks.
-    """
-    if not is_integer(k) or not 1 <= k <= len(landmarks):
-        raise ValueError(
-            f"`k` must be an integer from 1 to {len(landmarks)}, the number of landmarks; "
-            f"got {k!r}."
-        )
-    Y, landmarks = np.ascontiguousarray(Y), np.ascontiguousarray(landmarks)
-    units = Units.of(landmarks)
-    C = units.apply(landmarks)
-    sq_centres = (C * C).sum(axis=1)
-    rounding = 8 * (Y.shape[1] + 4) * np.finfo(np.float64).eps
-    # Zeros: a row without a distance, as NaN leaves it, gets a landmark that exists.
-    found = np.zeros((len(Y), k), dtype=np.int64)
-
-    def fill(rows: slice) -> None:
-        with np.errstate(over="ignore"):
-            Z = np.clip(units.apply(Y[rows]), -FARTHEST, FARTHEST)
-        sq_dists = sq_centres - 2 * (Z @ C.T)  # short of ||z||², the same for every landmark
-        hidden = rounding * ((Z * Z).sum(axis=1) + sq_centres.max())
-        _select(sq_dists, hidden, Y[rows], landmarks, units.factor, found[rows])
-
-    run_tasks(fill, block_slices(len(Y), max(C.shape)), count_threads(None))
-    return found
-
-
-@compiled
-def _select(
-    sq_dists: FloatArray,
-    hidden: FloatArray,
-    Y: FloatArray,
-    landmarks: FloatArray,
-    factor: float,
-    found: IntArray,
-) -> None:
-    """Set ``found`` (rows, k); ``sq_dists`` are wrong by less than half of ``hidden``."""
-    k = found.shape[1]
-    least = np.empty(k)
-    for i in range(sq_dists.shape[0]):
-        least[:] = np.inf
-        for j in range(sq_dists.shape[1]):
-            if sq_dists[i, j] < least[k - 1]:
-                _insert(least, found[i], sq_dists[i, j], j)
-        limit = least[k - 1] + hidden[i]
-        least[:] = np.inf
-        for j in range(sq_dists.shape[1]):
-            if sq_dists[i, j] <= limit:
-                exact = squared_distance(Y[i], landmarks[j], factor)
-                if exact < least[k - 1]:
-                    _insert(least, found[i], exact, j)
-
-
-@compiled
-def _insert(least: FloatArray, found: IntArray, value: float, number: int) -> None:
-    """Put a value into its place in a rising list, behind its equals; the last one drops out."""
-    place = least.size - 1
-    while place > 0 and least[place - 1] > value:
-        least[place] = least[place - 1]
-        found[place] = found[place - 1]
-        place -= 1
-    least[place] = value
-    found[place] = number

@@ -11,10 +11,12 @@ A forked child has none of its parent's threads: there nobody wants anything any
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from threading import Lock
+from types import FrameType
 
 
 class HeldSetting:
@@ -72,3 +74,19 @@ def without_warnings(category: type[Warning]) -> AbstractContextManager[None]:
     Other threads do not see them either, until the last of such blocks ends.
     """
     return _filters.held(lambda: warnings.simplefilter("ignore", category))
+
+
+# scikit-learn wraps the methods of estimators.
+_INNER = ("twofold", "sklearn", "joblib")
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Issue a warning in the name of the first caller outside this package and scikit-learn."""
+    level, frame = 1, sys._getframe().f_back
+    while frame is not None and _is_inner(frame):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level + 1)
+
+
+def _is_inner(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] in _INNER

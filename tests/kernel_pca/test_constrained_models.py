@@ -12,7 +12,7 @@ from twofold import DiffusionMap, KernelPCA, load
 from twofold.datasets import make_rotating_object
 from twofold.features import RBF
 from twofold.kernel_pca.data_dependent import LLE, Diffusion
-from twofold.kernel_pca.neighbors import neighbor_scale
+from twofold.neighborhoods.nearest import neighbor_scale
 from twofold.preimages import Constrained, Gradient
 
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from finite_differences import numerical_gradient, relative_error
 from oracles import kernel_pca as oracle
-from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import pdist, squareform
 from sklearn.manifold import Isomap as PeerIsomap
 from sklearn.manifold import LocallyLinearEmbedding
@@ -21,15 +20,11 @@ from twofold.kernel_pca.data_dependent import (
     DiffusionValues,
     Isomap,
     get_kernel,
-)
-from twofold.kernel_pca.diffusion_kernel import DiffusionCoordinates
-from twofold.kernel_pca.neighbors import (
-    joining_pairs,
-    neighbor_scale,
-    other_neighbors,
     rigid_pairs,
 )
+from twofold.kernel_pca.diffusion_kernel import DiffusionCoordinates
 from twofold.kernel_pca.spectrum import decompose, place_rows
+from twofold.neighborhoods.nearest import neighbor_scale
 
 RNG = np.random.default_rng(0)
 TIME = np.sort(RNG.uniform(0, 4, 90))
@@ -142,16 +137,9 @@ def test_diffusion_values_stay_finite_far_away(symmetric):
     assert values.max() > 0.1
 
 
-def test_scale_is_the_mean_distance_to_the_tenth_other():
-    Y = np.arange(30.0)[:, None]
-    # Inside, the tenth other is 5 away; towards an end one more for each row that is missing:
-    # the k-th row from an end (k < 5) has its tenth at 10 - k.
-    expected = (2 * (10 + 9 + 8 + 7 + 6) + 20 * 5) / 30
-    assert neighbor_scale(Y) == pytest.approx(expected)
-    assert Diffusion().fitted(Y).scale == pytest.approx(expected)
-    assert Diffusion(2.0).fitted(Y).scale == 2.0
-    plane = np.c_[Y, Y]
-    assert neighbor_scale(plane, order=1) == pytest.approx(2 * expected)
+def test_diffusion_takes_the_mean_distance_to_the_tenth_other_for_its_scale():
+    assert Diffusion().fitted(HELIX).scale == neighbor_scale(HELIX)
+    assert Diffusion(2.0).fitted(HELIX).scale == 2.0
 
 
 def test_parts_without_a_way_are_told_and_joined():
@@ -172,15 +160,6 @@ def test_parts_without_a_way_are_told_and_joined():
         np.testing.assert_allclose(Isomap(5).extended(apart).values(apart[:3]), K[:3], atol=1e-8)
 
 
-def test_joining_pairs_are_the_links_of_a_shortest_tree():
-    Y = np.random.default_rng(3).normal(size=(40, 2))
-    part = np.arange(40)  # every row on its own: the tree of all rows
-    first, second = joining_pairs(Y, part)
-    found = np.linalg.norm(Y[first] - Y[second], axis=1).sum()
-    assert len(first) == 39
-    assert found == pytest.approx(minimum_spanning_tree(squareform(pdist(Y))).sum())
-
-
 def test_parts_hang_together_in_mvu():
     pytest.importorskip("cvxpy")
     t = np.linspace(0, 3, 10)
@@ -196,9 +175,6 @@ def test_pairs_that_mvu_keeps():
     first, second = rigid_pairs(neighbors)
     pairs = set(zip(first.tolist(), second.tolist(), strict=True))
     assert pairs == {(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)}
-    np.testing.assert_array_equal(
-        other_neighbors(np.array([[0.0], [1.0], [3.0]]), 1).T, [[1, 0, 1]]
-    )
 
 
 @pytest.mark.skipif(importlib.util.find_spec("cvxpy") is not None, reason="cvxpy is there")

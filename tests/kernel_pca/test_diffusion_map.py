@@ -9,7 +9,7 @@ from oracles import kernel_pca as oracle
 from twofold.datasets import make_random_manifold
 from twofold.kernel_pca import DiffusionMap
 from twofold.kernel_pca.diffusion_map import WalkKernel
-from twofold.kernel_pca.neighbors import neighbor_scale
+from twofold.neighborhoods.nearest import neighbor_scale
 from twofold.preimages import Learned
 from twofold.tables import read_model_file
 

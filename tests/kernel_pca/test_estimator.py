@@ -16,7 +16,7 @@ from twofold.features.data_kernels import RBF, Laplacian, Polynomial, Precompute
 from twofold.kernel_pca import KernelPCA
 from twofold.kernel_pca.data_dependent import LLE, Diffusion, Isomap
 from twofold.kernel_pca.landmark_rows import LandmarkRows
-from twofold.kernel_pca.neighbors import neighbor_scale
+from twofold.neighborhoods.nearest import neighbor_scale
 from twofold.preimages import FixedPoint, Learned, PreImages, Status
 from twofold.tables import read_model_file
 

@@ -16,7 +16,7 @@ from twofold import load
 from twofold.kernel_pca import memory
 from twofold.kernel_pca.data_dependent import Diffusion
 from twofold.kernel_pca.extension import KernelExtension
-from twofold.kernel_pca.neighbors import neighbor_scale
+from twofold.neighborhoods.nearest import neighbor_scale
 
 
 def sinusoid(m: int, noise: float = 0.1, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

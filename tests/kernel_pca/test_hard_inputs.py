@@ -17,7 +17,7 @@ from twofold.kernel_pca.compact_kernels import Wendland
 from twofold.kernel_pca.data_dependent import Diffusion
 from twofold.kernel_pca.extension import KernelExtension
 from twofold.kernel_pca.spectrum import decompose, leading_eigenpairs
-from twofold.landmark_choice import nearest_landmarks
+from twofold.neighborhoods.nearest import nearest_rows
 from twofold.preimages import Constrained, Gradient, Learned, Status
 
 IRIS = np.unique(load_iris().data, axis=0)
@@ -148,9 +148,9 @@ def test_rows_out_of_reach_lie_where_rows_far_away_do(kernel):
         assert np.abs(far).max() > 0  # not the zero that NaN became
 
 
-def test_nearest_landmarks_of_rows_out_of_reach():
+def test_nearest_rows_of_rows_out_of_reach():
     C = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    found = nearest_landmarks(np.array([[1e300, 0.0], [0.0, 1e160]]), C, 3)
+    found = nearest_rows(np.array([[1e300, 0.0], [0.0, 1e160]]), C, 3)
     assert (np.sort(found, axis=1) == np.arange(3)).all()
 
 

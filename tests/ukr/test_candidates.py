@@ -1,4 +1,4 @@
-"""Start embeddings: each against a reference, then the rules that bind them together."""
+"""Start embeddings: the rules that bind them together."""
 
 from __future__ import annotations
 
@@ -8,37 +8,19 @@ import sys
 
 import numpy as np
 import pytest
-from scipy.linalg import subspace_angles
+from oracles.sheets import curved_sheet
 from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr
 from sklearn.datasets import load_digits, make_blobs, make_swiss_roll
 from sklearn.manifold import (
-    Isomap,
-    locally_linear_embedding,
-    spectral_embedding,
     trustworthiness,
 )
 from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from twofold.neighborhoods.graphs import find_neighbors, smallest_connecting_size
 from twofold.ukr import starts
-from twofold.ukr.neighbor_starts import (
-    TSNE_NEIGHBORS,
-    bridge_components,
-    find_neighbors,
-    smallest_connecting_size,
-    tsne_start,
-)
-from twofold.ukr.spectral_starts import N_LANDMARKS, isomap, laplacian_eigenmaps, lle
 from twofold.ukr.starts import ALL, make_candidates
-
-
-def curved_sheet(n, D=6, seed=0):
-    """Return a smooth two-dimensional sheet in D dimensions, with little noise."""
-    rng = np.random.default_rng(seed)
-    U = rng.uniform(-1, 1, size=(n, 2))
-    waves = np.cos(U @ rng.normal(size=(2, 20)) + rng.uniform(0, 6, size=20))
-    return waves @ rng.normal(size=(20, D)) + 0.02 * rng.normal(size=(n, D))
 
 
 def spiral(seed, n=300):
@@ -66,86 +48,6 @@ def leave_one_out(X, Y):
         R = (K / K.sum(axis=1, keepdims=True)) @ Y - Y
         errors.append((R**2).sum() / (Y**2).sum())
     return min(errors)
-
-
-# Neighbours
-
-
-def test_smallest_connecting_size_by_hand():
-    Y = np.array([0.0, 1.0, 2.0, 10.0, 11.0, 12.0])[:, None]
-    # Two neighbours stay within each group of three; the third is across the gap.
-    assert smallest_connecting_size(find_neighbors(Y, 4)) == 3
-    assert smallest_connecting_size(find_neighbors(Y, 2)) is None
-
-
-def test_bridges_are_the_shortest_gaps():
-    Y = np.array([0.0, 1.0, 10.0, 11.0, 100.0, 101.0])[:, None]
-    graph = find_neighbors(Y, 1).symmetric_graph(1)
-    joined = bridge_components(graph, Y)
-    added = (joined - graph).tocoo()
-    edges = {(int(i), int(j)): d for i, j, d in zip(*added.coords, added.data, strict=True) if d}
-    assert edges == {(1, 2): 9.0, (2, 1): 9.0, (3, 4): 89.0, (4, 3): 89.0}
-
-
-def test_rows_that_rounding_makes_equal_keep_their_edges():
-    Y = np.repeat(np.random.default_rng(0).normal(size=(30, 20)), 2, axis=0)
-    Y[::2] += 1e-13
-    graph = find_neighbors(Y, 3).symmetric_graph(3)
-    assert graph.nnz >= 3 * len(Y)
-    assert graph.data.min() > 0
-
-
-# Each method against its reference
-
-
-def test_isomap_equals_the_reference_with_all_rows_as_landmarks():
-    Y = curved_sheet(N_LANDMARKS // 2)
-    X = isomap(find_neighbors(Y, 8).symmetric_graph(8), 2, random_state=0)
-    expected = Isomap(n_neighbors=8, eigen_solver="dense").fit_transform(Y)
-    np.testing.assert_allclose(pdist(X), pdist(expected), atol=1e-8)
-
-
-def test_isomap_with_landmarks_is_close_to_the_whole():
-    Y = curved_sheet(2 * N_LANDMARKS)
-    X = isomap(find_neighbors(Y, 8).symmetric_graph(8), 2, random_state=0)
-    expected = Isomap(n_neighbors=8).fit_transform(Y)
-    assert np.corrcoef(pdist(X), pdist(expected))[0, 1] > 0.999
-
-
-def test_lle_spans_the_reference():
-    Y = curved_sheet(200)
-    X = lle(Y, find_neighbors(Y, 10).indices, 3, random_state=0)
-    expected, _ = locally_linear_embedding(
-        Y, n_neighbors=10, n_components=3, eigen_solver="dense", reg=1e-3
-    )
-    assert subspace_angles(X, expected).max() < 1e-3
-    np.testing.assert_allclose(X.mean(axis=0), 0, atol=1e-10)
-
-
-def test_lle_leaves_the_constant_vector_out_when_q_is_almost_n():
-    Y = np.random.default_rng(0).normal(size=(8, 6))
-    X = lle(Y, find_neighbors(Y, 7).indices, 5, random_state=0)
-    np.testing.assert_allclose(X.sum(axis=0), 0, atol=1e-8)
-
-
-def test_laplacian_eigenmaps_span_the_reference():
-    graph = find_neighbors(curved_sheet(200), 8).symmetric_graph(8)
-    X = laplacian_eigenmaps(graph, 3, random_state=0)
-    pattern = graph.copy()
-    pattern.data[:] = 1
-    expected = spectral_embedding(pattern, n_components=3, random_state=0)
-    assert subspace_angles(X, expected).max() < 1e-2
-
-
-@pytest.mark.parametrize("q", [1, 2, 3])
-def test_tsne_keeps_neighbors(q):
-    Y = curved_sheet(300)
-    start = np.random.default_rng(0).normal(size=(300, q))
-    with threadpool_limits(1):
-        X = tsne_start(find_neighbors(Y, TSNE_NEIGHBORS), start, random_state=0)
-    # A random start in one dimension cannot sort the sheet out; it still keeps most neighbours.
-    bound = {1: 0.85, 2: 0.97, 3: 0.97}[q]
-    assert trustworthiness(Y, X) > bound > trustworthiness(Y, start)
 
 
 # The whole set

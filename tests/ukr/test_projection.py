@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from ukr.problems import make_surface, sheet
 
 from twofold.kernels import GAUSSIAN, QUARTIC, TRIWEIGHT
-from twofold.ukr.projection import _smallest, _solve, project
+from twofold.ukr.projection import _solve, project
 
 kernels = pytest.mark.parametrize("kernel", [GAUSSIAN, QUARTIC, TRIWEIGHT], ids=name_of)
 
@@ -142,21 +142,6 @@ def test_more_starts_than_points():
 def test_no_rows_at_all():
     found = project(bent_sheet(), np.empty((0, 3)), None)
     assert found.X.shape == (0, 2)
-
-
-class TestSmallest:
-    @pytest.mark.parametrize("k", [1, 2, 7, 30])
-    def test_the_smallest_come_first(self, k):
-        values = np.random.default_rng(0).normal(size=200)
-        np.testing.assert_array_equal(_smallest(values, k), np.argsort(values)[:k])
-
-    def test_ties_go_by_place(self):
-        values = np.array([3.0, 1.0, 2.0, 1.0, 1.0, 2.0])
-        np.testing.assert_array_equal(_smallest(values, 4), [1, 3, 4, 2])
-
-    def test_infinities_come_last(self):
-        values = np.array([np.inf, 5.0, np.inf, 4.0])
-        np.testing.assert_array_equal(_smallest(values, 3), [3, 1, 0])
 
 
 class TestSolve:

@@ -36,7 +36,7 @@ import numpy as np
 from twofold.array_types import FloatArray
 from twofold.compiled import compiled
 from twofold.engine.threads import count_threads, run_tasks
-from twofold.k_harmonic_means.distances import block_slices, power_of_two, squared_distances
+from twofold.neighborhoods.distances import block_slices, power_of_two, squared_distances
 
 # Sums are taken over this many runs of rows, however many threads there are.
 N_TASKS = 16

@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from twofold.array_types import FloatArray, IntArray
 from twofold.engine.threads import single_threaded_blas
 from twofold.k_harmonic_means.descent import Problem, count_lost, descend, powers_to_try
-from twofold.k_harmonic_means.distances import Units, map_distances, merge_equal_rows
+from twofold.neighborhoods.distances import Units, map_distances, merge_equal_rows
 from twofold.number_checks import check_count
 from twofold.table_checks import check_entries, checked_weights
 

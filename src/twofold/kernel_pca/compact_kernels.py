@@ -22,7 +22,7 @@ from sklearn.neighbors import BallTree, KDTree
 
 from twofold.array_types import FloatArray
 from twofold.features.data_kernels import DataKernel, check_rows
-from twofold.kernel_pca.neighbors import neighbor_scale
+from twofold.neighborhoods.nearest import neighbor_scale
 from twofold.number_checks import check_count, check_positive
 from twofold.rowwise import SQUARED_GAP, blocks, pair_sums
 

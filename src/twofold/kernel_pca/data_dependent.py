@@ -25,10 +25,18 @@ None is centred; that is done where the axes are found.
 
 from __future__ import annotations
 
+import importlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, Self
 
-from twofold.array_types import FloatArray
+import numpy as np
+from scipy.sparse import csr_array, eye_array
+from scipy.sparse.csgraph import dijkstra
+from scipy.sparse.linalg import eigsh
+
+from twofold.array_types import FloatArray, IntArray
 from twofold.features.data_kernels import KERNELS as ROW_KERNELS
 from twofold.features.data_kernels import (
     L1,
@@ -39,28 +47,300 @@ from twofold.features.data_kernels import (
     Polynomial,
     Precomputed,
     PrecomputedDistance,
+    check_rows,
     get_data_kernel,
 )
 from twofold.kernel_pca.compact_kernels import Wendland
-from twofold.kernel_pca.diffusion_kernel import Diffusion, DiffusionCoordinates, DiffusionValues
-from twofold.kernel_pca.from_all_rows import DataDependentKernel, KernelValues
-from twofold.kernel_pca.graph_kernels import LLE, MVU, Isomap
-from twofold.kernel_pca.neighbors import neighbor_scale
+from twofold.kernel_pca.diffusion_kernel import (
+    DiffusionCoordinates,
+    DiffusionValues,
+    diffusion_matrix,
+)
+from twofold.neighborhoods.embeddings import barycenter_weights, lle_cost
+from twofold.neighborhoods.graphs import exact_neighbors, join_parts, linked_rows
+from twofold.neighborhoods.nearest import (
+    nearest_rows,
+    neighbor_distances,
+    neighbor_scale,
+    other_rows,
+)
+from twofold.number_checks import check_count, check_positive, is_number
+from twofold.process_settings import warn, without_warnings
 from twofold.tables import register_value_type
 
-__all__ = [
-    "KERNELS",
-    "LLE",
-    "MVU",
-    "DataDependentKernel",
-    "Diffusion",
-    "DiffusionCoordinates",
-    "DiffusionValues",
-    "Isomap",
-    "KernelValues",
-    "get_kernel",
-    "with_numbers",
-]
+# Squared distances between neighbours may be missed by so much of their mean in MVU.
+MOST_EXCESS = 1e-3
+# Sizes of parts of a graph that a message lists.
+SIZES_TOLD = 5
+
+
+class KernelValues(Protocol):
+    """Kernel values of rows that were not among those the kernel was made from."""
+
+    def values(self, Z: FloatArray) -> FloatArray:
+        """Return the values (n, m) of rows Z (n, D), none depending on another."""
+        ...
+
+
+class DataDependentKernel(ABC):
+    """A kernel that is made from all rows at once."""
+
+    is_precomputed: ClassVar[bool] = False
+    # Matrices as large as the kernel matrix that are made on the way to it.
+    extra_matrices: ClassVar[int] = 1
+
+    def fitted(self, Y: FloatArray) -> Self:
+        """Return the kernel ready for rows Y (m, D): numbers chosen, Y checked."""
+        check_rows(Y)
+        return self
+
+    @abstractmethod
+    def matrix(self, Y: FloatArray) -> FloatArray:
+        """Return the kernel matrix (m, m) of rows Y (m, D), not centred."""
+
+    def extended(self, Y: FloatArray) -> KernelValues | None:
+        """Return the kernel of any row with rows Y (m, D), None where there is no recipe."""
+        return None
+
+    def has_recipe(self) -> bool:
+        """Say whether new rows have kernel values."""
+        return type(self).extended is not DataDependentKernel.extended
+
+
+@dataclass(frozen=True)
+class LLE(DataDependentKernel):
+    """Locally linear embedding as a kernel.
+
+    Parameters
+    ----------
+    n_neighbors : int
+        Rows that a row is combined from; all others if there are fewer.
+    regularization : float
+        Share of the trace added to the diagonal where weights are solved for.
+    """
+
+    n_neighbors: int = 10
+    regularization: float = 1e-3
+
+    def __post_init__(self) -> None:
+        check_count("n_neighbors", self.n_neighbors)
+        check_positive("regularization", self.regularization)
+
+    def matrix(self, Y: FloatArray) -> FloatArray:
+        """Return ``c I - (I - W)ᵀ(I - W)``."""
+        return self._sparse(check_rows(Y)).toarray()
+
+    def extended(self, Y: FloatArray) -> KernelValues:
+        """Return combinations of the kernel values of neighbours."""
+        Y = check_rows(Y)
+        k = min(self.n_neighbors, len(Y) - 1)
+        return _Combined(Y, self._sparse(Y), k, self.regularization)
+
+    def _sparse(self, Y: FloatArray) -> csr_array:
+        M = lle_cost(Y, other_rows(Y, self.n_neighbors), self.regularization)
+        start = np.random.RandomState(0).uniform(size=len(Y))
+        largest = float(eigsh(M, 1, which="LA", return_eigenvectors=False, v0=start)[0])
+        return csr_array(largest * eye_array(len(Y), format="csr") - M)
+
+
+@dataclass(frozen=True, eq=False)
+class _Combined:
+    """Kernel values of new rows, combined from those of their neighbours."""
+
+    rows: FloatArray
+    K: Any
+    n_neighbors: int
+    regularization: float
+
+    def values(self, Z: FloatArray) -> FloatArray:
+        Z = check_rows(Z)
+        neighbors = nearest_rows(Z, self.rows, self.n_neighbors)
+        W = barycenter_weights(Z, self.rows, neighbors, self.regularization)
+        return np.asarray((linked_rows(W, neighbors, len(self.rows)) @ self.K).toarray())
+
+
+@dataclass(frozen=True)
+class Isomap(DataDependentKernel):
+    """Distances along the graph of nearest neighbours as a kernel.
+
+    Parameters
+    ----------
+    n_neighbors : int
+        Rows that a row is linked to; all others if there are fewer.
+    """
+
+    n_neighbors: int = 10
+
+    def __post_init__(self) -> None:
+        check_count("n_neighbors", self.n_neighbors)
+
+    def matrix(self, Y: FloatArray) -> FloatArray:
+        """Return ``-½ d²`` of distances along the graph."""
+        K = dijkstra(neighbor_graph(check_rows(Y), self.n_neighbors), directed=False)
+        return np.asarray(-0.5 * K * K)
+
+    def extended(self, Y: FloatArray) -> KernelValues:
+        """Return ``-½ d²``, the first step leading to a neighbour."""
+        Y = check_rows(Y)
+        k = min(self.n_neighbors, len(Y) - 1)
+        return _AlongGraph(Y, neighbor_graph(Y, self.n_neighbors, quiet=True), k)
+
+
+@dataclass(frozen=True, eq=False)
+class _AlongGraph:
+    """Kernel values of new rows from distances along the graph of old ones."""
+
+    rows: FloatArray
+    graph: Any
+    n_neighbors: int
+
+    def values(self, Z: FloatArray) -> FloatArray:
+        Z = check_rows(Z)
+        neighbors = nearest_rows(Z, self.rows, self.n_neighbors)
+        steps = neighbor_distances(Z, self.rows, neighbors)
+        used, place = np.unique(neighbors, return_inverse=True)
+        along = dijkstra(self.graph, directed=False, indices=used)
+        place = place.reshape(neighbors.shape)
+        d = np.full((len(Z), len(self.rows)), np.inf)
+        for j in range(self.n_neighbors):
+            np.minimum(d, steps[:, j : j + 1] + along[place[:, j]], out=d)
+        return np.asarray(-0.5 * d * d)
+
+
+@dataclass(frozen=True)
+class MVU(DataDependentKernel):
+    """Maximum variance unfolding: the widest spread that keeps distances between neighbours.
+
+    Solved by cvxpy (``pip install "twofold[sdp]"``): seconds for 50 rows, and out of reach beyond
+    a few hundred, where ``n_landmarks`` helps.
+
+    Parameters
+    ----------
+    n_neighbors : int
+        Rows whose distances to a row, and to each other, are kept.
+    """
+
+    n_neighbors: int = 5
+
+    def __post_init__(self) -> None:
+        check_count("n_neighbors", self.n_neighbors)
+
+    def matrix(self, Y: FloatArray) -> FloatArray:
+        """Return the solution of ``max tr K`` under the distances, K ≽ 0 and ΣK = 0."""
+        cvxpy = _load_cvxpy()
+        Y = check_rows(Y)
+        rigid = np.stack(rigid_pairs(other_rows(Y, self.n_neighbors)))
+        # Parts that hang together by nothing would drift apart without end.
+        linked = np.sort(np.stack(neighbor_graph(Y, self.n_neighbors).nonzero()), axis=0)
+        first, second = np.unique(np.hstack([rigid, linked]), axis=1)
+        gaps = ((Y[first] - Y[second]) ** 2).sum(axis=1)
+        unit = float(gaps.mean())
+        K = cvxpy.Variable((len(Y), len(Y)), PSD=True)
+        own = cvxpy.diag(K)
+        # As bounds: equations leave the solver no room, and the widest spread reaches them anyway.
+        kept = own[first] + own[second] - 2 * K[first, second] <= gaps / unit
+        problem = cvxpy.Problem(cvxpy.Maximize(cvxpy.trace(K)), [kept, cvxpy.sum(K) == 0])
+        with without_warnings(UserWarning):  # about accuracy, which is looked at below
+            problem.solve(solver="CLARABEL")
+        excess = np.inf if K.value is None else float(np.max(kept.violation()))
+        if excess > MOST_EXCESS:
+            raise ValueError(
+                f"The semidefinite programme of MVU ended as {problem.status!r}, distances missed "
+                f"by {excess:.2g}. Take another `n_neighbors` than {self.n_neighbors}."
+            )
+        return np.asarray(0.5 * unit * (K.value + K.value.T))
+
+
+@dataclass(frozen=True)
+class Diffusion(DataDependentKernel):
+    """Steps of a random walk between rows as a kernel: diffusion maps and Laplacian eigenmaps.
+
+    Parameters
+    ----------
+    scale : float or None
+        Width s of the Gaussian; None for the mean distance to the 10th neighbour.
+    alpha : float
+        How much of the density of the rows is taken out: 0 nothing (Laplacian eigenmaps), 1 all.
+    time : int
+        Steps of the walk: the kernel matrix to this power.
+    """
+
+    scale: float | None = None
+    alpha: float = 1.0
+    time: int = 1
+
+    def __post_init__(self) -> None:
+        check_positive("scale", 1.0 if self.scale is None else self.scale)
+        if not is_number(self.alpha) or not 0 <= self.alpha <= 1:
+            raise ValueError(f"`alpha` must be a number from 0 to 1; got {self.alpha!r}.")
+        check_count("time", self.time)
+
+    def fitted(self, Y: FloatArray) -> Self:
+        """Return the kernel with its ``scale``, chosen from rows Y (m, D) where it is None."""
+        return self if self.scale is not None else replace(self, scale=neighbor_scale(Y))
+
+    def number(self) -> float:
+        """Return the scale, which must have been chosen."""
+        if self.scale is None:
+            raise ValueError("`scale` of Diffusion is None; `fitted(Y)` chooses it from Y.")
+        return float(self.scale)
+
+    def matrix(self, Y: FloatArray) -> FloatArray:
+        """Return ``W̃_ij / sqrt(d_i d_j)`` to the power of ``time``."""
+        K = RBF(0.5 / self.number() ** 2).gram(Y, Y)
+        return np.linalg.matrix_power(diffusion_matrix(K, self.alpha)[0], self.time)
+
+    def extended(self, Y: FloatArray) -> KernelValues:
+        """Return the analytic kernel of new rows, which is K again at old ones."""
+        found = DiffusionValues.of(check_rows(Y), self.number(), self.alpha, symmetric=True)
+        if self.time == 1:
+            return found
+        return DiffusionCoordinates(found, self.carrier(Y), np.zeros(len(Y)))
+
+    def carrier(self, Y: FloatArray) -> FloatArray:
+        """Return the matrix (m, m) that makes kernel values of one step those of ``time`` steps."""
+        return np.linalg.matrix_power(replace(self, time=1).matrix(Y), self.time - 1)
+
+
+def neighbor_graph(Y: FloatArray, k: int, *, quiet: bool = False) -> csr_array:
+    """Return the sparse matrix (m, m) of distances of rows Y (m, D) to their k nearest others.
+
+    Where it falls into parts these are joined, which a warning tells unless ``quiet``.
+    """
+    table = exact_neighbors(Y, k)
+    graph, sizes = join_parts(table.directed_graph(table.n_neighbors), Y)
+    if len(sizes) > 1 and not quiet:
+        listed = ", ".join(str(size) for size in np.sort(sizes)[::-1][:SIZES_TOLD])
+        warn(
+            f"With n_neighbors={table.n_neighbors} the rows fall into {len(sizes)} parts without a "
+            f"way from one to the other, of {listed}{' ...' if len(sizes) > SIZES_TOLD else ''} "
+            "rows; they were joined where they are nearest to each other. How parts lie to each "
+            "other then rests on single links: raise `n_neighbors`, or fit the parts one by one."
+        )
+    return graph
+
+
+def rigid_pairs(neighbors: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the pairs (first, second) of rows that are neighbours, or neighbours of one row."""
+    together = np.column_stack([np.arange(len(neighbors)), neighbors])
+    first, second = np.triu_indices(together.shape[1], 1)
+    pairs = np.sort(
+        np.stack([together[:, first].ravel(), together[:, second].ravel()], axis=1), axis=1
+    )
+    distinct = np.unique(pairs, axis=0)
+    return distinct[:, 0], distinct[:, 1]
+
+
+def _load_cvxpy() -> Any:
+    try:
+        return importlib.import_module("cvxpy")
+    except ImportError as error:
+        raise ImportError(
+            "Maximum variance unfolding solves a semidefinite programme with cvxpy, which is not "
+            'installed. Run pip install "twofold[sdp]", or use kernel="isomap", which also keeps '
+            "distances between neighbours."
+        ) from error
+
 
 for value_type in (
     Linear,

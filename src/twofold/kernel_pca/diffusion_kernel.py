@@ -1,73 +1,19 @@
-"""The kernel of diffusion maps and Laplacian eigenmaps, for rows old and new, with derivatives.
+"""Diffusion kernels of any row with the rows they were made from, and coordinates with derivatives.
 
 See :mod:`~twofold.kernel_pca.data_dependent` for the formulas.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from twofold.array_types import FloatArray
 from twofold.features.data_kernels import RBF, check_rows
-from twofold.kernel_pca.from_all_rows import DataDependentKernel, KernelValues
-from twofold.kernel_pca.neighbors import neighbor_scale
-from twofold.number_checks import check_count, check_positive, is_number
 from twofold.preimages.coordinates import Parts
 from twofold.rowwise import SQUARED_GAP, multiply_rows, pair_sums
-
-
-@dataclass(frozen=True)
-class Diffusion(DataDependentKernel):
-    """Steps of a random walk between rows as a kernel: diffusion maps and Laplacian eigenmaps.
-
-    Parameters
-    ----------
-    scale : float or None
-        Width s of the Gaussian; None for the mean distance to the 10th neighbour.
-    alpha : float
-        How much of the density of the rows is taken out: 0 nothing (Laplacian eigenmaps), 1 all.
-    time : int
-        Steps of the walk: the kernel matrix to this power.
-    """
-
-    scale: float | None = None
-    alpha: float = 1.0
-    time: int = 1
-
-    def __post_init__(self) -> None:
-        check_positive("scale", 1.0 if self.scale is None else self.scale)
-        if not is_number(self.alpha) or not 0 <= self.alpha <= 1:
-            raise ValueError(f"`alpha` must be a number from 0 to 1; got {self.alpha!r}.")
-        check_count("time", self.time)
-
-    def fitted(self, Y: FloatArray) -> Self:
-        """Return the kernel with its ``scale``, chosen from rows Y (m, D) where it is None."""
-        return self if self.scale is not None else replace(self, scale=neighbor_scale(Y))
-
-    def number(self) -> float:
-        """Return the scale, which must have been chosen."""
-        if self.scale is None:
-            raise ValueError("`scale` of Diffusion is None; `fitted(Y)` chooses it from Y.")
-        return float(self.scale)
-
-    def matrix(self, Y: FloatArray) -> FloatArray:
-        """Return ``W̃_ij / sqrt(d_i d_j)`` to the power of ``time``."""
-        K = RBF(0.5 / self.number() ** 2).gram(Y, Y)
-        return np.linalg.matrix_power(diffusion_matrix(K, self.alpha)[0], self.time)
-
-    def extended(self, Y: FloatArray) -> KernelValues:
-        """Return the analytic kernel of new rows, which is K again at old ones."""
-        found = DiffusionValues.of(check_rows(Y), self.number(), self.alpha, symmetric=True)
-        if self.time == 1:
-            return found
-        return DiffusionCoordinates(found, self.carrier(Y), np.zeros(len(Y)))
-
-    def carrier(self, Y: FloatArray) -> FloatArray:
-        """Return the matrix (m, m) that makes kernel values of one step those of ``time`` steps."""
-        return np.linalg.matrix_power(replace(self, time=1).matrix(Y), self.time - 1)
 
 
 @dataclass(frozen=True, eq=False)

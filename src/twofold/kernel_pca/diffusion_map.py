@@ -31,26 +31,25 @@ from twofold.array_types import FloatArray, IntArray
 from twofold.features.data_kernels import RBF, check_rows
 from twofold.fitted_state import TINY, Array, FittedState, Number, check_there
 from twofold.kernel_pca import memory
+from twofold.kernel_pca.data_dependent import DataDependentKernel, neighbor_graph
 from twofold.kernel_pca.diffusion_kernel import DiffusionCoordinates, DiffusionValues
 from twofold.kernel_pca.feature_space import FeatureSpace
-from twofold.kernel_pca.from_all_rows import DataDependentKernel
-from twofold.kernel_pca.neighbors import (
-    brought_near,
-    neighbor_distances,
-    neighbor_graph,
-    neighbor_scale,
-    other_neighbors,
-)
 from twofold.kernel_pca.spectral_model import (
     SpectralModel,
+    brought_near,
     check_common,
 )
 from twofold.kernel_pca.spectrum import choose_solver, count_kept, fix_signs, leading_eigenpairs
-from twofold.kernel_pca.telling import warn
-from twofold.landmark_choice import nearest_landmarks
+from twofold.neighborhoods.nearest import (
+    nearest_rows,
+    neighbor_distances,
+    neighbor_scale,
+    other_rows,
+)
 from twofold.number_checks import check_count, check_positive, is_number
 from twofold.preimages import get_method
 from twofold.preimages.coordinates import CoordinateMap
+from twofold.process_settings import warn
 from twofold.rowwise import SQUARED_GAP, blocks, multiply_rows, pair_sums
 
 EXTENSIONS = ("analytic", "nystrom", "ridge")
@@ -197,8 +196,9 @@ class DiffusionMap(SpectralModel):
         self.eigenvalues_ = values[:q]
         self.dual_coef_ = self.stationary_[:, None] * psi[:, :q] / powers
         if self.n_neighbors is not None:
-            last = other_neighbors(check_rows(Y), self.n_neighbors)[:, -1:]
-            self.reach_ = neighbor_distances(check_rows(Y), check_rows(Y), last)[:, 0]
+            rows = check_rows(Y)
+            last = other_rows(rows, self.n_neighbors)[:, -1:]
+            self.reach_ = neighbor_distances(rows, rows, last)[:, 0]
         self._report(total, self.eigenvalues_**2, 1.0)
         self._choose_preimages(kernel, latent[:, :q])
         if self.extension == "ridge":
@@ -244,7 +244,7 @@ class DiffusionMap(SpectralModel):
         """Return where rows Z (n, D) lie by a step to the training rows they are linked to."""
         rows = self._space.rows
         sq_dists = pair_sums(Z, rows, SQUARED_GAP)
-        near = nearest_landmarks(Z, rows, min(int(self.n_neighbors or 0) + 1, len(rows)))
+        near = nearest_rows(Z, rows, min(int(self.n_neighbors or 0) + 1, len(rows)))
         linked = np.zeros(sq_dists.shape, dtype=bool)
         if self.extension == "analytic":
             linked = sq_dists <= self.reach_**2 * (1 + LINK_ROUNDING)

@@ -28,9 +28,8 @@ from twofold.kernel_pca.diffusion_kernel import DiffusionCoordinates, DiffusionV
 from twofold.kernel_pca.feature_space import FeatureSpace
 from twofold.kernel_pca.incomplete_rows import place_on_plane
 from twofold.kernel_pca.landmark_rows import LandmarkRows
-from twofold.kernel_pca.neighbors import brought_near
 from twofold.kernel_pca.sparse_matrix import SparseMatrixModel, check_square
-from twofold.kernel_pca.spectral_model import check_common
+from twofold.kernel_pca.spectral_model import brought_near, check_common
 from twofold.kernel_pca.spectrum import (
     ADVICE,
     ADVICE_FOR_MATRIX,
@@ -41,10 +40,10 @@ from twofold.kernel_pca.spectrum import (
     decompose,
     symmetric,
 )
-from twofold.kernel_pca.telling import warn
 from twofold.number_checks import check_count, is_number
 from twofold.preimages import get_method
 from twofold.preimages.coordinates import CoordinateMap, GaussianCoordinates
+from twofold.process_settings import warn
 from twofold.rowwise import blocks, multiply_rows
 
 LEAST_LANDMARKS = 3

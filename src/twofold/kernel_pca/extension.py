@@ -31,9 +31,9 @@ from twofold.array_types import FloatArray
 from twofold.fitted_state import TINY, Array, FittedState, Number, Report, Size, Value, check_state
 from twofold.kernel_pca import memory
 from twofold.kernel_pca.data_dependent import KERNELS, DataDependentKernel
-from twofold.kernel_pca.neighbors import neighbor_scale
 from twofold.kernel_pca.sparse_matrix import count_missing
 from twofold.kernel_pca.spectrum import decompose
+from twofold.neighborhoods.nearest import neighbor_scale
 from twofold.number_checks import check_count
 from twofold.preimages.coordinates import GaussianCoordinates
 from twofold.preimages.press import (

@@ -12,8 +12,8 @@ from scipy.spatial.distance import pdist, squareform
 
 from twofold.array_types import FloatArray
 from twofold.features.data_kernels import DataKernel, check_rows
-from twofold.kernel_pca.neighbors import neighbor_scale
 from twofold.kernel_pca.spectrum import place_rows
+from twofold.neighborhoods.nearest import neighbor_scale
 from twofold.preimages import (
     Exact,
     FeaturePoints,

@@ -29,14 +29,13 @@ from twofold.features.data_kernels import RBF
 from twofold.fitted_state import COMMON, TINY, Array, FittedState, Number, Report, Value
 from twofold.kernel_pca.feature_space import extend_by_ridge
 from twofold.kernel_pca.incomplete_rows import place_incomplete
-from twofold.kernel_pca.neighbors import brought_near
-from twofold.kernel_pca.telling import warn
 from twofold.latent_density import scott_widths
 from twofold.number_checks import check_count
 from twofold.preimages import PreImageMethod, PreImages, get_method
 from twofold.preimages.coordinates import GaussianCoordinates
-from twofold.process_settings import without_warnings
+from twofold.process_settings import warn, without_warnings
 from twofold.rowwise import blocks, multiply_rows
+from twofold.table_checks import LARGEST
 
 DOMAIN_SHARE = 0.5
 # On a noisy sinusoid with a narrow diffusion kernel, 50 axes hold rows as well as all do; with 25
@@ -246,6 +245,13 @@ class SpectralModel(TwoWayModel):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = False
         return tags
+
+
+def brought_near(Z: FloatArray) -> FloatArray:
+    """Return rows Z (n, D), those out of all reach where squared distances are still finite."""
+    if Z.dtype != np.float64:  # smaller types have no such numbers
+        return Z
+    return np.clip(Z, -LARGEST, LARGEST)
 
 
 def check_common(model: Any) -> None:

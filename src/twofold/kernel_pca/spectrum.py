@@ -33,7 +33,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from twofold.array_types import FloatArray
 from twofold.features.feature_map import centre_rows
-from twofold.kernel_pca.telling import warn
+from twofold.process_settings import warn
 from twofold.rowwise import multiply_rows
 
 SOLVERS = ("auto", "dense", "arpack", "randomized")

@@ -31,6 +31,7 @@ from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled_in_order
 from twofold.metrics.checks import check_neighbors, check_same_rows, checked_table
 from twofold.metrics.co_ranking import coranking
+from twofold.neighborhoods.nearest import insert_sorted
 
 Kind = Literal["sum_norm", "fro_norm", "mean_norm", "squared"]
 
@@ -111,24 +112,16 @@ def _of_kind(squares: FloatArray, kind: str) -> float:
 def _neighbors(X: FloatArray, k: int) -> IntArray:
     """Return the k nearest other points of each one, (n, k); ties by index."""
     n, q = X.shape
-    nearest = np.empty((n, k), dtype=np.intp)
-    distances = np.empty(k + 1)
-    for i in range(n):
-        found = 0
+    nearest = np.zeros((n, k), dtype=np.intp)
+    distances = np.empty(k)
+    for i in range(n if k > 0 else 0):
+        distances[:] = np.inf
         for j in range(n):
             gap = 0.0
             for a in range(q):
                 gap += (X[i, a] - X[j, a]) ** 2
-            if j == i or k == 0 or (found == k and gap >= distances[k - 1]):
-                continue
-            place = found if found < k else k - 1
-            while place > 0 and distances[place - 1] > gap:
-                distances[place] = distances[place - 1]
-                nearest[i, place] = nearest[i, place - 1]
-                place -= 1
-            distances[place] = gap
-            nearest[i, place] = j
-            found = min(found + 1, k)
+            if j != i and gap < distances[k - 1]:
+                insert_sorted(distances, nearest[i], gap, j)
     return nearest
 
 

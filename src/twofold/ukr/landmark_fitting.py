@@ -29,9 +29,10 @@ from twofold.array_types import FloatArray
 from twofold.distinct_rows import merge_duplicates
 from twofold.engine.threads import single_threaded_blas
 from twofold.features import DataKernel, FeatureMap
-from twofold.landmark_choice import choose_landmarks, nearest_landmarks
+from twofold.landmark_choice import choose_landmarks
 from twofold.landmarks import Landmarks
 from twofold.losses import EpsilonInsensitive, Squared
+from twofold.neighborhoods.nearest import nearest_rows
 from twofold.regularization import LeaveOneOut, n_left_out
 from twofold.ukr.adaptation import adapt_landmarks
 from twofold.ukr.filling import fill_for_start
@@ -80,14 +81,14 @@ def fit_landmarks(
 
 def _start_of_landmarks(own: FloatArray, Y: FloatArray, chosen: FloatArray) -> FloatArray:
     """Return a start (l, q) for landmarks from one for the rows Y: the mean over each cell."""
-    cell = nearest_landmarks(Y, chosen, 1)[:, 0]
+    cell = nearest_rows(Y, chosen, 1)[:, 0]
     count = np.bincount(cell, minlength=len(chosen))
     start = np.zeros((len(chosen), own.shape[1]))
     np.add.at(start, cell, own)
     start /= np.maximum(count, 1)[:, None]
     empty = np.flatnonzero(count == 0)
     if len(empty):
-        start[empty] = own[nearest_landmarks(chosen[empty], Y, 1)[:, 0]]
+        start[empty] = own[nearest_rows(chosen[empty], Y, 1)[:, 0]]
     return start
 
 
@@ -157,7 +158,7 @@ def _with_landmarks(problem: Problem, landmarks: CarriedRows, filled: FloatArray
             f"Leaving {k} of {len(centres)} landmarks out leaves fewer than two; take more "
             "`landmarks` or a smaller `k`."
         )
-    hidden = nearest_landmarks(filled.astype(centres.dtype), centres, k)
+    hidden = nearest_rows(filled.astype(centres.dtype), centres, k)
     return replace(problem, hidden=hidden, landmarks=landmarks)
 
 

@@ -287,7 +287,7 @@ def nearest_rows(Y: FloatArray, k: int) -> IntArray:
     if k == 1:
         return own
     # Imported at first use: only leave-K-out searches neighbours in training.
-    from twofold.ukr.neighbor_starts import find_neighbors
+    from twofold.neighborhoods.graphs import find_neighbors
 
     return np.concatenate([own, find_neighbors(Y, k - 1).indices], axis=1)
 

@@ -23,6 +23,7 @@ from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled
 from twofold.engine.threads import run_tasks
 from twofold.losses import Loss, Squared, in_unit
+from twofold.neighborhoods.nearest import k_smallest
 from twofold.ukr.surface import Surface
 
 SQUARED = Squared()
@@ -134,6 +135,7 @@ def _nearest_apart(
     n = F_t.shape[1]
     k = min(n_nearest, n)
     distance = np.empty(n, dtype=F_t.dtype)
+    near, least = np.empty(k, dtype=np.int64), np.empty(k)
     for j in range(Y.shape[0]):
         distance[:] = 0
         for d in range(Y.shape[1]):
@@ -143,7 +145,7 @@ def _nearest_apart(
                     off = abs(F_t[d, i] - y)
                     inner = min(off, bound)
                     distance[i] += inner * (2 * off - inner)
-        near = np.argsort(distance)[:k] if n <= k else _smallest(distance, k)
+        k_smallest(distance, near, least)
         n_found = 0
         for i in near:
             apart = True
@@ -157,23 +159,6 @@ def _nearest_apart(
                 n_found += 1
         for c in range(n_found, found.shape[1]):
             found[j, c] = near[0]
-
-
-@compiled
-def _smallest(values: FloatArray, k: int) -> IntArray:
-    """Return the places of the k smallest values, smallest first; ties by place."""
-    best = np.empty(k, dtype=np.int64)
-    count = 0
-    for i in range(values.size):
-        if count == k and values[i] >= values[best[k - 1]]:
-            continue
-        slot = count if count < k else k - 1
-        while slot > 0 and values[i] < values[best[slot - 1]]:
-            best[slot] = best[slot - 1]
-            slot -= 1
-        best[slot] = i
-        count = min(count + 1, k)
-    return best
 
 
 class _Descent:

@@ -46,19 +46,22 @@ from threadpoolctl import threadpool_limits
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.engine.threads import count_threads, single_threaded
-from twofold.ukr.filling import fill_for_start
-from twofold.ukr.neighbor_starts import (
+from twofold.neighborhoods.embeddings import (
     MAX_TSNE_DIMENSIONS,
     TSNE_NEIGHBORS,
-    NeighborTable,
-    bridge_components,
-    find_neighbors,
-    smallest_connecting_size,
-    tsne_start,
-    unn_start,
+    isomap,
+    laplacian_eigenmaps,
+    lle,
+    tsne,
 )
+from twofold.neighborhoods.graphs import (
+    NeighborTable,
+    find_neighbors,
+    join_parts,
+    smallest_connecting_size,
+)
+from twofold.ukr.filling import fill_for_start
 from twofold.ukr.objective import Problem, common_scale, scale_each_dimension
-from twofold.ukr.spectral_starts import isomap, laplacian_eigenmaps, lle
 
 ALL = ("pca", "lle", "isomap", "laplacian", "tsne")
 # Unsupervised nearest neighbours only if asked for: on a line training ends about as low from them
@@ -358,7 +361,7 @@ class _Neighborhood:
     def graph(self, size: int) -> csr_array:
         """Return the symmetric and connected graph of a neighbourhood size."""
         graph = self.table.symmetric_graph(size)
-        return graph if self.is_connected else bridge_components(graph, self.Y)
+        return graph if self.is_connected else join_parts(graph, self.Y)[0]
 
 
 def _explore(Y: FloatArray, q: int) -> _Neighborhood:
@@ -384,7 +387,7 @@ def _plan(
         return {}
     tasks: dict[str, Callable[[], FloatArray]] = {}
     if "unn" in methods:
-        tasks["unn"] = partial(unn_start, Y, q, seed)
+        tasks["unn"] = partial(_unn_start, Y, q, seed)
     place = _explore(Y, q)
     sizes = place.sizes
     if "tsne" in methods and q <= MAX_TSNE_DIMENSIONS:
@@ -401,13 +404,21 @@ def _plan(
     return tasks
 
 
+def _unn_start(Y: FloatArray, q: int, random_state: int) -> FloatArray:
+    """Embed by unsupervised nearest neighbours: on a line, or a refined Gaussian embedding."""
+    from twofold.unn import UNN  # a family of its own, loaded by those who ask for it
+
+    embedding: FloatArray = UNN(q, random_state=random_state, n_jobs=1).fit_transform(Y)
+    return embedding
+
+
 def _unrolled_tsne(place: _Neighborhood, X_pca: FloatArray, seed: int) -> FloatArray:
     """Run t-SNE from the Isomap of the smallest neighbourhoods."""
     try:
         X_start = isomap(place.graph(place.sizes[0]), X_pca.shape[1], seed)
     except np.linalg.LinAlgError:
         X_start = X_pca
-    return tsne_start(place.table, _standardize("tsne", X_start), seed)
+    return tsne(place.table, _standardize("tsne", X_start), seed)
 
 
 def _attempt(name: str, task: Callable[[], FloatArray]) -> FloatArray | None:

@@ -1,4 +1,4 @@
-"""Spectral embeddings over a shared neighbour table: LLE, Isomap, Laplacian eigenmaps.
+"""Embeddings read off neighbours: LLE, Isomap, Laplacian eigenmaps, and t-SNE from a given start.
 
 *LLE* (Roweis and Saul, Science 2000): weights w that minimise sum_i ||y_i - sum_j w_ij y_j||^2
 over the K neighbours of each row, rows of W summing to one; the embedding is the bottom
@@ -15,6 +15,15 @@ A landmark lands where classical scaling puts it. The cost grows with m n, not w
 
 *Laplacian eigenmaps* (Belkin and Niyogi, Neural Computation 2003): top eigenvectors of
 D^{-1/2} A D^{-1/2} next to the trivial one, divided by sqrt(degree), for the 0/1 adjacency A.
+
+*t-SNE* minimises KL(P || Q) (van der Maaten, "Accelerating t-SNE using tree-based algorithms", JMLR
+2014) from a given embedding *without* early exaggeration. The exaggeration exists to let clusters
+form from a random start; a start that brings the coarse order along does not need it, and its 250
+iterations are better spent on descent: on the digits data 250 iterations then reach the
+leave-one-out error that takes 500 with exaggeration.
+
+As kernels, with values for new rows, LLE, Isomap and Laplacian eigenmaps are in
+:mod:`twofold.kernel_pca.data_dependent`; what the two have in common is here.
 """
 
 from __future__ import annotations
@@ -24,16 +33,48 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.sparse import csr_array, diags_array, eye_array
 from scipy.sparse.csgraph import dijkstra
 from scipy.sparse.linalg import LinearOperator, eigsh
+from sklearn.manifold import TSNE
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.neighborhoods.graphs import NeighborTable, linked_rows
+from twofold.rowwise import blocks
 
-# Relative weight of the ridge on the local Gram matrices of LLE, which are singular for K > D.
-_LLE_RIDGE = 1e-3
-# Floats in one batch of local differences: 32 MB.
-_LLE_BATCH = 4_000_000
+# Share of the trace added to the local Gram matrices of LLE, which are singular for K > D.
+LLE_RIDGE = 1e-3
 # Far below the accuracy that a start needs, far above the rounding errors.
 _EIGEN_TOLERANCE = 1e-4
 N_LANDMARKS = 400
+PERPLEXITY = 30.0
+TSNE_NEIGHBORS = int(3 * PERPLEXITY) + 1
+# scikit-learn's Barnes-Hut tree has no more than three dimensions.
+MAX_TSNE_DIMENSIONS = 3
+# The smallest number of iterations that scikit-learn accepts.
+_TSNE_ITERATIONS = 250
+# Barnes-Hut opening angle; 0.8 costs no accuracy that the start could show and saves a third.
+_TSNE_ANGLE = 0.8
+
+
+def barycenter_weights(
+    Z: FloatArray, Y: FloatArray, neighbors: IntArray, ridge: float = LLE_RIDGE
+) -> FloatArray:
+    """Return weights (n, K) of sum one that best combine rows Z (n, D) from neighbours in Y."""
+    n, K = neighbors.shape
+    W = np.empty((n, K))
+    for part in blocks(n, K * Y.shape[1]):
+        gaps = Y[neighbors[part]] - Z[part, None]
+        G = gaps @ gaps.transpose(0, 2, 1)
+        trace = np.trace(G, axis1=1, axis2=2)
+        G[:, np.arange(K), np.arange(K)] += ridge * np.where(trace > 0, trace, 1)[:, None]
+        solved = np.linalg.solve(G, np.ones((len(G), K, 1)))[:, :, 0]
+        W[part] = solved / solved.sum(axis=1, keepdims=True)
+    return W
+
+
+def lle_cost(Y: FloatArray, neighbors: IntArray, ridge: float = LLE_RIDGE) -> csr_array:
+    """Return ``(I - W)ᵀ(I - W)`` (n, n) of rows Y (n, D) with neighbours (n, K)."""
+    n = len(Y)
+    rest = eye_array(n) - linked_rows(barycenter_weights(Y, Y, neighbors, ridge), neighbors, n)
+    return csr_array(rest.T @ rest)
 
 
 def lle(Y: FloatArray, neighbors: IntArray, q: int, random_state: int) -> FloatArray:
@@ -55,13 +96,8 @@ def lle(Y: FloatArray, neighbors: IntArray, q: int, random_state: int) -> FloatA
     ndarray of shape (n, q)
         Orthonormal columns, the smoothest first.
     """
-    n, n_neighbors = neighbors.shape
-    weights = _barycenter_weights(Y, neighbors)
-    row_starts = np.arange(0, n * n_neighbors + 1, n_neighbors)
-    residual = eye_array(n) - csr_array(
-        (weights.ravel(), neighbors.ravel(), row_starts), shape=(n, n)
-    )
-    cost = (residual.T @ residual).toarray(order="F")
+    n = len(Y)
+    cost = lle_cost(Y, neighbors).toarray(order="F")
     # No eigenvalue is above the trace, so this sends the constant vector to the top.
     trace = float(np.trace(cost))
     cost += trace / n
@@ -72,24 +108,6 @@ def lle(Y: FloatArray, neighbors: IntArray, q: int, random_state: int) -> FloatA
         (n, n), matvec=lambda v: cho_solve(factor, v, check_finite=False), dtype=np.float64
     )
     return _top_eigenvectors(inverse, q, random_state)
-
-
-def _barycenter_weights(Y: FloatArray, neighbors: IntArray) -> FloatArray:
-    """Return the (n, K) affine weights that best rebuild each row from its neighbours."""
-    n, n_neighbors = neighbors.shape
-    weights = np.empty((n, n_neighbors))
-    batch = max(1, _LLE_BATCH // (n_neighbors * Y.shape[1]))
-    diagonal = np.arange(n_neighbors)
-    for start in range(0, n, batch):
-        rows = slice(start, start + batch)
-        differences = Y[neighbors[rows]] - Y[rows, None, :]
-        gram = differences @ differences.transpose(0, 2, 1)
-        trace = np.trace(gram, axis1=1, axis2=2)
-        gram[:, diagonal, diagonal] += _LLE_RIDGE * trace[:, None]
-        ones = np.ones((len(gram), n_neighbors, 1))
-        weights[rows] = np.linalg.solve(gram, ones)[:, :, 0]
-    weights /= weights.sum(axis=1, keepdims=True)
-    return weights
 
 
 def isomap(graph: csr_array, q: int, random_state: int) -> FloatArray:
@@ -161,3 +179,43 @@ def _top_eigenvectors(
     v0 = np.random.default_rng(random_state).normal(size=matrix.shape[0])
     values, vectors = eigsh(matrix, n_vectors, which="LA", v0=v0, tol=_EIGEN_TOLERANCE)
     return np.ascontiguousarray(vectors[:, np.argsort(-values)])
+
+
+def tsne(table: NeighborTable, X_start: FloatArray, random_state: int) -> FloatArray:
+    """Embed by t-SNE from a given start.
+
+    Parameters
+    ----------
+    table : NeighborTable
+        Nearest neighbours of every row, at least ``min(n - 1, TSNE_NEIGHBORS)`` of them.
+    X_start : ndarray of shape (n, q)
+        Start, e.g. principal components, with a standard deviation of about one; q at most 3.
+    random_state : int
+        Seed of the jitter that separates rows with the same start.
+
+    Returns
+    -------
+    ndarray of shape (n, q)
+        The embedding.
+    """
+    n, q = X_start.shape
+    perplexity = min(PERPLEXITY, (n - 1) / 3)
+    jitter = np.random.default_rng(random_state).normal(scale=1e-4, size=(n, q))
+    model = TSNE(
+        q,
+        metric="precomputed",
+        perplexity=perplexity,
+        early_exaggeration=1.0,
+        max_iter=_TSNE_ITERATIONS,
+        angle=_TSNE_ANGLE,
+        init=(X_start + jitter).astype(np.float32),
+        random_state=random_state,
+        n_jobs=1,
+    )
+    # The number of neighbours that scikit-learn reads for this perplexity, and the row itself.
+    k = min(n - 1, int(3 * perplexity + 1))
+    # scikit-learn squares the distances in single precision; only their ratios matter.
+    distances = np.insert(table.distances[:, :k] / np.median(table.distances), 0, 0.0, axis=1)
+    indices = np.insert(table.indices[:, :k], 0, np.arange(n), axis=1)
+    embedding: FloatArray = model.fit_transform(linked_rows(distances, indices, n))
+    return embedding.astype(np.float64)

@@ -1,0 +1,151 @@
+"""The nearest rows of a row: exactly, nearest first, of equal distances the row that comes first.
+
+What a fitted model answers rests on these, so they depend neither on the other rows that are asked
+for nor on the machine. Large tables of neighbours for a start, where ties and last digits do not
+matter, come from trees (:func:`twofold.neighborhoods.graphs.find_neighbors`): for all neighbours of
+4,000 rows with 3 columns these take 0.05 s in place of 0.4 s.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from twofold.array_types import FloatArray, IntArray
+from twofold.compiled import compiled
+from twofold.engine.threads import count_threads, run_tasks
+from twofold.neighborhoods.distances import Units, block_slices, squared_distance
+from twofold.number_checks import is_integer
+
+# Rows farther off, in sizes of the others, count as being there: squares have no room for more.
+FARTHEST = 1e100
+# Arias 2007 takes the mean distance to the 10th neighbour for a width throughout.
+NEIGHBOR_FOR_SCALE = 10
+
+
+def nearest_rows(Y: FloatArray, rows: FloatArray, k: int) -> IntArray:
+    """Find the k rows nearest to each row of Y, nearest first.
+
+    Exact: products only rule out what is farther away than their rounding could hide. Of rows at
+    the same distance the first comes first.
+
+    Parameters
+    ----------
+    Y : (n, D) array
+        Rows without missing entries.
+    rows : (m, D) array
+        The rows to choose from.
+    k : int
+        How many, at most m.
+
+    Returns
+    -------
+    (n, k) array
+        Numbers of rows.
+    """
+    if not is_integer(k) or not 1 <= k <= len(rows):
+        raise ValueError(
+            f"`k` must be an integer from 1 to {len(rows)}, the number of rows to choose from; "
+            f"got {k!r}."
+        )
+    Y, rows = np.ascontiguousarray(Y), np.ascontiguousarray(rows)
+    units = Units.of(rows)
+    C = units.apply(rows)
+    squares = (C * C).sum(axis=1)
+    rounding = 8 * (Y.shape[1] + 4) * np.finfo(np.float64).eps
+    # Zeros: a row without a distance, as NaN leaves it, gets a neighbour that exists.
+    found = np.zeros((len(Y), k), dtype=np.int64)
+
+    def fill(part: slice) -> None:
+        with np.errstate(over="ignore"):
+            Z = np.clip(units.apply(Y[part]), -FARTHEST, FARTHEST)
+        sq_dists = squares - 2 * (Z @ C.T)  # short of ||z||², the same for every row
+        hidden = rounding * ((Z * Z).sum(axis=1) + squares.max())
+        _select(sq_dists, hidden, Y[part], rows, units.factor, found[part])
+
+    run_tasks(fill, block_slices(len(Y), max(C.shape)), count_threads(None))
+    return found
+
+
+def other_rows(Y: FloatArray, k: int) -> IntArray:
+    """Return the k nearest others (m, k) of each row of Y (m, D), fewer if there are fewer."""
+    m = len(Y)
+    found = nearest_rows(Y, Y, min(k, m - 1) + 1)
+    others = found != np.arange(m)[:, None]
+    others[others.all(axis=1), -1] = False  # as many equal rows, one of which stands for itself
+    return found[others].reshape(m, -1)
+
+
+def neighbor_distances(Z: FloatArray, Y: FloatArray, neighbors: IntArray) -> FloatArray:
+    """Return the distances (n, k) of rows Z (n, D) to their neighbours (n, k) in Y."""
+    found = np.empty(neighbors.shape)
+    for j in range(neighbors.shape[1]):
+        gaps = Z - Y[neighbors[:, j]]
+        found[:, j] = np.sqrt((gaps * gaps).sum(axis=1))
+    return found
+
+
+def neighbor_scale(Y: FloatArray, n: int = NEIGHBOR_FOR_SCALE, *, order: int = 2) -> float:
+    """Return the mean distance of rows Y (m, D) to their n-th nearest other (Arias 2007, 2.34).
+
+    With ``order`` 1 it is the city-block distance to that row.
+    """
+    Y = np.asarray(Y, dtype=np.float64)
+    n = min(n, len(Y) - 1)
+    last = Y[nearest_rows(Y, Y, n + 1)[:, n]]
+    scale = float(np.linalg.norm(Y - last, order, axis=1).mean())
+    if not 0 < scale < math.inf:
+        raise ValueError(
+            f"The mean distance to the {n}th neighbour is {scale}, which is no width for a kernel. "
+            "Scale the data, or give the kernel a width."
+        )
+    return scale
+
+
+@compiled
+def _select(
+    sq_dists: FloatArray,
+    hidden: FloatArray,
+    Y: FloatArray,
+    rows: FloatArray,
+    factor: float,
+    found: IntArray,
+) -> None:
+    """Set ``found`` (rows, k); ``sq_dists`` are wrong by less than half of ``hidden``."""
+    k = found.shape[1]
+    least = np.empty(k)
+    for i in range(sq_dists.shape[0]):
+        k_smallest(sq_dists[i], found[i], least)
+        limit = least[k - 1] + hidden[i]
+        least[:] = np.inf
+        for j in range(sq_dists.shape[1]):
+            if sq_dists[i, j] <= limit:
+                exact = squared_distance(Y[i], rows[j], factor)
+                if exact < least[k - 1]:
+                    insert_sorted(least, found[i], exact, j)
+
+
+@compiled
+def k_smallest(values: FloatArray, found: IntArray, least: FloatArray) -> None:
+    """Write the places of the k smallest values and these themselves (k,); ties by place.
+
+    Where fewer than k are finite, the rest are zeros.
+    """
+    found[:] = 0
+    least[:] = np.inf
+    for j in range(values.size):
+        if values[j] < least[least.size - 1]:
+            insert_sorted(least, found, values[j], j)
+
+
+@compiled
+def insert_sorted(least: FloatArray, found: IntArray, value: float, number: int) -> None:
+    """Put a value into its place in a rising list, behind its equals; the last one drops out."""
+    place = least.size - 1
+    while place > 0 and least[place - 1] > value:
+        least[place] = least[place - 1]
+        found[place] = found[place - 1]
+        place -= 1
+    least[place] = value
+    found[place] = number
