@@ -2,8 +2,8 @@
 
 What a fitted model answers rests on these, so they depend neither on the other rows that are asked
 for nor on the machine. Large tables of neighbours for a start, where ties and last digits do not
-matter, come from trees (:func:`twofold.neighborhoods.graphs.find_neighbors`): ten neighbours of each
-of 20,000 rows with 3 columns take 0.25 s there and 2.5 s here.
+matter, come from trees (:func:`twofold.neighborhoods.graphs.find_neighbors`): ten neighbours of
+each of 20,000 rows with 3 columns take 0.25 s there and 2.5 s here.
 """
 
 from __future__ import annotations
