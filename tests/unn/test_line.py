@@ -6,9 +6,10 @@ from oracles import unn as oracle
 
 from twofold.features import RBF, Polynomial, Sigmoid
 from twofold.losses import EpsilonInsensitive, Huber
-from twofold.unn.earlier_neighbors import nearest_earlier, nearest_others, several_nearest_others
 from twofold.unn.line import Line, sort_rows
-from twofold.unn.point_errors import get_point_error
+from twofold.unn.nearest_rows import nearest_rows
+from twofold.unn.point_errors import PointError, get_point_error
+from twofold.unn.rows import rows_of
 
 LOSSES = {
     "squared": ("squared", 0.0),
@@ -26,6 +27,12 @@ KERNELS = {
 def make_rows(n=22, D=4, seed=0):
     rng = np.random.default_rng(seed)
     return rng.normal(size=(n, D)) + 3.0, rng.uniform(0.5, 3.0, size=n)
+
+
+def earlier(Y, error=None, first=1, n_threads=1):
+    """Return the nearest earlier row of each row from `first` on."""
+    rows, error = rows_of(Y, np.ones(len(Y))), PointError() if error is None else error
+    return nearest_rows(rows, error, first=first, earlier=True, n_threads=n_threads)[:, 0]
 
 
 def check(Y, weights, K, criterion, include_self, exhaustive, loss, power=2.0, kernel=None):
@@ -114,21 +121,42 @@ def test_missing_entries_that_come_late():
 @pytest.mark.parametrize("kernel", [None, "tanh"])
 @pytest.mark.parametrize("criterion", ["point", "full"])
 @pytest.mark.parametrize("include_self", [True, False], ids=["self", "others"])
-def test_products_and_vectors_agree_on_many_rows(criterion, include_self, kernel):
+def test_products_sums_that_move_and_sums_made_anew_agree(
+    criterion, include_self, kernel, monkeypatch
+):
     rng = np.random.default_rng(6)
     Y = rng.normal(size=(150, 6)) * [3, 2, 1, 1, 0.5, 0.5] + 1
     error = get_point_error("squared", 2.0, None if kernel is None else KERNELS[kernel][0])
-    options = {"n_neighbors": 6, "criterion": criterion, "include_self": include_self}
-    by_products = Line(**options, error=error)
-    by_vectors = Line(**options, error=error)
-    by_vectors._uses_products = False
-    by_products.insert(Y)
-    by_vectors.insert(Y)
-    np.testing.assert_array_equal(by_products.order, by_vectors.order)
-    first, second = by_products.refine(), by_vectors.refine()
-    np.testing.assert_array_equal(by_products.order, by_vectors.order)
-    np.testing.assert_allclose(first, second, rtol=1e-9)
-    assert first[-1] < 0.95 * first[0]
+    orders, histories = [], []
+    for way in ("products", "moving sums", "sums anew"):
+        if way == "moving sums":
+            monkeypatch.setattr(PointError, "is_euclidean", False)
+        elif way == "sums anew":
+            monkeypatch.setattr("twofold.unn.line.is_even", lambda rows: False)
+        line = Line(n_neighbors=6, criterion=criterion, include_self=include_self, error=error)
+        line.insert(Y)
+        orders.append(line.order)
+        histories.append(line.refine())
+        orders.append(line.order)
+    for inserted, refined, history in zip(orders[::2], orders[1::2], histories, strict=True):
+        np.testing.assert_array_equal(inserted, orders[0])
+        np.testing.assert_array_equal(refined, orders[1])
+        np.testing.assert_allclose(history, histories[0], rtol=1e-9)
+    assert histories[0][-1] < 0.95 * histories[0][0]
+
+
+@pytest.mark.parametrize("exhaustive", [True, False], ids=["exhaustive", "greedy"])
+@pytest.mark.parametrize("include_self", [True, False], ids=["self", "others"])
+@pytest.mark.parametrize("power", [2.0, 1.0])
+@pytest.mark.parametrize("K", [1, 2, 5])
+def test_rows_that_outweigh_all_others(exhaustive, include_self, power, K):
+    # What is left of a sum when a row of weight 1e20 is taken away from it is no number to use.
+    Y, weights = make_rows(n=14)
+    weights[::4] = 1e20
+    line, _ = check(Y, weights, K, "point", include_self, exhaustive, "squared", power)
+    history = line.refine(2)
+    assert np.isfinite(history).all()
+    assert history[-1] <= history[0]
 
 
 @pytest.mark.parametrize("exhaustive", [True, False], ids=["exhaustive", "greedy"])
@@ -184,7 +212,7 @@ def test_all_gaps_cost_nothing_with_a_wide_tolerance():
     greedy = Line(n_neighbors=3, error=error, exhaustive=False)
     greedy.insert(Y)
     ranks = greedy.latent[:, 0]
-    nearest = nearest_earlier(Y)
+    nearest = earlier(Y)
     assert all(ranks[i] < ranks[nearest[i - 1]] for i in range(1, 20))
 
 
@@ -221,18 +249,25 @@ def test_nearest_rows():
     Y = rng.normal(size=(700, 4))
     D = ((Y[:, None] - Y) ** 2).sum(axis=2)
     expected = [D[i, :i].argmin() for i in range(1, 700)]
-    np.testing.assert_array_equal(nearest_earlier(Y), expected)
-    np.testing.assert_array_equal(nearest_earlier(Y, first=300, n_threads=2), expected[299:])
+    np.testing.assert_array_equal(earlier(Y), expected)
+    np.testing.assert_array_equal(earlier(Y, first=300, n_threads=2), expected[299:])
     np.fill_diagonal(D, np.inf)
-    np.testing.assert_array_equal(nearest_others(Y), D.argmin(axis=1))
-    found = several_nearest_others(Y, 6, n_threads=2)
+    rows = rows_of(Y, np.ones(700))
+    np.testing.assert_array_equal(nearest_rows(rows, PointError())[:, 0], D.argmin(axis=1))
+    found = nearest_rows(rows, PointError(), 6, n_threads=2)
     np.testing.assert_array_equal(found, np.argsort(D, axis=1)[:, :6])
     for kernel, function in KERNELS.values():
         error = get_point_error(data_kernel=kernel)
         K = np.array([[function(a, b) for b in Y[:60]] for a in Y[:60]])
         gaps = np.diag(K) - 2 * K
         found = [gaps[i, :i].argmin() for i in range(1, 60)]
-        np.testing.assert_array_equal(nearest_earlier(Y[:60], error), found)
+        np.testing.assert_array_equal(earlier(Y[:60], error), found)
+
+
+def test_nearest_rows_with_nothing_in_common_come_last():
+    Y = np.array([[0.0, np.nan], [np.nan, 1.0], [5.0, 3.0], [1.0, np.nan]])
+    found = nearest_rows(rows_of(Y, np.ones(4)), PointError(), 3)
+    assert found.tolist() == [[3, 2, 1], [2, 0, 3], [1, 3, 0], [0, 2, 1]]
 
 
 def test_wrong_arguments():

@@ -8,15 +8,24 @@ rows, and moves it if that lowers the error of the whole embedding.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.unn.earlier_neighbors import nearest_earlier, nearest_others
+from twofold.array_types import FloatArray, IntArray
 from twofold.unn.growing import find_nearest, tree_of
-from twofold.unn.placing import Tries, insert_rows, largest_earlier, list_errors, move_rows
+from twofold.unn.nearest_rows import nearest_rows
+from twofold.unn.placing import (
+    Judge,
+    Tries,
+    insert_rows,
+    judge_of,
+    largest_earlier,
+    list_errors,
+    move_rows,
+)
 from twofold.unn.point_errors import PointError
-from twofold.unn.regression import Judge, Rows, judge_of, rows_of, write_mean
+from twofold.unn.rows import NOBODY, Rows, is_complete, rows_of, write_mean
 from twofold.unn.searches import Continuous, Gaussian
 
 # Rows between two looks at the progress; random numbers are drawn for so many rows at a time.
@@ -110,13 +119,14 @@ class ContinuousPoints:
 
     def fill(self, number: int) -> FloatArray:
         """Fill the missing entries of a row by the mean of its neighbours; return it (D,)."""
-        gaps = np.isnan(self.Y[number])
+        gaps, rows = np.isnan(self.Y[number]), self._rows()
         if gaps.any():
-            found, sq_dists = np.empty(self.k, dtype=np.int64), np.empty(self.k)
-            f = np.empty(self.Y.shape[1])
-            count = find_nearest(self.tree, self.X[number], number, self.k, found, sq_dists)
-            write_mean(self._rows(), found, count, -1, f)
-            self.Y[number, gaps] = f[gaps]
+            near = self._judge(rows)
+            count = find_nearest(
+                self.tree, self.X[number], number, self.k, near.found, near.sq_dists
+            )
+            write_mean(rows, near.found, count, NOBODY, near.f)
+            self.Y[number, gaps] = near.f[gaps]
         return self.Y[number]
 
     def full_error(self) -> float:
@@ -136,7 +146,7 @@ class ContinuousPoints:
         rows = self._rows()
         judge = self._judge(rows)
         n, q = self.X.shape
-        nearest = self._nearest_other(rows)
+        nearest = self._nearest(rows)
         errors, reach = list_errors(self.tree, rows, judge)
         totals = [float(self.weights @ errors)]
         try:
@@ -193,24 +203,12 @@ class ContinuousPoints:
         )
 
     def _nearest_earlier(self, rows: Rows, first: int) -> IntArray:
-        Y, observed = _centred(rows, self.error, self.by_product)
         if self.by_product:
-            return largest_earlier(Y, first, self.error)
-        return nearest_earlier(
-            Y, self.error, first=first, n_threads=self.n_threads, observed=observed
-        )
+            return largest_earlier(rows.values, first, self.error)
+        return self._nearest(rows, first=first, earlier=True)
 
-    def _nearest_other(self, rows: Rows) -> IntArray:
-        """Return the nearest of all other rows."""
-        Y, observed = _centred(rows, self.error, False)
-        return nearest_others(Y, self.error, n_threads=self.n_threads, observed=observed)
-
-
-def _centred(
-    rows: Rows, error: PointError, by_product: bool
-) -> tuple[FloatArray, BoolArray | None]:
-    """Return rows about their mean where that changes no distance: less is lost to rounding."""
-    observed = rows.observed if rows.observed.size else None
-    if by_product or not error.is_shift_invariant or observed is not None:
-        return rows.Y, observed
-    return rows.Y - rows.Y.mean(axis=0), None
+    def _nearest(self, rows: Rows, **which: Any) -> IntArray:
+        if self.error.is_shift_invariant and is_complete(rows):
+            # About their mean less is lost to rounding.
+            rows = rows._replace(values=rows.values - rows.values.mean(axis=0))
+        return nearest_rows(rows, self.error, n_threads=self.n_threads, **which)[:, 0]

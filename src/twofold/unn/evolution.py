@@ -17,9 +17,8 @@ from __future__ import annotations
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.unn.row_store import RowStore
+from twofold.unn.rows import RowStore, get_rule
 from twofold.unn.searches import Evolution, EvolutionStrategy
-from twofold.unn.sorted_rows import get_rule, rows_in
 from twofold.unn.swaps import places_of, try_swaps
 from twofold.unn.task import Outcome, Task
 from twofold.unn.whole_error import WholeError
@@ -55,7 +54,7 @@ def evolve(task: Task, search: Evolution, start: FloatArray) -> Outcome:
     sites = np.ascontiguousarray(start[order], dtype=np.float64)
     store = RowStore(task.error)
     store.append(task.Y, task.weights)
-    rows = rows_in(store, np.empty(0))
+    rows = store.rows()
     rule = get_rule(task.n_neighbors, "full", task.error, search.include_self)
     places = places_of(sites, order, rows, rule)
 

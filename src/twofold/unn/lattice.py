@@ -20,16 +20,15 @@ change hands × K D). With all rows as candidates that is O(n²) tries in all.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.unn import lattice_moves
 from twofold.unn.lattice_moves import Cells
-from twofold.unn.line_vectors import NOBODY, Rule
-from twofold.unn.point_errors import PointError
-from twofold.unn.row_store import RowStore
-from twofold.unn.sorted_rows import Criterion, SortedRows, Watch, rows_in
+from twofold.unn.rows import NOBODY, RowStore, Rule
+from twofold.unn.sorted_rows import SortedRows, Watch
 from twofold.unn.swaps import places_of, swap_beside
 
 _ROOM = 1.25  # sites for each row
@@ -46,38 +45,18 @@ class Lattice(SortedRows):
     ----------
     n_components : int
         1, 2 or 3.
-    n_neighbors : int
-        K, at least 1.
     n_rows : int
         How many rows are expected; the box grows if more come.
-    criterion, error, include_self, exhaustive, n_threads
-        As for :class:`twofold.unn.line.Line`.
+    options
+        As for :class:`SortedRows`.
     """
 
-    def __init__(
-        self,
-        n_components: int,
-        *,
-        n_neighbors: int,
-        n_rows: int = 1,
-        criterion: Criterion = "point",
-        error: PointError | None = None,
-        include_self: bool = True,
-        exhaustive: bool = True,
-        n_threads: int = 1,
-    ) -> None:
+    def __init__(self, n_components: int, *, n_rows: int = 1, **options: Any) -> None:
         if n_components not in (1, 2, 3):
             raise ValueError(
                 f"A lattice has 1, 2 or 3 dimensions; got `n_components` {n_components!r}."
             )
-        super().__init__(
-            n_neighbors=n_neighbors,
-            criterion=criterion,
-            error=error,
-            include_self=include_self,
-            exhaustive=exhaustive,
-            n_threads=n_threads,
-        )
+        super().__init__(**options)
         self._q = n_components
         self._n_expected = n_rows
         self._make_box(self._side_for(n_rows))
@@ -91,7 +70,7 @@ class Lattice(SortedRows):
     def latent(self) -> FloatArray:
         """The sites of the rows, (n, q); the first row came to 0."""
         sites = self._store["sites"] if len(self) else np.empty((0, self._q))
-        return sites[: len(self)] - float(self._middle)
+        return sites - float(self._middle)
 
     def insert(
         self, Y: FloatArray, weights: FloatArray | None = None, watch: Watch | None = None
@@ -103,9 +82,7 @@ class Lattice(SortedRows):
         if start == 0 and n > 0:
             self._place(np.full((1, self._q), self._middle))
             start = 1
-        nearest: IntArray = np.empty(0, dtype=np.intp)
-        if not self._exhaustive:
-            nearest = self._nearest_earlier(start)
+        nearest = self._nearest_earlier(start)
         for low in range(start, n, _BLOCK_ROWS):
             high = min(n, low + _BLOCK_ROWS)
             near = nearest[low - start : high - start]
@@ -140,9 +117,9 @@ class Lattice(SortedRows):
         return self._nearest_others()
 
     def _sweep(self, candidates: IntArray, rule: Rule) -> int:
-        sites = self._store["sites"][: len(self)]
+        sites, rows = self._store["sites"], self._store.rows()
         order = np.lexsort(sites.T[::-1])
-        ordered, rows = sites[order], rows_in(self._store, self._store["errors"])
+        ordered = sites[order]
         places = places_of(ordered.astype(np.float64), order, rows, rule)
         kept = swap_beside(candidates, 2 * self._q, places, rows, rule)
         fresh = np.empty_like(sites)
@@ -183,5 +160,12 @@ class Lattice(SortedRows):
 
     def _cells(self) -> Cells:
         store = self._store
-        rows = rows_in(store, store["errors"])
-        return Cells(rows, store["sites"], self._grid, self._offsets, store["reach"], self._side)
+        return Cells(
+            store.rows(),
+            store["errors"],
+            store["reach"],
+            store["sites"],
+            self._grid,
+            self._offsets,
+            self._side,
+        )

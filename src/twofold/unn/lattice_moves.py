@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from twofold.array_types import BoolArray, IntArray
+from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled
-from twofold.unn.line_vectors import NOBODY, Rows, Rule, add_row, error_of_sums, is_cheaper
+from twofold.unn.rows import NOBODY, Rows, Rule, add_row, error_of_sums, fill_gaps, is_cheaper
 
 NO_PUSH = -1
 
@@ -28,24 +28,20 @@ class Cells(NamedTuple):
     Attributes
     ----------
     rows : Rows
-        What the rows are; the two arrays of a line are empty.
-    sites : (n, q)
-        The site of each row, from 0 to side - 1.
-    grid : (side ** q,)
-        Number of the row on each site, NOBODY on free ones.
-    offsets : (sites, q)
-        Steps to all other sites, the nearest first.
-    reach : (n,)
-        Squared distance from each row to its farthest neighbour; only kept with the errors.
-    side : int
-        Sites along an edge of the box.
+    errors : (n,) error of each row on its site, kept for the full criterion
+    reach : (n,) squared distance from each row to its farthest neighbour; kept with the errors
+    sites : (n, q) the site of each row, from 0 to side - 1
+    grid : (side ** q,) number of the row on each site, NOBODY on free ones
+    offsets : (sites, q) steps to all other sites, the nearest first
+    side : sites along an edge of the box
     """
 
     rows: Rows
+    errors: FloatArray
+    reach: IntArray
     sites: IntArray
     grid: IntArray
     offsets: IntArray
-    reach: IntArray
     side: int
 
 
@@ -99,18 +95,17 @@ def _stride(axis: int, cells: Cells) -> int:
 
 
 @compiled
-def _error_on(
-    site: IntArray, number: int, n_others: int, push: Push, cells: Cells, rule: Rule
-) -> tuple[float, int]:
-    """Return the error of a row on a site after a push, and the squared reach of its neighbours."""
-    if n_others == 0:
-        return 0.0, 0
-    rows, side, q = cells.rows, cells.side, len(site)
+def _add_neighbors(
+    site: IntArray,
+    n_others: int,
+    push: Push,
+    cells: Cells,
+    sums: FloatArray,
+    masses: FloatArray,
+) -> int:
+    """Add the nearest rows of a site after a push; return the squared distance to the last one."""
+    side, q = cells.side, len(site)
     stride = _stride(push.axis, cells)
-    sums = np.zeros(rows.values.shape[1])
-    masses = np.zeros(rows.mass.shape[1])
-    if rule.include_self:
-        add_row(sums, masses, rows, number)
     found, reach = 0, 0
     for k in range(len(cells.offsets)):
         place, is_inside = 0, True
@@ -123,12 +118,27 @@ def _error_on(
         other = _occupant(place, push, stride, cells)
         if other == NOBODY:
             continue
-        add_row(sums, masses, rows, other)
+        add_row(sums, masses, cells.rows, other)
         found += 1
         if found == n_others:
             for a in range(q):
                 reach += cells.offsets[k, a] ** 2
             break
+    return reach
+
+
+@compiled
+def _error_on(
+    site: IntArray, number: int, n_others: int, push: Push, cells: Cells, rule: Rule
+) -> tuple[float, int]:
+    """Return the error of a row on a site after a push, and the squared reach of its neighbours."""
+    if n_others == 0:
+        return 0.0, 0
+    rows = cells.rows
+    sums, masses = np.zeros(rows.values.shape[1]), np.zeros(rows.mass.shape[1])
+    if rule.include_self:
+        add_row(sums, masses, rows, number)
+    reach = _add_neighbors(site, n_others, push, cells, sums, masses)
     return error_of_sums(sums, masses, rows, number, rule.error), reach
 
 
@@ -164,7 +174,7 @@ def cost_of(push: Push, at: IntArray, n: int, cells: Cells, rule: Rule) -> float
     own, _ = _error_on(at, push.number, n_others, push, cells, rule)
     if not rule.is_full:
         return own
-    weights, errors = cells.rows.weights, cells.rows.errors
+    weights, errors = cells.rows.weights, cells.errors
     total = weights[push.number] * own
     site = np.empty_like(at)
     for j in range(n):
@@ -203,7 +213,7 @@ def refresh(touched: BoolArray, n: int, cells: Cells, rule: Rule) -> None:
     for j in range(len(touched)):
         if touched[j]:
             found, reach = _error_on(cells.sites[j], j, n_others, nothing, cells, rule)
-            cells.rows.errors[j], cells.reach[j] = found, reach
+            cells.errors[j], cells.reach[j] = found, reach
 
 
 @compiled
@@ -303,23 +313,11 @@ def insert_rows(
 @compiled
 def fill_row(number: int, n: int, cells: Cells, rule: Rule, keep_errors: bool) -> None:
     """Put the means of the neighbours where entries of one of n rows are missing."""
-    rows = cells.rows
+    rows, nothing = cells.rows, Push(NOBODY, 0, 0, 1, NO_PUSH)
     sums, masses = np.zeros(rows.values.shape[1]), np.zeros(rows.mass.shape[1])
-    found, site = 0, np.empty(cells.sites.shape[1], dtype=np.intp)
-    for k in range(len(cells.offsets)):
-        is_inside = True
-        for a in range(len(site)):
-            site[a] = cells.sites[number, a] + cells.offsets[k, a]
-            is_inside = is_inside and 0 <= site[a] < cells.side
-        if not is_inside or found == min(rule.n_others, n - 1):
-            continue
-        other = cells.grid[flat(site, cells.side)]
-        if other != NOBODY:
-            add_row(sums, masses, rows, other)
-            found += 1
-    for d in range(rows.mass.shape[1]):
-        if rows.mass[number, d] == 0.0:
-            rows.mass[number, d] = rows.weights[number]
-            rows.values[number, d] = sums[d] / masses[d] if masses[d] > 0.0 else 0.0
+    if n > 1:
+        n_others = min(rule.n_others, n - 1)
+        _add_neighbors(cells.sites[number], n_others, nothing, cells, sums, masses)
+    fill_gaps(sums, masses, rows, number)
     if keep_errors:
         refresh(np.ones(n, dtype=np.bool_), n, cells, rule)

@@ -1,9 +1,21 @@
 """The compiled loops of continuous embedding: putting rows somewhere, and moving them.
 
-A row's places come from :mod:`twofold.unn.gaussian` or, if there are lots for its steps, from
-:mod:`twofold.unn.swarm`. When a row moves, the error changes for itself and for the rows that have
-it among their neighbours before or after; these are found by their distances to their last
-neighbours.
+``y*`` is the nearest row that is embedded already and ``x*`` its place. Gaussian embedding
+(Kramer 2013, Algorithm 10) tries random places around it; the row goes where its error is lowest:
+
+    x_l = x* + σ z_l,   z_l ~ N(0, I),   σ = ||y - y*||²,   l = 1..κ              (7.2, 7.3)
+
+Line 6 of the algorithm has ``σ N(x*, 1)``, which would scale ``x*`` as well. Particle swarm
+embedding, PSEA (Algorithm 9), lets a particle start from there with a random velocity and keep its
+best place x~:
+
+    v ← v + c₁ r₁ (x~ - x) + c₂ r₂ (x* - x),   x ← x + v,   v ~ N(0, I), r ~ U[0, 1]   (6.14, 6.15)
+
+The start is not among the places it may keep: neighbours of x* reconstruct a row near y* better
+than most, and everything would end up on one latent point.
+
+When a row moves, the error changes for itself and for the rows that have it among their neighbours
+before or after; these are found by their distances to their last neighbours.
 """
 
 from __future__ import annotations
@@ -14,22 +26,68 @@ import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled
-from twofold.unn.gaussian import try_places
-from twofold.unn.growing import ROUNDING, PointTree, insert, remove
+from twofold.unn.growing import ROUNDING, PointTree, find_nearest, insert, remove
 from twofold.unn.point_errors import POLYNOMIAL_KERNEL, RBF_KERNEL, PointError
-from twofold.unn.regression import Judge, Rows, place_error
-from twofold.unn.swarm import fly
+from twofold.unn.rows import NOBODY, Rows, error_of_mean, squared_gap, write_mean
+
+
+class Judge(NamedTuple):
+    """What a latent place of a row is judged by, and room for what is found there.
+
+    Attributes
+    ----------
+    k : how many other rows are neighbours
+    include_self : whether the row itself is one more
+    error : the error of one row
+    found, sq_dists : (k,) the neighbours of the latest place, and their squared distances
+    f : (D,) their mean
+    """
+
+    k: int
+    include_self: bool
+    error: PointError
+    found: IntArray
+    sq_dists: FloatArray
+    f: FloatArray
 
 
 @compiled
-def squared_gap(rows: Rows, i: int, j: int) -> float:
-    """Return the squared distance of two rows, over common entries and scaled up to all."""
-    total, common, D = 0.0, 0, rows.Y.shape[1]
-    for d in range(D):
-        if rows.observed.size == 0 or (rows.observed[i, d] and rows.observed[j, d]):
-            total += (rows.Y[i, d] - rows.Y[j, d]) ** 2
-            common += 1
-    return total * D / common if common else 1.0
+def judge_of(rows: Rows, k: int, include_self: bool, error: PointError) -> Judge:
+    """Return a judge of the places of such rows."""
+    found, sq_dists = np.empty(k, dtype=np.int64), np.empty(k)
+    return Judge(k, include_self, error, found, sq_dists, np.empty(rows.values.shape[1]))
+
+
+@compiled
+def _sort(numbers: IntArray, count: int) -> None:
+    for place in range(1, count):
+        number, at = numbers[place], place
+        while at > 0 and numbers[at - 1] > number:
+            numbers[at] = numbers[at - 1]
+            at -= 1
+        numbers[at] = number
+
+
+@compiled
+def place_error(tree: PointTree, rows: Rows, x: FloatArray, i: int, judge: Judge) -> float:
+    """Return the error of row i at the latent place x, with k other rows as its neighbours."""
+    found, f = judge.found, judge.f
+    count = find_nearest(tree, x, i, judge.k, found, judge.sq_dists)
+    # Places with the same neighbours must tie to the last bit, whatever the order of these.
+    _sort(found, count)
+    write_mean(rows, found, count, i if judge.include_self else NOBODY, f)
+    return error_of_mean(f, rows, i, judge.error)
+
+
+@compiled
+def list_errors(tree: PointTree, rows: Rows, judge: Judge) -> tuple[FloatArray, FloatArray]:
+    """Return the error of each row, and the squared distance to its last neighbour."""
+    n = rows.values.shape[0]
+    errors, reach = np.empty(n), np.empty(n)
+    for i in range(n):
+        errors[i] = place_error(tree, rows, tree.X[i], i, judge) if n > 1 else 0.0
+        reach[i] = judge.sq_dists[max(min(judge.k, n - 1) - 1, 0)]
+    return errors, reach
 
 
 @compiled
@@ -83,12 +141,25 @@ def _find_place(
 ) -> float:
     """Write the best place around that of row ``near``; return the error of row i there."""
     origin, Z, lots = tree.X[near], tries.Z[place], tries.lots[place]
-    if lots.shape[0]:
-        return fly(tree, rows, i, origin, Z[0], lots, tries.pull, judge, best)
-    sigma = squared_gap(rows, i, near)
+    x, v, lowest = origin.copy(), Z[0].copy(), 0.0
+    total, common = squared_gap(rows.values[i], rows.mass[i], rows.values[near], rows.mass[near])
+    sigma = total * rows.values.shape[1] / common if common > 0.0 else 1.0
     if not tries.is_squared:
         sigma = np.sqrt(sigma)
-    return try_places(tree, rows, i, origin, sigma, Z, judge, best)
+    best[:] = origin
+    for step in range(max(lots.shape[0], Z.shape[0])):
+        for m in range(x.size):
+            if lots.shape[0] > 0:
+                v[m] += tries.pull[0] * lots[step, 0] * (best[m] - x[m])
+                v[m] += tries.pull[1] * lots[step, 1] * (origin[m] - x[m])
+                x[m] += v[m]
+            else:
+                x[m] = origin[m] + sigma * Z[step, m]
+        e = place_error(tree, rows, x, i, judge)
+        if step == 0 or e < lowest:
+            lowest = e
+            best[:] = x
+    return lowest
 
 
 @compiled
@@ -104,17 +175,6 @@ def insert_rows(
             _find_place(tree, rows, i, nearest[place], tries, place, judge, best)
         tree.X[i] = best
         insert(tree, i)
-
-
-@compiled
-def list_errors(tree: PointTree, rows: Rows, judge: Judge) -> tuple[FloatArray, FloatArray]:
-    """Return the error of each row, and the squared distance to its last neighbour."""
-    n = rows.Y.shape[0]
-    errors, reach = np.empty(n), np.empty(n)
-    for i in range(n):
-        errors[i] = place_error(tree, rows, tree.X[i], i, judge)
-        reach[i] = judge.sq_dists[min(judge.k, n - 1) - 1]
-    return errors, reach
 
 
 @compiled
@@ -151,8 +211,9 @@ def move_rows(
     reach: FloatArray,
 ) -> None:
     """Take rows from ``first`` on up and put them where the whole error is lower."""
-    n, last = rows.Y.shape[0], min(judge.k, rows.Y.shape[0] - 1) - 1
-    best, old = np.zeros(tree.X.shape[1]), np.zeros(tree.X.shape[1])
+    n, q = rows.values.shape[0], tree.X.shape[1]
+    last = min(judge.k, n - 1) - 1
+    best, old = np.zeros(q), np.zeros(q)
     touched, e_new, r_new = np.empty(n + 1, dtype=np.int64), np.empty(n), np.empty(n)
     for place in range(nearest.size):
         i = first + place

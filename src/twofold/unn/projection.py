@@ -26,7 +26,8 @@ from twofold.engine.threads import run_tasks
 from twofold.kernels import get_kernel
 from twofold.rowwise import SQUARED_GAP, pair_sums
 from twofold.unn.growing import PointTree, find_nearest, keep_nearest
-from twofold.unn.regression import Rows, Surface, blocks_of, write_mean
+from twofold.unn.regression import Surface, blocks_of
+from twofold.unn.rows import NOBODY, Rows, squared_gap, write_mean
 
 # Kernel weights below this, relative to the largest, are left out of a density.
 TOLERANCE = 1e-6
@@ -69,34 +70,34 @@ def project(
     surface: Surface, Y: FloatArray, observed: BoolArray | None, inside: IsInside
 ) -> FloatArray:
     """Return the latent points (m, q) of rows Y (m, D); ``inside`` says which places will do."""
-    seen: BoolArray = np.empty((0, 0), dtype=np.bool_) if observed is None else observed
     values = np.ascontiguousarray(Y if observed is None else np.where(observed, Y, 0), dtype=float)
+    seen = np.ones((len(Y), 1)) if observed is None else observed.astype(np.float64)
     X = _project(surface, values, seen, anywhere=True)
     outside = ~inside(X)
     if outside.any():
-        some = seen[outside] if seen.size else seen
-        X[outside] = _project(surface, values[outside], some, anywhere=False)
+        X[outside] = _project(surface, values[outside], seen[outside], anywhere=False)
     return X
 
 
-def _project(surface: Surface, Y: FloatArray, seen: BoolArray, *, anywhere: bool) -> FloatArray:
+def _project(surface: Surface, Y: FloatArray, seen: FloatArray, *, anywhere: bool) -> FloatArray:
     X = np.empty((len(Y), surface.X.shape[1]))
     links = surface.links if anywhere else np.empty((0, 0), dtype=np.int64)
-    images = surface.images
+    images, rows, whole = surface.images, surface.rows, np.ones((len(surface.images), 1))
 
     def work(part: slice) -> None:
-        some = seen[part] if seen.size else seen
-        to_images = _gaps_to_images(images, Y[part], some)
-        to_rows = _gaps_to_rows(surface.rows, Y[part], some) if anywhere else to_images
+        to_images = _gaps(Y[part], seen[part], images, whole, False)
+        to_rows = to_images
+        if anywhere:
+            to_rows = _gaps(Y[part], seen[part], rows.values, rows.mass, True)
         project_rows(
             surface.tree,
-            surface.rows,
+            rows,
             to_images,
             to_rows,
             links,
             surface.n_neighbors,
             Y[part],
-            some,
+            seen[part],
             X[part],
         )
 
@@ -105,34 +106,26 @@ def _project(surface: Surface, Y: FloatArray, seen: BoolArray, *, anywhere: bool
     return X
 
 
-def _gaps_to_images(images: FloatArray, Y: FloatArray, seen: BoolArray) -> FloatArray:
-    """Return the squared distances (m, n) of rows to images, over observed entries."""
-    if seen.size:
-        return _masked_gaps(Y, seen, images, np.empty((0, 0), dtype=np.bool_), False)
-    return pair_sums(Y, images, SQUARED_GAP)
-
-
-def _gaps_to_rows(rows: Rows, Y: FloatArray, seen: BoolArray) -> FloatArray:
-    """Return the squared distances (m, n) of rows, over common entries and scaled up to all."""
-    if seen.size or rows.observed.size:
-        return _masked_gaps(Y, seen, rows.Y, rows.observed, True)
-    return pair_sums(Y, rows.Y, SQUARED_GAP)
+def _gaps(
+    Y: FloatArray, seen: FloatArray, Z: FloatArray, there: FloatArray, is_scaled: bool
+) -> FloatArray:
+    """Return the squared distances (m, n) over common entries, scaled up to all if asked for."""
+    if seen.shape[1] == there.shape[1] == 1:
+        return pair_sums(Y, Z, SQUARED_GAP)
+    masks = [np.ascontiguousarray(np.broadcast_to(m, A.shape)) for m, A in ((seen, Y), (there, Z))]
+    return _masked_gaps(Y, masks[0], Z, masks[1], is_scaled)
 
 
 @compiled
 def _masked_gaps(
-    Y: FloatArray, seen: BoolArray, Z: FloatArray, there: BoolArray, is_scaled: bool
+    Y: FloatArray, seen: FloatArray, Z: FloatArray, there: FloatArray, is_scaled: bool
 ) -> FloatArray:
     gaps = np.empty((Y.shape[0], Z.shape[0]))
     for j in range(Y.shape[0]):
         for i in range(Z.shape[0]):
-            total, common = 0.0, 0
-            for d in range(Y.shape[1]):
-                if (seen.size == 0 or seen[j, d]) and (there.size == 0 or there[i, d]):
-                    total += (Z[i, d] - Y[j, d]) ** 2
-                    common += 1
+            total, common = squared_gap(Y[j], seen[j], Z[i], there[i])
             if is_scaled:
-                total = total * Y.shape[1] / common if common else np.inf
+                total = total * Y.shape[1] / common if common > 0.0 else np.inf
             gaps[j, i] = total
     return gaps
 
@@ -146,17 +139,16 @@ def project_rows(
     links: IntArray,
     k: int,
     Y: FloatArray,
-    seen: BoolArray,
+    seen: FloatArray,
     X: FloatArray,
 ) -> None:
     """Write the latent points of rows Y (m, D) into X (m, q); training points without links."""
-    n, q = rows.Y.shape[0], X.shape[1]
+    n, q = rows.values.shape[0], X.shape[1]
+    places = Rows(tree.X, rows.weights.reshape(-1, 1), rows.weights, np.zeros(q))
     near, gaps = np.empty(k, dtype=np.int64), np.empty(k)
-    found, sq_dists, f = np.empty(k, dtype=np.int64), np.empty(k), np.empty(Y.shape[1])
-    x = np.empty(q)
-    nothing = np.empty(0, dtype=np.bool_)
+    found, sq_dists = np.empty(k, dtype=np.int64), np.empty(k)
+    x, f, whole = np.empty(q), np.empty(Y.shape[1]), np.ones(seen.shape[1])
     for j in range(Y.shape[0]):
-        mask = seen[j] if seen.size else nothing
         at = np.argmin(to_images[j])
         lowest = to_images[j, at]
         X[j] = tree.X[at]
@@ -165,60 +157,15 @@ def project_rows(
         count = 0
         for i in range(n):
             count = keep_nearest(near, gaps, count, k, i, to_rows[j, i])
-        _write_mean_place(tree.X, rows.weights, near, count, x)
-        e = _image_gap(tree, rows, x, Y[j], mask, k, found, sq_dists, f)
-        if e <= lowest:
-            lowest = e
-            X[j] = x
-        for place in range(count):
-            i = near[place]
-            for link in range(links.shape[1]):
+        write_mean(places, near, count, NOBODY, x)
+        for place in range(-1, count * links.shape[1]):
+            if place >= 0:  # -1 is F(y)
+                i = near[place // links.shape[1]]
+                other = links[i, place % links.shape[1]]
                 for m in range(q):
-                    x[m] = 0.5 * (tree.X[i, m] + tree.X[links[i, link], m])
-                e = _image_gap(tree, rows, x, Y[j], mask, k, found, sq_dists, f)
-                if e < lowest:
-                    lowest = e
-                    X[j] = x
-
-
-@compiled
-def _image_gap(
-    tree: PointTree,
-    rows: Rows,
-    x: FloatArray,
-    y: FloatArray,
-    mask: BoolArray,
-    k: int,
-    found: IntArray,
-    sq_dists: FloatArray,
-    f: FloatArray,
-) -> float:
-    count = find_nearest(tree, x, -1, k, found, sq_dists)
-    write_mean(rows, found, count, -1, f)
-    return _squared_gap(f, y, mask)
-
-
-@compiled
-def _squared_gap(f: FloatArray, y: FloatArray, mask: BoolArray) -> float:
-    total = 0.0
-    if mask.size == 0:
-        for d in range(y.size):
-            total += (f[d] - y[d]) ** 2
-    else:
-        for d in range(y.size):
-            if mask[d]:
-                total += (f[d] - y[d]) ** 2
-    return total
-
-
-@compiled
-def _write_mean_place(
-    X: FloatArray, weights: FloatArray, near: IntArray, count: int, x: FloatArray
-) -> None:
-    x[:] = 0.0
-    mass = 0.0
-    for place in range(count):
-        mass += weights[near[place]]
-        for m in range(x.size):
-            x[m] += weights[near[place]] * X[near[place], m]
-    x /= mass
+                    x[m] = 0.5 * (tree.X[i, m] + tree.X[other, m])
+            write_mean(rows, found, find_nearest(tree, x, -1, k, found, sq_dists), NOBODY, f)
+            gap, _ = squared_gap(f, whole, Y[j], seen[j])
+            if gap < lowest or (place < 0 and gap <= lowest):
+                lowest = gap
+                X[j] = x

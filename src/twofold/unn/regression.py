@@ -14,15 +14,14 @@ q + 2, in which points count less the farther away they are (tricube weights).
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
-from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled
 from twofold.engine.threads import run_tasks
 from twofold.unn.growing import PointTree, find_nearest, tree_of
-from twofold.unn.point_errors import PointError, row_error
+from twofold.unn.rows import NOBODY, Rows, is_complete, rows_of, write_mean
 
 # Rows handled by one task; fixed, so that tasks do not depend on the number of threads.
 BLOCK = 512
@@ -30,126 +29,6 @@ BLOCK = 512
 FLAT = 1e-8
 # Distances up to this have squares that are numbers.
 FARTHEST = 1e100
-
-
-class Rows(NamedTuple):
-    """Rows that means are made of.
-
-    Attributes
-    ----------
-    Y : (n, D) values, anything finite where they are missing
-    observed : (n, D) which are not; of shape (0, 0) if none is missing
-    weights : (n,)
-    usual : (D,) mean of each column
-    """
-
-    Y: FloatArray
-    observed: BoolArray
-    weights: FloatArray
-    usual: FloatArray
-
-
-def rows_of(Y: FloatArray, weights: FloatArray) -> Rows:
-    """Return rows Y (n, D), NaN where entries are missing, ready for compiled loops."""
-    Y = np.ascontiguousarray(Y, dtype=np.float64)
-    observed = ~np.isnan(Y)
-    if observed.all():
-        observed = np.empty((0, 0), dtype=np.bool_)
-        usual = np.zeros(Y.shape[1])  # never needed
-    else:
-        mass = (weights[:, None] * observed).sum(axis=0)
-        Y = np.where(observed, Y, 0.0)
-        usual = (weights[:, None] * Y).sum(axis=0) / np.maximum(mass, np.finfo(float).tiny)
-    return Rows(Y, observed, np.ascontiguousarray(weights, dtype=np.float64), usual)
-
-
-@compiled
-def write_mean(rows: Rows, found: IntArray, count: int, own: int, f: FloatArray) -> None:
-    """Write the mean of ``found[:count]``, and of row ``own`` unless that is -1, into f (D,)."""
-    D = f.size
-    last = count + 1 if own >= 0 else count
-    f[:] = 0.0
-    if rows.observed.size == 0:
-        mass = 0.0
-        for place in range(last):
-            j = found[place] if place < count else own
-            w = rows.weights[j]
-            mass += w
-            for d in range(D):
-                f[d] += w * rows.Y[j, d]
-        for d in range(D):
-            f[d] /= mass
-        return
-    for d in range(D):
-        mass = 0.0
-        for place in range(last):
-            j = found[place] if place < count else own
-            if rows.observed[j, d]:
-                mass += rows.weights[j]
-                f[d] += rows.weights[j] * rows.Y[j, d]
-        f[d] = f[d] / mass if mass > 0.0 else rows.usual[d]
-
-
-@compiled
-def _scale_up(rows: Rows, i: int, power: float, f: FloatArray) -> None:
-    """Let the residual of row i go over its observed entries, scaled up to all of them."""
-    seen = 0
-    for d in range(f.size):
-        seen += rows.observed[i, d]
-    scale = (f.size / seen) ** (1.0 / power)
-    for d in range(f.size):
-        gap = f[d] - rows.Y[i, d] if rows.observed[i, d] else 0.0
-        f[d] = rows.Y[i, d] + scale * gap
-
-
-@compiled
-def _sort(numbers: IntArray, count: int) -> None:
-    for place in range(1, count):
-        number, at = numbers[place], place
-        while at > 0 and numbers[at - 1] > number:
-            numbers[at] = numbers[at - 1]
-            at -= 1
-        numbers[at] = number
-
-
-class Judge(NamedTuple):
-    """What a latent place of a row is judged by, and room for what is found there.
-
-    Attributes
-    ----------
-    k : how many other rows are neighbours
-    include_self : whether the row itself is one more
-    error : the error of one row
-    found, sq_dists : (k,) the neighbours of the latest place, and their squared distances
-    f : (D,) their mean
-    """
-
-    k: int
-    include_self: bool
-    error: PointError
-    found: IntArray
-    sq_dists: FloatArray
-    f: FloatArray
-
-
-@compiled
-def judge_of(rows: Rows, k: int, include_self: bool, error: PointError) -> Judge:
-    """Return a judge of the places of such rows."""
-    found, sq_dists = np.empty(k, dtype=np.int64), np.empty(k)
-    return Judge(k, include_self, error, found, sq_dists, np.empty(rows.Y.shape[1]))
-
-
-@compiled
-def place_error(tree: PointTree, rows: Rows, x: FloatArray, i: int, judge: Judge) -> float:
-    """Return the error of row i at the latent place x, with k other rows as its neighbours."""
-    found, f = judge.found, judge.f
-    count = find_nearest(tree, x, i, judge.k, found, judge.sq_dists)
-    # Places with the same neighbours must tie to the last bit, whatever the order of these.
-    _sort(found, count)
-    write_mean(rows, found, count, i if judge.include_self else -1, f)
-    if rows.observed.size:
-        _scale_up(rows, i, judge.error.power, f)
-    return row_error(f, rows.Y[i], judge.error)
 
 
 @compiled
@@ -169,7 +48,7 @@ def write_means(rows: Rows, found: IntArray, F: FloatArray) -> None:
         count = 0
         while count < found.shape[1] and found[j, count] >= 0:
             count += 1
-        write_mean(rows, found[j], count, -1, F[j])
+        write_mean(rows, found[j], count, NOBODY, F[j])
 
 
 class Surface:
@@ -213,7 +92,7 @@ class Surface:
         return self._means(self.neighbors(X, self.n_neighbors))
 
     def _means(self, found: IntArray) -> FloatArray:
-        F = np.empty((len(found), self.rows.Y.shape[1]))
+        F = np.empty((len(found), self.rows.values.shape[1]))
 
         def work(part: slice) -> None:
             write_means(self.rows, found[part], F[part])
@@ -235,9 +114,9 @@ class Surface:
     def squared_errors(self) -> FloatArray:
         """Return ``||f_{-i}(x_i) - y_i||²`` (n,), each row left out of its own neighbourhood."""
         k = min(self.n_neighbors, len(self.X) - 1)
-        gaps = self._means(self.neighbors(self.X, k, np.arange(len(self.X)))) - self.rows.Y
-        if self.rows.observed.size:
-            gaps[~self.rows.observed] = 0
+        gaps = self._means(self.neighbors(self.X, k, np.arange(len(self.X)))) - self.rows.values
+        if not is_complete(self.rows):
+            gaps[self.rows.mass == 0] = 0
         errors = np.empty(len(gaps))
         errors[self.order] = (gaps**2).sum(axis=1)
         return errors
@@ -251,7 +130,7 @@ class Surface:
         """Return the slopes (m, D, q) of a linear fit around each place."""
         n, q = self.X.shape
         found = self.neighbors(X, min(n, max(2 * self.n_neighbors + 1, q + 2)))
-        J = np.empty((len(X), self.rows.Y.shape[1], q))
+        J = np.empty((len(X), self.rows.values.shape[1], q))
         for j in range(len(X)):
             J[j] = self._slope(np.asarray(X[j], dtype=np.float64), found[j])
         return J
@@ -265,9 +144,9 @@ class Surface:
         # The farthest one counts a little: with q + 2 points none can be spared.
         reach = 1.1 * np.sqrt(max(float(sq_dists.max()), np.finfo(float).tiny))
         w = self.rows.weights[found] * (1 - (np.sqrt(sq_dists) / reach) ** 3) ** 3
-        Y = self.rows.Y[found]
-        if self.rows.observed.size:
-            Y = np.where(self.rows.observed[found], Y, self.rows.usual)
+        Y = self.rows.values[found]
+        if not is_complete(self.rows):
+            Y = np.where(self.rows.mass[found] > 0, Y, self.rows.usual)
         near = near - w @ near / w.sum()
         root = np.sqrt(w)[:, None]
         fit: FloatArray = np.linalg.pinv(root * near, rcond=FLAT) @ (root * (Y - w @ Y / w.sum()))

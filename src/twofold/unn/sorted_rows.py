@@ -11,11 +11,10 @@ from typing import Literal
 
 import numpy as np
 
-from twofold.array_types import FloatArray, IntArray
-from twofold.unn.earlier_neighbors import nearest_earlier, several_nearest_others
-from twofold.unn.line_vectors import Rows, Rule
+from twofold.array_types import IntArray
+from twofold.unn.nearest_rows import nearest_rows
 from twofold.unn.point_errors import PointError
-from twofold.unn.row_store import RowStore
+from twofold.unn.rows import NOBODY, RowStore, Rule, get_rule
 
 Criterion = Literal["point", "full"]
 Watch = Callable[[int], None]
@@ -25,17 +24,33 @@ N_CANDIDATES = 10
 
 
 class SortedRows(ABC):
-    """Rows that are put somewhere one after the other; parameters as for a line or a lattice."""
+    """Rows that are put somewhere one after the other.
+
+    Parameters
+    ----------
+    n_neighbors : int
+        K, at least 1.
+    criterion : {"point", "full"}
+        What a place is judged by: the error of the row put there, or that of all rows.
+    error : PointError
+        The error of one row.
+    include_self : bool
+        Whether a row is one of its own K neighbours.
+    exhaustive : bool
+        Whether all places are tried, or those next to the nearest row.
+    n_threads : int
+        Changes nothing but the time.
+    """
 
     def __init__(
         self,
         *,
         n_neighbors: int,
-        criterion: Criterion,
-        error: PointError | None,
-        include_self: bool,
-        exhaustive: bool,
-        n_threads: int,
+        criterion: Criterion = "point",
+        error: PointError | None = None,
+        include_self: bool = True,
+        exhaustive: bool = True,
+        n_threads: int = 1,
     ) -> None:
         self._error = PointError() if error is None else error
         self._rule = get_rule(n_neighbors, criterion, self._error, include_self)
@@ -73,11 +88,10 @@ class SortedRows(ABC):
 
     def full_error(self) -> float:
         """Return the weighted sum of the errors of all rows."""
-        n = len(self)
-        if n == 0:
+        if len(self) == 0:
             return 0.0
         self._update_errors()
-        return float(self._store["weights"][:n] @ self._store["errors"][:n])
+        return float(self._store["weights"] @ self._store["errors"])
 
     @abstractmethod
     def _update_errors(self) -> None:
@@ -91,38 +105,20 @@ class SortedRows(ABC):
     def _sweep(self, candidates: IntArray, rule: Rule) -> int:
         """Go over all rows once; return how many went elsewhere."""
 
-    def _nearest_earlier(self, first: int) -> IntArray:
-        """Return the nearest earlier row of each row from ``first`` on."""
-        return nearest_earlier(
-            self._store.rows(),
-            self._error,
-            first=first,
-            n_threads=self._n_threads,
-            observed=self._store.observed(),
-        )
+    def _nearest_earlier(self, start: int) -> IntArray:
+        """Return the nearest earlier row of each row from ``start`` on; none to try all places.
+
+        The first row of all has none.
+        """
+        if self._exhaustive:
+            return np.empty(0, dtype=np.intp)
+        first = max(start, 1)
+        found = nearest_rows(
+            self._store.rows(), self._error, first=first, earlier=True, n_threads=self._n_threads
+        )[:, 0]
+        return np.concatenate([np.full(first - start, NOBODY), found])
 
     def _nearest_others(self) -> IntArray:
         """Return the ten nearest others of each row, fewer if there are not so many."""
-        return several_nearest_others(
-            self._store.rows(),
-            min(N_CANDIDATES, len(self) - 1),
-            self._error,
-            n_threads=self._n_threads,
-            observed=self._store.observed(),
-        )
-
-
-def rows_in(store: RowStore, errors: FloatArray) -> Rows:
-    """Return the rows of a store for compiled loops, not linked to a line."""
-    nobody: IntArray = np.empty(0, dtype=np.intp)
-    return Rows(store["values"], store["mass"], store["weights"], nobody, nobody, errors)
-
-
-def get_rule(n_neighbors: int, criterion: str, error: PointError, include_self: bool) -> Rule:
-    """Return the rule of neighbours and costs, checked."""
-    if n_neighbors < 1:
-        raise ValueError(f"`n_neighbors` must be at least 1; got {n_neighbors!r}.")
-    if criterion not in ("point", "full"):
-        raise ValueError(f"`criterion` must be 'point' or 'full'; got {criterion!r}.")
-    n_others = max(1, n_neighbors - 1) if include_self else n_neighbors
-    return Rule(int(n_others), bool(include_self), criterion == "full", error)
+        k = min(N_CANDIDATES, len(self) - 1)
+        return nearest_rows(self._store.rows(), self._error, k, n_threads=self._n_threads)

@@ -2,10 +2,9 @@
 
 So the neighbours of each place are known once and for all: `near` lists them, `users` the places
 that have it among theirs. A swap changes the error at the two places, and at those that have
-exactly one of them as a neighbour. Without missing entries the sum over neighbours changes there by
-one row, so a try costs O(K D); where entries are missing it is made anew, O(K² D), as taking away
-would leave rounding for a mass of zero. When a swap is kept, the O(K) places are summed up anew in
-any case, so that rounding does not add up.
+exactly one of them as a neighbour. Where rows may be taken away from sums, the sum over neighbours
+changes there by one row, so a try costs O(K D); otherwise it is made anew, O(K² D). When a swap is
+kept, the O(K) places are summed up anew in any case, so that rounding does not add up.
 
 `try_swaps` is the loop of the (1+1) evolution (Kramer 2013, Algorithm 7), `swap_beside` that of the
 refinement of lattices, where a row tries the places beside the rows nearest to it in data space.
@@ -20,8 +19,8 @@ import numpy as np
 from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled
 from twofold.unn.growing import tree_of
-from twofold.unn.line_vectors import Rows, Rule, add_row, error_of_sums
 from twofold.unn.regression import find_neighbors
+from twofold.unn.rows import Rows, Rule, add_row, error_of_sums, is_even
 
 # Swaps that change nothing are kept, and come out of the sums with a little rounding.
 _ROUNDING = 1e-13
@@ -39,6 +38,7 @@ class Places(NamedTuple):
     sums, masses : (n, D), (n, 1) or (n, D)
         Sums of rows by their weights, and of these weights, over the nearest places.
     errors : (n,) error of the row at each place
+    is_even : whether rows may be taken away from sums
     """
 
     near: IntArray
@@ -48,6 +48,7 @@ class Places(NamedTuple):
     sums: FloatArray
     masses: FloatArray
     errors: FloatArray
+    is_even: bool
 
 
 class Scratch(NamedTuple):
@@ -77,6 +78,7 @@ def places_of(sites: FloatArray, order: IntArray, rows: Rows, rule: Rule) -> Pla
         np.empty((n, rows.values.shape[1])),
         np.empty((n, rows.mass.shape[1])),
         np.empty(n),
+        is_even(rows),
     )
     _refresh_all(places, rows, rule)
     return places
@@ -136,7 +138,7 @@ def _sum_after(
     place: int, leaves: int, comes: int, places: Places, rows: Rows, room: Scratch
 ) -> None:
     """Write the sums of a place one of whose neighbours was exchanged for another row."""
-    if room.masses.size > 1:
+    if not places.is_even:
         _sum_up(place, places, rows, room.sums, room.masses)
         return
     w_out, w_in = rows.mass[leaves, 0], rows.mass[comes, 0]

@@ -15,9 +15,10 @@ from twofold.array_types import FloatArray
 from twofold.compiled import compiled
 from twofold.engine.threads import run_tasks
 from twofold.unn.growing import PointTree, empty_tree, rebuild
-from twofold.unn.placing import list_errors
-from twofold.unn.point_errors import PointError, row_error
-from twofold.unn.regression import Rows, blocks_of, judge_of, rows_of, write_mean
+from twofold.unn.placing import judge_of, list_errors
+from twofold.unn.point_errors import PointError
+from twofold.unn.regression import blocks_of
+from twofold.unn.rows import NOBODY, Rows, error_of_mean, rows_of, write_mean
 from twofold.unn.task import Task
 
 # Embeddings that a thread takes at a time.
@@ -95,7 +96,7 @@ def _error_on_line(
     """Return the error of an embedding x (n,): sorted points have their neighbours beside them."""
     n = x.size
     order = np.argsort(x)
-    near, f = np.empty(k, dtype=np.int64), np.empty(rows.Y.shape[1])
+    near, f = np.empty(k, dtype=np.int64), np.empty(rows.values.shape[1])
     total = 0.0
     for rank in range(n):
         i = order[rank]
@@ -107,6 +108,6 @@ def _error_on_line(
             else:
                 near[place] = order[right]
                 right += 1
-        write_mean(rows, near, k, i if include_self else -1, f)
-        total += rows.weights[i] * row_error(f, rows.Y[i], error)
+        write_mean(rows, near, k, i if include_self else NOBODY, f)
+        total += rows.weights[i] * error_of_mean(f, rows, i, error)
     return total
