@@ -159,7 +159,7 @@ def _errors_around(
 def _refresh(
     near: IntArray, count: int, at: int, line: LinkedRows, rule: Rule, keep: bool, room: _Room
 ) -> None:
-    """Recompute what is kept near a changed rank; with `keep` what the full criterion needs, too."""
+    """Recompute what is kept near a changed rank; `keep`: all that the full criterion needs."""
     if keep:
         low, high = _errors_around(near, count, at, line, rule, room)
         for rank in range(low, high):
