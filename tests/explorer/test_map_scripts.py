@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from twofold.explorer.page import library_text, page_text
+from twofold.explorer.page import explorer_widget, library_text, page_text
 from twofold.explorer.sections import Payload
-from twofold.explorer.widget import explorer_widget
 
 ROOT = Path(__file__).resolve().parents[2]
 STATIC = ROOT / "src" / "twofold" / "explorer" / "static"

@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits, load_wine
 
 from twofold import UNN, Scaled, explorer
 from twofold.explorer.budget import fit_payload
-from twofold.explorer.request import make_wanted
+from twofold.explorer.page import make_wanted
 from twofold.explorer.row_facts import latent_scale
 from twofold.explorer.stand_in import evaluate, make_stand_in, make_trial
 from twofold.kernel_description import NearestMeans

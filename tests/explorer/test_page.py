@@ -13,8 +13,13 @@ from sklearn.exceptions import NotFittedError
 
 from twofold import UKR, Scaled, explorer, upgrade
 from twofold.classification import ManifoldClassifier
-from twofold.explorer.page import harmless, joined_scripts, library_text, static_text
-from twofold.explorer.widget import explorer_widget
+from twofold.explorer.page import (
+    explorer_widget,
+    harmless,
+    joined_scripts,
+    library_text,
+    static_text,
+)
 
 OPTIONS = {"n_jobs": 1, "verbose": False}
 NASTY = "</script><script>alert(1)</script> \"'&<b> {{data}} 😀 \ud83d"

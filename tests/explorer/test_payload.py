@@ -6,11 +6,10 @@ from oracles import page_regression as oracle
 
 from twofold import UKR, upgrade
 from twofold.explorer.budget import TooLargeError, fit_payload, in_order_of_rows
-from twofold.explorer.codes import Scale, bits_for
+from twofold.explorer.page import make_wanted
 from twofold.explorer.payload import Shown, compose
-from twofold.explorer.request import make_wanted
 from twofold.explorer.row_facts import row_facts
-from twofold.explorer.sections import Payload, Sections, add_fact, add_labels
+from twofold.explorer.sections import Payload, Scale, Sections, add_fact, add_labels, bits_for
 from twofold.explorer.stand_in import cover, evaluate, make_stand_in, make_trial
 
 OPTIONS = {"n_jobs": 1, "verbose": False}

@@ -1,7 +1,6 @@
 """The explorer: the map of a model, and its regression running in a web page or a notebook."""
 
-from twofold.explorer.page import write
-from twofold.explorer.widget import show
+from twofold.explorer.page import show, write
 
 __all__ = ["show", "write"]
 

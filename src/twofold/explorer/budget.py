@@ -22,17 +22,16 @@ import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
-from twofold.explorer.codes import Scale, bits_for
-from twofold.explorer.domain_box import find_box
 from twofold.explorer.payload import Shown, Wanted, compose
 from twofold.explorer.row_facts import latent_scale
-from twofold.explorer.sections import Payload
+from twofold.explorer.sections import Payload, Scale, bits_for
 from twofold.explorer.stand_in import (
     LATTICE_FACTORS,
     WIDTH_FACTORS,
     StandIn,
     Trial,
     cover,
+    find_box,
     make_box_trial,
     make_lattice_stand_in,
     make_stand_in,

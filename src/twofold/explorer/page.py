@@ -1,4 +1,4 @@
-"""One HTML file: template, style, scripts and payload joined.
+"""The front doors: one HTML file of template, style, scripts and payload, and a widget of the same.
 
 The scripts are modules without a build step. They are joined in the order of their imports, less
 the words ``import … from "./x.js"`` and ``export``: a file opened from disk may load no others.
@@ -15,15 +15,28 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from sklearn.utils.validation import check_is_fitted
+
+from twofold.array_types import FloatArray
+from twofold.classification import ManifoldClassifier
+from twofold.contract import TwoWayModel
 from twofold.explorer.budget import TooLargeError, fit_payload
-from twofold.explorer.request import make_wanted, open_model
+from twofold.explorer.payload import Wanted
+from twofold.explorer.row_facts import row_facts
 from twofold.explorer.sections import Payload
+from twofold.loading import load
+from twofold.row_notes import RowNotes
+from twofold.scaled import Scaled
+from twofold.table_checks import validate_rows
 from twofold.tables import replacing
 
 BYTES_PER_MB = 1_000_000
 IMPORT = re.compile(r'^import\s*\{[^}]*\}\s*from\s*"\./([\w.-]+\.js)";[ \t]*\n?', re.MULTILINE)
 EXPORT = re.compile(r"^export\s+(?=(?:async\s+)?(?:function|class|const|let)\b)", re.MULTILINE)
 PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
+VIEWS = ("auto", "image", "curve", "bars", "table")
+# Features that a list or a row of bars can show at once.
+FEW_FEATURES = 30
 
 
 def write(
@@ -95,6 +108,41 @@ def write(
     with replacing(path) as partial:
         partial.write_bytes(page_text(found).encode("utf-8"))
     return Path(path)
+
+
+def show(
+    model: Any,
+    *,
+    title: str | None = None,
+    max_mb: float = 20.0,
+    data: Any = None,
+    image_shape: Any = None,
+    view: str = "auto",
+    labels: Any = None,
+    names: Any = None,
+) -> Any:
+    """Return the map of a model as a widget for a notebook.
+
+    Parameters
+    ----------
+    model, title, max_mb, data, image_shape, view, labels, names
+        As in :func:`twofold.explorer.write`.
+
+    Returns
+    -------
+    anywidget.AnyWidget
+        ``probe`` is the latent place that is looked at and may be set; ``generated`` the data that
+        belongs to it; ``selection`` the numbers of the selected rows, which may be set; ``picked``
+        the number of the row clicked last, -1 for none.
+
+    Raises
+    ------
+    ImportError
+        Without the package anywidget.
+    """
+    kind = explorer_widget()
+    payload = find_payload(model, title, max_mb, data, image_shape, view, labels, names)
+    return kind(header=payload.header, data=payload.data)
 
 
 def find_payload(
@@ -169,3 +217,145 @@ def joined_scripts(start: str) -> str:
 def harmless(script: str) -> str:
     """Return a script that cannot end the HTML element it stands in."""
     return re.sub(r"<(?=/script|!--)", r"\\x3c", script, flags=re.IGNORECASE)
+
+
+@cache
+def explorer_widget() -> Any:
+    """Return the class of the widget; it exists only where anywidget does."""
+    try:
+        import anywidget
+        import traitlets
+    except ImportError as error:
+        raise ImportError(
+            'The explorer in a notebook needs anywidget: pip install "twofold[notebook]". '
+            "`explorer.write` makes a file without it."
+        ) from error
+
+    class ExplorerWidget(anywidget.AnyWidget):
+        """The map of a model in a notebook."""
+
+        # In one module: its scripts see the library, and the notebook gets no global name.
+        _esm = library_text() + joined_scripts("widget.js")
+        _css = static_text("style.css")
+        header = traitlets.Dict().tag(sync=True)
+        data = traitlets.Bytes().tag(sync=True)
+        probe = traitlets.List(traitlets.Float()).tag(sync=True)
+        generated = traitlets.List(traitlets.Float()).tag(sync=True)
+        selection = traitlets.List(traitlets.Int()).tag(sync=True)
+        picked = traitlets.Int(-1).tag(sync=True)
+
+        @traitlets.validate("probe")  # type: ignore[untyped-decorator]
+        def _check_probe(self, proposal: Any) -> list[float]:
+            q = self.header["model"]["n_components"]
+            if len(proposal.value) not in (0, q):
+                raise traitlets.TraitError(
+                    f"`probe` is a latent place of {q} numbers; got {len(proposal.value)}."
+                )
+            return list(proposal.value)
+
+    return ExplorerWidget
+
+
+# ---- what a caller wants to see, completed from what the model knows -----------------------------
+
+
+def open_model(model: Any) -> tuple[TwoWayModel, str | None]:
+    """Return a fitted model, and the stem of the file if a path was given."""
+    name = None
+    if isinstance(model, str | os.PathLike):
+        name, model = Path(model).stem, load(model)
+    if isinstance(model, ManifoldClassifier):
+        raise TypeError(
+            "The explorer shows one map, and a ManifoldClassifier has one for each class. Pass one "
+            "of them, e.g. `classifier.models_[0]`."
+        )
+    if not isinstance(model, TwoWayModel):
+        raise TypeError(
+            "The explorer shows a fitted model, e.g. `UKR().fit(Y)`, or the path of a saved one; "
+            f"got {type(model).__name__}. (`upgrade(picture, Y)` makes a model of any picture.)"
+        )
+    check_is_fitted(model)
+    return model, name
+
+
+def make_wanted(
+    model: TwoWayModel,
+    title: str | None,
+    data: Any,
+    image_shape: Any,
+    view: str,
+    labels: Any,
+    names: Any,
+) -> Wanted:
+    """Return what is to be shown; what the caller leaves out comes from the model's notes."""
+    n, D = len(model.embedding_), model.n_features_in_
+    notes = getattr(model, "notes_", RowNotes()).for_rows(n)
+    if names is not None:
+        notes = notes.with_names(names, n)
+    if labels is not None:
+        notes = notes.with_labels(labels, n)
+    if image_shape is not None:
+        notes = notes.with_image_shape(image_shape, D)
+    given = getattr(model, "feature_names_in_", None)
+    family, is_scaled = family_of(model)
+    facts = row_facts(model)
+    return Wanted(
+        title=f"{family} of {n:,} rows" if title is None else str(title),
+        family=f"{family}, scaled" if is_scaled else family,
+        notes=notes,
+        view=_view(view, notes, D, given is not None),
+        features=_feature_names(given, D, notes.image_shape is not None),
+        facts=facts.values,
+        n_measured=facts.n_places,
+        data=None if data is None else _table(model, data),
+        spread=spread_of(model),
+    )
+
+
+def family_of(model: TwoWayModel) -> tuple[str, bool]:
+    """Return the name of a model's family, and whether its columns are scaled."""
+    is_scaled = isinstance(model, Scaled)
+    while isinstance(model, Scaled):
+        model = model.model_
+    return type(model).__name__, is_scaled
+
+
+def spread_of(model: TwoWayModel) -> FloatArray | None:
+    """Return what a model divides each feature by before it measures distances, or None."""
+    spread = None
+    while isinstance(model, Scaled):
+        spread = model.spread_ if spread is None else spread * model.spread_
+        model = model.model_
+    return spread
+
+
+def _feature_names(given: Any, D: int, is_image: bool) -> list[str]:
+    if given is not None:
+        return [str(name) for name in given]
+    return [f"{'pixel' if is_image else 'feature'} {number + 1}" for number in range(D)]
+
+
+def _view(view: str, notes: RowNotes, D: int, is_named: bool) -> str:
+    if view not in VIEWS:
+        raise ValueError(f"`view` must be one of {VIEWS}; got {view!r}.")
+    if view == "image" and notes.image_shape is None:
+        raise ValueError(
+            f"view='image' needs `image_shape`: the (height, width) that {D} features fill."
+        )
+    if view != "auto":
+        return view
+    if notes.image_shape is not None:
+        return "image"
+    if D > FEW_FEATURES:
+        return "curve"
+    return "table" if is_named else "bars"
+
+
+def _table(model: TwoWayModel, data: Any) -> FloatArray:
+    Y = validate_rows(model, data, reset=False)
+    n = len(model.embedding_)
+    if len(Y) != n:
+        raise ValueError(
+            f"`data` must be the table the model was fitted to, with {n} rows; got {len(Y)}."
+        )
+    return Y

@@ -3,8 +3,8 @@
 The header is JSON. Its ``sections`` name the arrays in the data: references of the regression
 (``reg.x``, ``reg.y``, ``reg.w``, ``reg.h``, ``reg.group``), rows (``rows.x``, ``rows.y``,
 ``rows.ref``) and what is known about them (``rows.names``, ``rows.label.*``, ``rows.density``,
-``rows.magnification``). Data are codes: see :mod:`twofold.explorer.codes`. Nothing in it depends on
-time or machine.
+``rows.magnification``). Data are codes: see :mod:`twofold.explorer.sections`. Nothing in it depends
+on time or machine.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
-from twofold.explorer.codes import Scale, short
-from twofold.explorer.domain_box import DomainBox
 from twofold.explorer.sections import (
     Payload,
+    Scale,
     Sections,
     add_fact,
     add_labels,
     add_names,
     add_positions,
+    short,
 )
-from twofold.explorer.stand_in import cover
+from twofold.explorer.stand_in import DomainBox, cover
 from twofold.kernel_description import KernelDescription, NearestMeans
 from twofold.row_notes import RowNotes
 
@@ -39,55 +39,31 @@ RANGE_PLACES = 2_000
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
-    """What is to be shown of a model beside its regression.
+    """What is to be shown of a model beside its regression."""
 
-    Attributes
-    ----------
-    title : of the page
-    family : what the model is called
-    notes : names, labels and image shape of the rows
-    view : "image", "curve", "bars" or "table"
-    features : names of the D features
-    facts : numbers to colour rows by, (n,) each
-    data : (n, D) the training table, or None if only what the model keeps is known
-    spread : (D,) what the model divides each feature by, or None if it does not
-    n_measured : how many places the magnification comes from, or None if it is of each row itself
-    """
-
-    title: str
-    family: str
-    notes: RowNotes
-    view: str
-    features: list[str]
-    facts: dict[str, FloatArray]
-    data: FloatArray | None = None
-    n_measured: int | None = None
-    spread: FloatArray | None = None
+    title: str  # of the page
+    family: str  # what the model is called
+    notes: RowNotes  # names, labels and image shape of the rows
+    view: str  # "image", "curve", "bars" or "table"
+    features: list[str]  # names of the D features
+    facts: dict[str, FloatArray]  # numbers to colour rows by, (n,) each
+    data: FloatArray | None = None  # (n, D) the training table, None if only the model's is known
+    n_measured: int | None = None  # places the magnification comes from, None if of each row itself
+    spread: FloatArray | None = None  # (D,) what the model divides each feature by, None if nothing
 
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """One way to show a model: a regression, and the data of rows.
+    """One way to show a model: a regression, and the data of rows."""
 
-    Attributes
-    ----------
-    regression : what the page evaluates
-    total_weight, threshold : its density's divisor, and where its domain ends
-    rows : (k, D) data of rows that the references do not hold, or None
-    ref : (n,) which of ``rows``, else which reference, holds the data of each row; -1 for none
-    bits : 8 or 16, of the codes
-    difference : of a stand-in from the model; None for the model's own regression
-    box : the domain where it is one; there is no density to show then
-    """
-
-    regression: KernelDescription
-    total_weight: float
-    threshold: float
-    rows: FloatArray | None
-    ref: IntArray
-    bits: int
-    difference: float | None = None
-    box: DomainBox | None = None
+    regression: KernelDescription  # what the page evaluates
+    total_weight: float  # its density's divisor
+    threshold: float  # where its domain ends
+    rows: FloatArray | None  # (k, D) data of rows that the references do not hold
+    ref: IntArray  # (n,) which of these, else which reference, holds the data of each row; or -1
+    bits: int  # 8 or 16, of the codes
+    difference: float | None = None  # of a stand-in; None for the model's own regression
+    box: DomainBox | None = None  # the domain where it is one; there is no density to show then
 
     @property
     def tables(self) -> list[FloatArray]:

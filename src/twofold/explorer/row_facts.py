@@ -42,16 +42,10 @@ SAMPLED_ROWS = 200
 
 @dataclass(frozen=True, eq=False)
 class RowFacts:
-    """What is known about the map at each row.
+    """What is known about the map at each row."""
 
-    Attributes
-    ----------
-    values : ``density`` and ``magnification``, (n,) each
-    n_places : how many places the magnification comes from, or None if it is of each row itself
-    """
-
-    values: dict[str, FloatArray]
-    n_places: int | None = None
+    values: dict[str, FloatArray]  # ``density`` and ``magnification``, (n,) each
+    n_places: int | None = None  # that the magnification comes from, None if it is of each row
 
 
 def row_facts(model: TwoWayModel) -> RowFacts:

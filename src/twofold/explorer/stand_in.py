@@ -11,8 +11,10 @@ need only be as wide as the gaps between places. Where places lie evenly and the
 Σ_i p(x_i) F is p(x) times a constant: the total weight is that constant, so that the stand-in has
 the density of the model, too.
 
-A model whose domain is a box has no need of that density. Its places are a lattice, all weights and
-widths are equal, and the regression is local quadratic.
+A model that was given its places on a grid trusts the whole box around it, and its density is the
+same everywhere inside; what is asked of it is only ``in_domain`` and ``density``, so it may be
+wrapped in others. The stand-in of such a model lies on a lattice that fills the box: all weights
+and widths are equal, and the regression is local quadratic.
 """
 
 from __future__ import annotations
@@ -34,7 +36,6 @@ from twofold.engine import (
     PreparedReferences,
     polynomial_terms,
 )
-from twofold.explorer.domain_box import DomainBox
 from twofold.kernel_description import KernelDescription
 from twofold.kernels import get_kernel
 from twofold.latent_sampling import draw_latent_points
@@ -48,48 +49,35 @@ WIDTH_FACTORS = (0.35, 0.5, 0.7)
 LATTICE_FACTORS = (0.5, 0.7)
 # The cells of a cover are sized on at most this many points.
 MOST_SIZED = 100_000
+# How often the spread of the rows is doubled to look for a side, and halved to find it.
+DOUBLINGS, HALVINGS = 10, 50
+# So many random places tell whether it is one; those so near to a side, as a share, tell nothing.
+N_PROBES, NEAR = 4_000, 1e-6
+# In more dimensions a lattice of some thousand places is too coarse.
+MOST_DIMENSIONS = 6
 
 
 @dataclass(frozen=True, eq=False)
 class StandIn:
-    """A kernel regression that stands in for a model's.
-
-    Attributes
-    ----------
-    description : the regression
-    total_weight : what sums of its weights are divided by to be the model's density
-    threshold : the density that bounds its domain
-    difference : root mean square of f̃ - f over the domain, as a share of the rows' spread
-    width_factor : its widths in units of the gaps between references
-    """
+    """A kernel regression that stands in for a model's."""
 
     description: KernelDescription
-    total_weight: float
-    threshold: float
-    difference: float
-    width_factor: float = 1.0
+    total_weight: float  # what sums of its weights are divided by to be the model's density
+    threshold: float  # the density that bounds its domain
+    difference: float  # root mean square of f̃ - f over the domain, as a share of the rows' spread
+    width_factor: float = 1.0  # its widths in units of the gaps between references
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """What a model answers at random places, for a stand-in to be compared with.
+    """What a model answers at random places, for a stand-in to be compared with."""
 
-    Attributes
-    ----------
-    inside : (m, q) places in the domain
-    values : (m, D) f there
-    density : (m,) p there
-    around : (k, q) places in the box around the map, in the domain or not
-    is_inside : (k,) which of them are
-    spread : root mean square distance of the rows from their mean
-    """
-
-    inside: FloatArray
-    values: FloatArray
-    density: FloatArray
-    around: FloatArray
-    is_inside: BoolArray
-    spread: float
+    inside: FloatArray  # (m, q) places in the domain
+    values: FloatArray  # (m, D) f there
+    density: FloatArray  # (m,) p there
+    around: FloatArray  # (k, q) places in the box around the map, in the domain or not
+    is_inside: BoolArray  # (k,) which of them are
+    spread: float  # root mean square distance of the rows from their mean
 
 
 def make_trial(model: TwoWayModel, latent_scale: FloatArray, spread: float) -> Trial:
@@ -121,38 +109,46 @@ def make_stand_in(
     trial: Trial,
     width_factors: Sequence[float] = WIDTH_FACTORS,
 ) -> StandIn:
-    """Return the best stand-in with at most ``count`` references.
+    """Return the best stand-in with at most ``count`` references, at least 2.
 
-    Parameters
-    ----------
-    model : TwoWayModel
-        Fitted.
-    latent_scale : (q,) array
-        Factors from latent units to those of the model's kernel.
-    count : int
-        The most references, at least 2.
-    trial : Trial
-        What widths are chosen by.
-    width_factors : sequence of float
-        Widths to choose from, in units of the gaps between references.
+    ``latent_scale`` (q,) are factors from latent units to those of the model's kernel, and
+    ``width_factors`` the widths to choose from, in units of the gaps between references.
     """
     places = _places(model, latent_scale, count)
-    gaps = _gaps(places * latent_scale)
     density = np.asarray(model.density(places), dtype=np.float64)
-    description = KernelDescription(
+    weights = np.maximum(density, np.finfo(np.float32).tiny)
+    gaps = _gaps(places * latent_scale)
+    return _best(_described(model, places, weights, gaps, 1, latent_scale), trial, width_factors)
+
+
+def _described(
+    model: TwoWayModel,
+    places: FloatArray,
+    weights: FloatArray,
+    widths: FloatArray,
+    degree: int,
+    latent_scale: FloatArray,
+) -> KernelDescription:
+    """Return a regression through the model's values at places."""
+    return KernelDescription(
         latent=places,
         data=model.inverse_transform(places),
-        weights=np.maximum(density, np.finfo(np.float32).tiny),
-        widths=gaps,
+        weights=weights,
+        widths=widths,
         kernel="gaussian",
-        degree=1,
+        degree=degree,
         tolerance=TOLERANCE,
         latent_scale=latent_scale,
     )
-    tried = [
-        replace(measured(replace(description, widths=factor * gaps), trial), width_factor=factor)
-        for factor in width_factors
-    ]
+
+
+def _best(description: KernelDescription, trial: Trial, width_factors: Sequence[float]) -> StandIn:
+    """Return the stand-in with the factor of its widths that differs least from the model."""
+    assert description.widths is not None
+    tried = []
+    for factor in width_factors:
+        scaled = replace(description, widths=factor * description.widths)
+        tried.append(replace(measured(scaled, trial), width_factor=factor))
     return min(tried, key=lambda found: found.difference)
 
 
@@ -177,21 +173,9 @@ def make_lattice_stand_in(
     hundredth of that of degree 1; two places along a side are too few for it.
     """
     places, gap = box.lattice(count)
-    values = model.inverse_transform(places)
-    tried = []
-    for factor in width_factors:
-        description = KernelDescription(
-            latent=places,
-            data=values,
-            weights=np.ones(len(places)),
-            widths=np.full(len(places), factor * gap),
-            kernel="gaussian",
-            degree=2 if gap < 1 else 1,
-            tolerance=TOLERANCE,
-            latent_scale=1 / box.sides,
-        )
-        tried.append(replace(measured(description, trial), width_factor=factor))
-    return min(tried, key=lambda found: found.difference)
+    widths, degree = np.full(len(places), gap), 2 if gap < 1 else 1
+    described = _described(model, places, np.ones(len(places)), widths, degree, 1 / box.sides)
+    return _best(described, trial, width_factors)
 
 
 def measured(description: KernelDescription, trial: Trial) -> StandIn:
@@ -293,3 +277,77 @@ def _gaps(X: FloatArray) -> FloatArray:
     gaps = np.asarray(cKDTree(X).query(X, k=k + 1)[0][:, -1], dtype=np.float64)
     typical = float(np.median(gaps))
     return np.maximum(gaps, 1e-3 * typical if typical > 0 else 1.0)
+
+
+# ---- boxes: domains whose border is known exactly ----------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class DomainBox:
+    """The domain ``low ≤ x ≤ high``, (q,) each."""
+
+    low: FloatArray
+    high: FloatArray
+
+    @property
+    def sides(self) -> FloatArray:
+        """Lengths (q,) of its sides."""
+        return self.high - self.low
+
+    def holds(self, X: FloatArray, slack: float = 0.0) -> BoolArray:
+        """Say which points (m, q) lie inside, with a share of each side added all around."""
+        margin = slack * self.sides
+        return np.asarray(((self.low - margin <= X) & (self.high + margin >= X)).all(axis=1))
+
+    def draw(self, n: int, rng: np.random.RandomState, slack: float = 0.0) -> FloatArray:
+        """Return random points (n, q) of the box, widened by a share of its sides."""
+        margin = slack * self.sides
+        return rng.uniform(self.low - margin, self.high + margin, (n, len(self.low)))
+
+    def lattice(self, count: int) -> tuple[FloatArray, float]:
+        """Return at most ``count`` points, corners included, and their distance in sides.
+
+        At least two along each side, however few are asked for.
+        """
+        q = len(self.low)
+        steps = max(2, int(count ** (1 / q) + 1e-9))
+        along = np.linspace(0.0, 1.0, steps)
+        unit = np.stack(np.meshgrid(*[along] * q, indexing="ij"), axis=-1).reshape(-1, q)
+        return self.low + unit * self.sides, 1 / (steps - 1)
+
+
+def find_box(model: TwoWayModel) -> DomainBox | None:
+    """Return the box that is a model's domain, with one density inside; None for other domains."""
+    X = model.embedding_.astype(np.float64)
+    middle = 0.5 * (X.min(axis=0) + X.max(axis=0))
+    reach = 0.5 * np.ptp(X, axis=0)
+    if X.shape[1] > MOST_DIMENSIONS or not (reach > 0).all():
+        return None
+    if len(np.unique(model.density(X))) > 1:
+        return None
+    signs = np.concatenate([-np.eye(len(middle)), np.eye(len(middle))])
+    inside, outside = 0.0 * signs.sum(axis=1), np.full(len(signs), 2.0**DOUBLINGS)
+
+    def at(lengths: FloatArray) -> BoolArray:
+        return np.asarray(model.in_domain(middle + signs * lengths[:, None] * reach))
+
+    if not at(inside).all() or at(outside).any():
+        return None
+    for _ in range(HALVINGS):
+        half = 0.5 * (inside + outside)
+        is_in = at(half)
+        inside, outside = np.where(is_in, half, inside), np.where(is_in, outside, half)
+    lower, upper = np.split(inside, 2)
+    box = DomainBox(middle - lower * reach, middle + upper * reach)
+    return box if (box.sides > 0).all() and _is_domain(box, model) else None
+
+
+def _is_domain(box: DomainBox, model: TwoWayModel) -> bool:
+    """Say whether a box and a model agree about random places in and around it."""
+    rng = np.random.RandomState(0)
+    probes = np.concatenate([box.draw(N_PROBES, rng), box.draw(N_PROBES, rng, slack=0.2)])
+    held = box.holds(probes)
+    clear = box.holds(probes, -NEAR) | ~box.holds(probes, NEAR)
+    if (model.in_domain(probes) != held)[clear].any():
+        return False
+    return len(np.unique(model.density(probes[held & clear]))) == 1

@@ -8,8 +8,8 @@ from explorer.browsing import OPTIONS, generated_at, map_pixels, probe, settle, 
 
 from twofold import PSOM, explorer, upgrade
 from twofold.explorer.budget import fit_payload
-from twofold.explorer.domain_box import DomainBox, find_box
-from twofold.explorer.request import make_wanted
+from twofold.explorer.page import make_wanted
+from twofold.explorer.stand_in import DomainBox, find_box
 
 
 def grid_model(shape, D=5, nodes="chebyshev"):
