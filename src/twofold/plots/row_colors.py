@@ -4,8 +4,8 @@ A model keeps one copy of equal rows (``data_``), and ``member_`` says which cop
 ``fit`` belongs to. Rows of weight 0, trimmed rows and, with landmarks, all rows belong to none:
 their values are not in the model, and what needs them is NaN here or asks for them.
 
-What has no name is called by its number in pictures, counting from 1 as the command line and
-tables do: "row 1", "x1". Numbers passed in Python count from 0.
+What has no name is called by its number in pictures, counting from 1 as tables do: "row 1", "x1".
+Numbers passed in Python count from 0.
 
 Rows are coloured by a label, a feature, something the model says, or an array. Text and booleans
 are categories, and so are integers of few values, which are more often the numbers of classes than
