@@ -35,15 +35,15 @@ def rows_of_mnist() -> tuple[np.ndarray, np.ndarray]:
     return parts[0].astype(np.float32), parts[1].astype(np.float32)
 
 
-def run(n_landmarks: int = 500, q: int = 2) -> list[Row]:
+def run(landmarks: int = 500, q: int = 2) -> list[Row]:
     """Measure."""
     train, test = rows_of_mnist()
     for options in ({}, {"landmarks": 50}):  # compiled before it is timed
         UKR(q, random_state=0, max_iter=3, **options).fit(train[:1000]).transform(test[:5])
-    few, few_time = timed(UKR(q, landmarks=n_landmarks, random_state=0), train)
+    few, few_time = timed(UKR(q, landmarks=landmarks, random_state=0), train)
     full, full_time = timed(UKR(q, random_state=0), train)
     error, best = round_trip(few, train, test), round_trip(full, train, test)
-    means = KMeans(n_landmarks, n_init=1, max_iter=20, random_state=0).fit(train[::4])
+    means = KMeans(landmarks, n_init=1, max_iter=20, random_state=0).fit(train[::4])
     nearest = means.cluster_centers_[means.predict(test)]
     variance = ((test - train.mean(axis=0)) ** 2).sum()
     return [

@@ -27,11 +27,11 @@ import twofold
 from dependability.child import FINE, REFUSED, Outcome, try_cases
 from dependability.report import conclude, numbers_from_command_line
 from twofold import PSOM, UKR, UNN, DiffusionMap, KernelExtension, KernelPCA, Scaled
+from twofold import model_files as format_of_files
 from twofold.classification import ManifoldClassifier
 from twofold.contract import TwoWayModel
 from twofold.losses import Huber
-from twofold.tables import ModelFileError, read_model_file
-from twofold.tables import model_file as format_of_files
+from twofold.model_files import ModelFileError, read_model_file
 from twofold.unn import SubmanifoldUNN
 
 N_ROWS = 24

@@ -31,8 +31,8 @@ from experiments.table import show, spread
 from twofold import UKR
 from twofold.datasets import make_fish_bowl
 from twofold.engine import KernelSums
-from twofold.k_harmonic_means import KHarmonicMeans
 from twofold.kernels import get_kernel
+from twofold.landmarks.k_harmonic_means import KHarmonicMeans
 from twofold.losses import Squared
 from twofold.regularization import Extension
 from twofold.ukr.adaptation import adapt_landmarks

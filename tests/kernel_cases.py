@@ -6,7 +6,7 @@ import numpy as np
 
 from twofold.kernels import EPANECHNIKOV, GAUSSIAN, QUARTIC, TRIWEIGHT, Kernel
 
-# Heavy tails, but light enough that a tolerance of 1e-14 is reached at s = 24.
+# Heavy tails, but light enough that a cutoff of 1e-14 is reached at s = 24.
 POWER = Kernel("power", lambda s: (1 + s) ** -10.0, lambda s: -10 * (1 + s) ** -11.0)
 # Exponential kernels of other rates than the Gaussian: one falls so slowly that a distance at which
 # the Gaussian is nothing still counts.

@@ -16,34 +16,15 @@ SOURCE = Path(__file__).parent.parent / "src" / "twofold"
 
 # Imports point from later layers to earlier ones (ARCHITECTURE.md), never back.
 LAYERS = [
-    {
-        "array_types",
-        "compiled",
-        "harmless_text",
-        "kernel_description",
-        "kernels",
-        "landmarks",
-        "losses",
-        "number_checks",
-        "process_settings",
-        "regularization",
-        "row_notes",
-        "table_checks",
-    },
-    {
-        "datasets",
-        "engine",
-        "fitted_state",
-        "latent_density",
-        "latent_sampling",
-        "optimize",
-        "tables",
-    },
-    {"rowwise"},
+    {"array_types", "compiled", "kernels", "process_settings"},
+    {"checks"},
+    {"losses"},
+    {"regularization"},
+    {"datasets", "engine", "latent", "optimize", "tables"},
+    {"model_files", "rowwise"},
     {"neighborhoods"},
-    {"distinct_rows", "family", "features", "k_harmonic_means", "kept_model", "metrics"},
-    {"contract", "landmark_choice", "preimages"},
-    {"nested_models"},
+    {"contract", "features", "metrics"},
+    {"landmarks", "preimages"},
     {"kernel_pca", "psom", "unn"},
     {"ukr"},
     {"classification", "neighbors", "plots", "scaled"},
@@ -54,7 +35,7 @@ LAYERS = [
     {"__main__"},
 ]
 # Modules of the first layer that others there may import.
-LOWEST = ("array_types", "kernels", "losses", "number_checks")
+LOWEST = ("array_types", "kernels")
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 
@@ -111,8 +92,15 @@ def wrong_imports(path: Path) -> list[str]:
 
 
 def too_long(path: Path) -> list[str]:
+    """Name what is longer than a reader can hold; docstrings do not count."""
     name, text = path.relative_to(SOURCE), path.read_text()
-    wrong = [f"{name} has more than 500 lines"] if len(text.splitlines()) > 500 else []
+    documented = [
+        len(ast.get_docstring(node, clean=False).splitlines())
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node)
+    ]
+    length = len(text.splitlines()) - sum(documented)
+    wrong = [f"{name} has {length} lines"] if length > 500 else []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef):
             length = node.end_lineno - node.body[0].lineno + 1
@@ -177,7 +165,7 @@ def test_a_model_is_opened_by_its_own_family(file, family):
 
 def test_help_of_commands_loads_none_of_what_they_need():
     rooms = rooms_loaded_by("import twofold.cli.app")
-    assert rooms == {"cli", "harmless_text"}
+    assert rooms == {"checks", "cli"}
 
 
 def test_placing_rows_loads_nothing_that_compares_models(tmp_path):

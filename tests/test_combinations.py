@@ -20,8 +20,8 @@ from twofold import UKR
 from twofold.engine import KernelSums
 from twofold.kernels import GAUSSIAN
 from twofold.losses import EpsilonInsensitive, Huber, Squared
+from twofold.model_files import register_value_type
 from twofold.regularization import Density, Extension, LeaveKOut
-from twofold.tables import register_value_type
 from twofold.ukr.objective import Reconstruction, nearest_rows
 from twofold.ukr.surface import CarriedRows
 
@@ -281,7 +281,7 @@ def reconstruction(degree, loss, hidden, with_landmarks, missing):
         s = ((Y[:, None] - Z[None]) ** 2).sum(axis=2)
         lists = s.argsort(axis=1)[:, :3]
     seen = {"loo": lists[:, :1], "3": lists, "none": None}[hidden]
-    engine = KernelSums(GAUSSIAN, tolerance=1e-15, n_jobs=1)
+    engine = KernelSums(GAUSSIAN, cutoff=1e-15, n_jobs=1)
     return X, Reconstruction(rows, TRAINED[loss], engine, seen, landmarks)
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from twofold.distinct_rows import RowIndex, merge_duplicates, row_keys
+from twofold.contract.distinct_rows import RowIndex, merge_duplicates, row_keys
 
 NAN = np.nan
 # The other NaN: its sign bit is set, as in the result of 0 / 0 on many processors.
@@ -76,7 +76,7 @@ def test_neighbouring_numbers_and_swapped_columns_have_other_keys():
 
 
 def test_keys_that_collide_do_not_merge_rows(monkeypatch):
-    from twofold import distinct_rows
+    from twofold.contract import distinct_rows
 
     monkeypatch.setattr(distinct_rows, "_hash_rows", lambda Y: np.full(len(Y), 7, dtype=np.uint64))
     Y = np.array([[1.0], [2.0], [1.0], [3.0], [2.0]])

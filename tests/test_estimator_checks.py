@@ -29,7 +29,7 @@ VARIANTS = [
     UKR(landmarks="auto", init="pca", max_iter=10),
     UKR(data_kernel="rbf", init="pca", max_iter=10),
     Scaled(),
-    KernelPCA(kernel="lle", n_landmarks=8),
+    KernelPCA(kernel="lle", landmarks=8),
     PSOM(),
     UNN(search="gaussian"),
 ]

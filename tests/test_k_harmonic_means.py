@@ -12,8 +12,8 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from twofold.k_harmonic_means import KHarmonicMeans, descent
-from twofold.k_harmonic_means.descent import Problem, powers_to_try
+from twofold.landmarks.k_harmonic_means import KHarmonicMeans, descent
+from twofold.landmarks.k_harmonic_means.descent import Problem, powers_to_try
 from twofold.neighborhoods import distances
 
 

@@ -91,12 +91,12 @@ def test_exponential_means_that_weights_multiply(kernel):
 
 
 @every_kernel
-@pytest.mark.parametrize("tolerance", [0.3, 1e-4, 1e-12])
-def test_weights_beyond_the_reach_are_below_the_tolerance(kernel, tolerance):
-    reach = kernel.reach(tolerance)
+@pytest.mark.parametrize("cutoff", [0.3, 1e-4, 1e-12])
+def test_weights_beyond_the_reach_are_below_the_tolerance(kernel, cutoff):
+    reach = kernel.reach(cutoff)
     if kernel.is_exponential:
-        assert kernel.value(np.array([reach * 1.0001]))[0] < tolerance
-        assert kernel.value(np.array([reach * 0.9999]))[0] >= tolerance
+        assert kernel.value(np.array([reach * 1.0001]))[0] < cutoff
+        assert kernel.value(np.array([reach * 0.9999]))[0] >= cutoff
     else:
         assert reach == kernel.support
 

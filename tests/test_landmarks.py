@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from twofold import landmark_choice as module
-from twofold.landmark_choice import choose_landmarks
 from twofold.landmarks import Landmarks, get_landmarks
+from twofold.landmarks import choice as module
+from twofold.landmarks.choice import choose_landmarks
 
 CHOICES = ["kmeans", "kharmonic", "random"]
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from twofold.latent_density import scott_widths
+from twofold.latent.density import scott_widths
 
 
 def test_widths_are_deviations_by_the_rule_of_scott():

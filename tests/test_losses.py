@@ -18,7 +18,7 @@ from twofold.losses import (
     is_rotation_invariant,
     rows_of,
 )
-from twofold.tables import ModelFile, read_model_file, register_value_type, write_model_file
+from twofold.model_files import ModelFile, read_model_file, register_value_type, write_model_file
 
 PER_ROW = np.array([0.1, 0.6, 0.0, 0.3])
 PER_ENTRY = np.linspace(0, 0.8, 12).reshape(4, 3)

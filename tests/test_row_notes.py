@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from twofold import UKR, Scaled, load
-from twofold.fitted_state import COMMON, check_state
-from twofold.row_notes import RowNotes
+from twofold.contract.fitted_state import COMMON, check_state
+from twofold.contract.row_notes import RowNotes
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from twofold import UKR, UNN, KernelPCA, ManifoldClassifier, Scaled, load
-from twofold.kernel_description import KernelDescription
+from twofold.contract.kernel_description import KernelDescription
 from twofold.scaled import center_and_spread
 
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from twofold import UKR, NadarayaWatson, upgrade
-from twofold.table_checks import check_missing, check_numeric, checked_weights, describe_values
+from twofold.checks.rows import check_missing, check_numeric, checked_weights, describe_values
 
 NAN = np.nan
 

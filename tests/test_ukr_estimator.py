@@ -33,7 +33,7 @@ BAD_PARAMETERS = {
     "init too many dimensions": ({"n_components": 4, "init": "tsne"}, "'tsne'.*up to 3"),
     "optimizer": ({"optimizer": "adam"}, "'adam'"),
     "tol": ({"tol": -1}, "`tol` must be a number of at least 0"),
-    "tolerance": ({"tolerance": "x"}, "`tolerance`.*'x'"),
+    "cutoff": ({"cutoff": "x"}, "`cutoff`.*'x'"),
     "max_iter": ({"max_iter": 1.5}, "`max_iter`"),
     "n_jobs": ({"n_jobs": 0}, "`n_jobs`.*got 0"),
     "n_jobs text": ({"n_jobs": "x"}, "`n_jobs`.*'x'"),

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
         selection,
     )
     from twofold.classification import ManifoldClassifier
-    from twofold.k_harmonic_means import KHarmonicMeans
     from twofold.kernel_pca import DiffusionMap, KernelExtension, KernelPCA
+    from twofold.landmarks.k_harmonic_means import KHarmonicMeans
     from twofold.loading import load
     from twofold.psom import PSOM
     from twofold.scaled import Scaled
@@ -43,7 +43,7 @@ _HOMES = {
     "PSOM": "twofold.psom",
     "NadarayaWatson": "twofold.ukr",
     "ManifoldClassifier": "twofold.classification",
-    "KHarmonicMeans": "twofold.k_harmonic_means",
+    "KHarmonicMeans": "twofold.landmarks.k_harmonic_means",
     "KernelPCA": "twofold.kernel_pca",
     "DiffusionMap": "twofold.kernel_pca",
     "KernelExtension": "twofold.kernel_pca",

@@ -79,14 +79,14 @@ class Kernel:
             return s, s  # -2 F' = F: the reason why the Gaussian is cheap
         return self.value(s), -2 * self.derivative(s)
 
-    def reach(self, tolerance: float) -> float:
+    def reach(self, cutoff: float) -> float:
         """Return the ``s`` beyond which a reference may be left out.
 
-        For an exponential kernel a weight below ``tolerance`` relative to the row's largest may
+        For an exponential kernel a weight below ``cutoff`` relative to the row's largest may
         be; a kernel with a heavier tail has no such bound, so all of its support counts.
         """
         if self.is_exponential:
-            return math.log(tolerance) / float(self.derivative(np.zeros(1))[0])
+            return math.log(cutoff) / float(self.derivative(np.zeros(1))[0])
         return self.support
 
     def half_width(self) -> float:

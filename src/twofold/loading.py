@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from twofold.tables import ModelFile, ModelFileError, expect_class, read_model_file
+from twofold.model_files import ModelFile, ModelFileError, expect_class, read_model_file
 
 if TYPE_CHECKING:
     from twofold.classification import ManifoldClassifier
@@ -136,6 +136,6 @@ def two_way_model(name: str, n_components: int, **common: Any) -> TwoWayModel:
 
 
 def grid_of(n_axes: int) -> tuple[int, ...]:
-    """Return a grid of nodes with so many axes, as large as a PSOM's usual one if it can be."""
+    """Return a grid of nodes with q axes, as large as a PSOM's usual one if it can be."""
     nodes = round(USUAL_NODES ** (1 / n_axes))
     return (min(max(nodes, LEAST_ON_AN_AXIS), MOST_ON_AN_AXIS),) * n_axes

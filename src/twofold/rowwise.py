@@ -20,7 +20,7 @@ multiplies through one of two ways, and this is their home:
 Threads share out rows by :func:`twofold.engine.threads.run_tasks`, in tasks that are cut before
 anybody asks how many threads there are.
 
-Memory is bounded by `blocks`: so many rows at a time that what is computed for them holds
+Memory is bounded by `blocks`: blocks of rows for which what is computed holds
 ``VALUES_AT_A_TIME`` numbers. The results do not depend on it.
 """
 
@@ -49,7 +49,7 @@ Arrays = TypeVar("Arrays", bound=tuple[FloatArray | BoolArray, ...])
 
 
 def blocks(n: int, values_each: int, *, at_a_time: int | None = None) -> list[slice]:
-    """Return slices of n rows, each of so many that their values stay within the bound."""
+    """Return slices of n rows, each small enough that its values stay within the bound."""
     bound = VALUES_AT_A_TIME if at_a_time is None else at_a_time
     size = max(1, bound // max(1, values_each))
     return [slice(first, min(first + size, n)) for first in range(0, n, size)]
@@ -176,7 +176,7 @@ class GaussianRows:
         self._half_squares = 0.5 * np.einsum("md,md->m", self.rows.aligned, self.rows.aligned)
 
     def tile(self, Z: FloatArray, rows: int = TILE) -> tuple[FloatArray, FloatArray]:
-        """Return rows Z (n, D) from the mean, and their Gaussians, both filled up to so many rows.
+        """Return rows Z (n, D) from the mean, and their Gaussians, both padded to a number of rows.
 
         Columns beyond m hold numbers that a product with zeros takes out.
         """

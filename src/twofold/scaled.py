@@ -16,19 +16,19 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.checks.rows import check_finite_entries, check_missing, checked_weights
 from twofold.contract import TwoWayModel
-from twofold.distinct_rows import merge_duplicates
-from twofold.fitted_state import TINY, Array, FittedState, Notes, Size, Value, check_state
-from twofold.kernel_description import KernelDescription
-from twofold.nested_models import (
+from twofold.contract.distinct_rows import merge_duplicates
+from twofold.contract.fitted_state import TINY, Array, FittedState, Notes, Size, Value, check_state
+from twofold.contract.kernel_description import KernelDescription
+from twofold.contract.nested_models import (
     Families,
     fitted_part,
     from_fitted_part,
     from_template,
     template_of,
 )
-from twofold.table_checks import check_finite_entries, check_missing, checked_weights
-from twofold.tables import ModelFile
+from twofold.model_files import ModelFile
 from twofold.ukr import UKR
 
 # Turns the distance between the quartiles of normal data into its standard deviation.

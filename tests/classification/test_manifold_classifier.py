@@ -17,8 +17,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from twofold import UKR
 from twofold.classification import ManifoldClassifier
 from twofold.classification.manifold_classifier import ClassMean
+from twofold.model_files import ModelFileError, read_model_file
 from twofold.regularization import LeaveOneOut
-from twofold.tables import ModelFileError, read_model_file
 
 NOISE = 0.12
 

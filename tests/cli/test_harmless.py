@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from cli.running import make_frame, run, run_well
 
-from twofold.harmless_text import for_spreadsheet, for_terminal
+from twofold.checks.harmless_text import for_spreadsheet, for_terminal
 from twofold.tables import open_writer
 
 RED, FORMULA, MARKUP = "\x1b[31mred\x07", "=cmd|' /C calc'!A0", "[red]tick[/red]"

@@ -206,12 +206,12 @@ def test_how_a_fit_went(table, tmp_path):
 
 
 def test_large_tables_get_the_advice_of_their_method():
-    for name, words in (("ukr", "--landmarks auto"), ("kernel-pca", "--set n_landmarks=1000")):
+    for name, words in (("ukr", "--landmarks auto"), ("kernel-pca", "--set landmarks=1000")):
         method = METHODS[name]
         plain = method.make(None, {}, [])
         assert words in method.advice(plain, 20_001)
         assert method.advice(plain, 20_000) is None
-    reduced = METHODS["kernel-pca"].make(None, {}, ["n_landmarks=500"])
+    reduced = METHODS["kernel-pca"].make(None, {}, ["landmarks=500"])
     assert METHODS["kernel-pca"].advice(reduced, 10**6) is None
     assert METHODS["psom"].advice(METHODS["psom"].make(None, {}, []), 10**6) is None
 
@@ -315,7 +315,7 @@ def test_info_about_rows_that_are_carried_by_others(tmp_path):
     Y = np.repeat(make_frame(20)[COLUMNS].to_numpy(), 2, axis=0)
     twofold.UNN(random_state=0).fit(Y).save(tmp_path / "m.twofold")
     assert "40, carried by 20 different ones" in run_well("info", tmp_path / "m.twofold").stdout
-    twofold.KernelPCA(n_landmarks=10, random_state=0).fit(Y).save(tmp_path / "m.twofold")
+    twofold.KernelPCA(landmarks=10, random_state=0).fit(Y).save(tmp_path / "m.twofold")
     assert "40, carried by 10 landmarks" in run_well("info", tmp_path / "m.twofold").stdout
 
 

@@ -11,7 +11,8 @@ from dependability.report import findings
 from safetensors.numpy import save_file
 
 import twofold
-from twofold.tables import ModelFileError, model_file
+from twofold import model_files
+from twofold.model_files import ModelFileError
 
 
 @pytest.fixture
@@ -22,9 +23,9 @@ def forge(tmp_path):
         header, tensors = copy.deepcopy(content(name))
         change(header, tensors)
         header["sha256"] = ""
-        header["sha256"] = model_file._checksum(header, tensors)
+        header["sha256"] = model_files._checksum(header, tensors)
         path = tmp_path / "forged.twofold"
-        save_file(tensors, path, metadata={"twofold": model_file._to_json(header)})
+        save_file(tensors, path, metadata={"twofold": model_files._to_json(header)})
         return path
 
     return write
@@ -74,7 +75,7 @@ NAN = {"__type__": "float", "value": "nan"}
         ("SubmanifoldUNN", set_tensor("clusters_", slice(None), 0), "a cluster without rows"),
         ("UNN-line", set_tensor("latent_", (0, 0), 1e9), "no sites of a line or lattice"),
         ("UNN", set_header("params", "n_neighbors", value=0), "`n_neighbors` must be an integer"),
-        ("UKR", set_header("params", "tolerance", value=NAN), "`tolerance`"),
+        ("UKR", set_header("params", "cutoff", value=NAN), "`cutoff`"),
         ("PSOM", set_header("params", "n_starts", value=10**6), "`n_starts` must be at most 1000"),
         ("UKR", set_header("params", "n_components", value=3), "2 column.s. for 3 latent"),
         ("UKR", set_header("attributes", "domain_threshold_", value=1e9), "outside of the domain"),

@@ -37,10 +37,10 @@ def assert_close(found, expected, limit):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
 @pytest.mark.parametrize("q", [1, 2, 3, 5])
 def test_values_and_gradients_equal_the_oracle(backend, kernel, dtype, q):
-    tolerance, limit = EXACT[dtype]
+    cutoff, limit = EXACT[dtype]
     for situation in SITUATIONS:
         problem = make_regression(kernel, q, situation)
-        found = problem.found(kernel, dtype=dtype, tolerance=tolerance, n_jobs=1, backend=backend)
+        found = problem.found(kernel, dtype=dtype, cutoff=cutoff, n_jobs=1, backend=backend)
         assert found[0].dtype == found[1].dtype == found[2].dtype == dtype
         assert_close(found, problem.expected(kernel), limit)
 
@@ -59,7 +59,7 @@ def test_the_default_tolerance_costs_no_accuracy_that_matters(backend, kernel, q
 @pytest.mark.parametrize("situation", ["own", "weights missing"])
 def test_gradient_equals_central_differences(backend, kernel, situation):
     problem = make_regression(kernel, 2, situation, seed=2, n=16)
-    engine = KernelSums(kernel, tolerance=1e-15, n_jobs=1, backend=backend)
+    engine = KernelSums(kernel, cutoff=1e-15, n_jobs=1, backend=backend)
     V = problem.carried()
 
     def error(X):
@@ -73,13 +73,13 @@ def test_gradient_equals_central_differences(backend, kernel, situation):
 @backends
 def test_gradients_by_queries_and_by_references_are_told_apart(backend):
     problem = make_regression(GAUSSIAN, 2, "own queries", seed=3, n=20)
-    engine = KernelSums(GAUSSIAN, tolerance=1e-15, n_jobs=1, backend=backend)
+    engine = KernelSums(GAUSSIAN, cutoff=1e-15, n_jobs=1, backend=backend)
     V = problem.carried()
 
     def error(Q, X):
         return engine.evaluate(Q, V, problem.respond, references=X, hidden=problem.own)[0].sum()
 
-    _, by_query, by_reference = problem.found(GAUSSIAN, tolerance=1e-15, backend=backend)
+    _, by_query, by_reference = problem.found(GAUSSIAN, cutoff=1e-15, backend=backend)
     expected = numerical_gradient(lambda Q: error(Q, problem.X), problem.Q)
     assert relative_error(by_query, expected) < 1e-6
     expected = numerical_gradient(lambda X: error(problem.Q, X), problem.X)
@@ -103,7 +103,7 @@ def test_any_number_of_threads_gives_the_same_bits(backend, kernel, dtype, monke
 def test_many_blocks_equal_the_oracle(backend, monkeypatch):
     monkeypatch.setattr(sums, "MOST_PAIRS", 2**13)
     problem = make_regression(GAUSSIAN, 2, "own weights", seed=5, n=700)
-    found = problem.found(GAUSSIAN, tolerance=1e-14, n_jobs=2, backend=backend)
+    found = problem.found(GAUSSIAN, cutoff=1e-14, n_jobs=2, backend=backend)
     assert_close(found, problem.expected(GAUSSIAN), 1e-9)
 
 

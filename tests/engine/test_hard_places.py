@@ -83,7 +83,7 @@ def test_results_equal_the_oracle(backend, place, q, kernel):
     X = place(rng, q)
     Y = rng.normal(size=(len(X), 2))
     problem = Regression(X, X, Y, rng.normal(size=Y.shape), own=np.arange(len(X)))
-    found = problem.found(kernel, tolerance=1e-14, n_jobs=1, backend=backend)
+    found = problem.found(kernel, cutoff=1e-14, n_jobs=1, backend=backend)
     expected = problem.expected(kernel)
     # A coordinate of 1e6 is known to 1e-10, so are then the differences.
     limit = 1e-3 if place is one_far_apart else 1e-6 if place is two_far_apart else 1e-9
@@ -149,7 +149,7 @@ def test_room_for_pairs_grows_when_many_queries_are_isolated(monkeypatch):
 
     monkeypatch.setattr(cells, "_collect", spy)
     problem = Regression(Q, X, Y, np.zeros((30, 1)))
-    found = problem.found(GAUSSIAN, tolerance=1e-14, n_jobs=1, backend="cpu_cells")
+    found = problem.found(GAUSSIAN, cutoff=1e-14, n_jobs=1, backend="cpu_cells")
     assert answers[0] == -1
     assert answers[-1] > 0
     expected = problem.expected(GAUSSIAN)

@@ -55,7 +55,7 @@ class Table:
             return (f**2).sum(axis=1), np.column_stack([E, -(E * f).sum(axis=1)])
 
         V, local = self.carried(degree)
-        engine = KernelSums(self.kernel, tolerance=1e-15, n_jobs=1, backend=backend)
+        engine = KernelSums(self.kernel, cutoff=1e-15, n_jobs=1, backend=backend)
         losses, by_query, by_reference = engine.evaluate(
             self.X, V, respond, hidden=hidden, local=local
         )
@@ -63,7 +63,7 @@ class Table:
 
     def at(self, places, hidden, degree=0):
         V, local = self.carried(degree)
-        engine = KernelSums(self.kernel, tolerance=1e-15, n_jobs=1)
+        engine = KernelSums(self.kernel, cutoff=1e-15, n_jobs=1)
         prepared = PreparedReferences(engine, self.X, V, None, local)
         return prepared.at(places, hidden=hidden, slopes=True)
 

@@ -60,7 +60,7 @@ class Fits:
         return LocalFit(terms, tuple(groups))
 
     def engine(self, **options):
-        return KernelSums(self.kernel, **{"tolerance": 1e-15, "n_jobs": 1, **options})
+        return KernelSums(self.kernel, **{"cutoff": 1e-15, "n_jobs": 1, **options})
 
     def evaluate(self, Q=None, X=None, dtype=np.float64, **options):
         """Return the sums (m, C) and the gradients of ``Σ_j ||f_j - t_j||²`` by Q and by X."""
@@ -242,7 +242,7 @@ def test_single_precision_is_near_double(degree):
     fits = Fits(GAUSSIAN, 2, degree, "weights missing hidden")
     for backend in BACKENDS:
         exact = fits.evaluate(backend=backend)
-        rough = fits.evaluate(dtype=np.float32, tolerance=1e-9, backend=backend)
+        rough = fits.evaluate(dtype=np.float32, cutoff=1e-9, backend=backend)
         assert rough[2].dtype == rough[3].dtype == np.float32
         for a, b in zip(rough, exact, strict=True):
             assert largest_error(a, b) < 1e-4
@@ -286,7 +286,7 @@ def test_slopes_with_widths_equal_differences(kernel, degree):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
 def test_a_row_gives_the_same_bits_alone_or_among_others(kernel, degree, dtype):
     fits = Fits(kernel, 2, degree, "queries weights missing", n=150, m=600)
-    prepared = fits.prepared(dtype, tolerance=1e-6)
+    prepared = fits.prepared(dtype, cutoff=1e-6)
     whole = LocalFit(fits.local.terms, (FitGroup(np.arange(4), fits.omega),))
     together, basis = prepared.at(fits.Q, slopes=True), prepared.basis(fits.Q, whole)
     assert together.values.dtype == together.slopes.dtype == basis.dtype == dtype
@@ -319,8 +319,8 @@ def test_any_number_of_threads_gives_the_same_bits(kernel, degree, monkeypatch):
     def run(n_jobs):
         results = []
         for backend in BACKENDS:
-            results += fits.evaluate(tolerance=1e-6, n_jobs=n_jobs, backend=backend)
-        prepared = fits.prepared(tolerance=1e-6, n_jobs=n_jobs)
+            results += fits.evaluate(cutoff=1e-6, n_jobs=n_jobs, backend=backend)
+        prepared = fits.prepared(cutoff=1e-6, n_jobs=n_jobs)
         at = prepared.at(fits.X, slopes=True)
         whole = LocalFit(fits.local.terms, (FitGroup(np.arange(4), fits.omega),))
         return [*results, at.values, at.slopes, prepared.basis(fits.X, whole)]
@@ -370,7 +370,7 @@ def test_isolated_queries_keep_weights_that_sum_to_one(degree, distance, dtype):
     # From far away only the nearest reference counts: one equation for several terms.
     fits = Fits(GAUSSIAN, 2, degree, "queries weights", n=50)
     fits.Q = np.array([[distance, 0.3 * distance]])
-    prepared = fits.prepared(dtype, tolerance=1e-6)
+    prepared = fits.prepared(dtype, cutoff=1e-6)
     found = prepared.at(fits.Q, slopes=True)
     assert np.isfinite(found.values).all()
     assert np.isfinite(found.slopes).all()
@@ -386,7 +386,7 @@ def test_an_isolated_reference_is_finite(kernel, degree, distance, backend):
     fits = Fits(kernel, 2, degree, "weights", n=40)
     fits.X[7] = [distance, -distance]
     fits.hidden = np.arange(40)[:, None]
-    for part in fits.evaluate(tolerance=1e-6, backend=backend):
+    for part in fits.evaluate(cutoff=1e-6, backend=backend):
         assert np.isfinite(part).all()
 
 

@@ -10,7 +10,7 @@ from oracles.kernel_sums import squared_distances
 from twofold.engine import FitGroup, KernelSums, LocalFit, Plan, plan, polynomial_terms
 from twofold.engine.cells import grid_for
 from twofold.engine.plan import share_within_reach
-from twofold.engine.sums import check_tolerance
+from twofold.engine.sums import check_cutoff
 from twofold.kernels import GAUSSIAN, QUARTIC, Kernel
 
 LOCAL = np.random.default_rng(0).uniform(0, 100, size=(2_000, 2))
@@ -83,15 +83,15 @@ def test_all_pairs_are_within_reach_of_heavy_tails():
     assert plan(LOCAL[:300], POWER, 1e-7).reason == "100.0% of all pairs are within reach"
 
 
-@pytest.mark.parametrize("tolerance", [0, 0.1, 1, -1e-6, np.nan, np.inf, "small", None, True])
-def test_wrong_tolerances_are_refused(tolerance):
-    with pytest.raises(ValueError, match=r"`tolerance` must be a number between 0 and 0\.1; got"):
-        check_tolerance(tolerance)
+@pytest.mark.parametrize("cutoff", [0, 0.1, 1, -1e-6, np.nan, np.inf, "small", None, True])
+def test_wrong_tolerances_are_refused(cutoff):
+    with pytest.raises(ValueError, match=r"`cutoff` must be a number between 0 and 0\.1; got"):
+        check_cutoff(cutoff)
 
 
-@pytest.mark.parametrize("tolerance", [1e-15, 1e-6, 0.099, np.float32(1e-3)])
-def test_small_tolerances_are_taken(tolerance):
-    check_tolerance(tolerance)
+@pytest.mark.parametrize("cutoff", [1e-15, 1e-6, 0.099, np.float32(1e-3)])
+def test_small_tolerances_are_taken(cutoff):
+    check_cutoff(cutoff)
 
 
 def test_local_polynomials_pay_for_every_pair_that_is_left_out():

@@ -15,10 +15,10 @@ def rng():
     return np.random.default_rng(0)
 
 
-def prepare(rng, kernel, q=2, n=80, widths=None, dtype=np.float64, tolerance=1e-15, **options):
+def prepare(rng, kernel, q=2, n=80, widths=None, dtype=np.float64, cutoff=1e-15, **options):
     X = kernel.half_width() * rng.normal(size=(n, q))
     V = rng.normal(size=(n, 3))
-    engine = KernelSums(kernel, tolerance=tolerance, **options)
+    engine = KernelSums(kernel, cutoff=cutoff, **options)
     return X, V, PreparedReferences(engine, X.astype(dtype), V.astype(dtype), widths)
 
 

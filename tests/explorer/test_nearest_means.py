@@ -13,11 +13,11 @@ from oracles import page_regression as oracle
 from sklearn.datasets import load_digits, load_wine
 
 from twofold import UNN, Scaled, explorer
+from twofold.contract.kernel_description import NearestMeans
 from twofold.explorer.budget import fit_payload
 from twofold.explorer.page import make_wanted
 from twofold.explorer.row_facts import latent_scale
 from twofold.explorer.stand_in import evaluate, make_stand_in, make_trial
-from twofold.kernel_description import NearestMeans
 from twofold.unn.submanifold import SubmanifoldUNN
 
 OPTIONS = {"random_state": 0, "n_jobs": 1}

@@ -14,8 +14,8 @@ import pytest
 
 import twofold
 from twofold import UKR, upgrade
+from twofold.contract.kernel_description import KernelDescription
 from twofold.engine import KernelSums
-from twofold.kernel_description import KernelDescription
 from twofold.kernels import get_kernel
 from twofold.ukr.surface import CarriedRows, Surface
 
@@ -54,7 +54,7 @@ def payload(description, *, threshold=0.0, bits=16, rows=None, entries=(), has_d
         "format": 1,
         "model": {"n_features": Y.shape[1], "n_components": description["latent"].shape[1]},
         "regression": {
-            **{name: description[name] for name in ("kernel", "degree", "tolerance")},
+            **{name: description[name] for name in ("kernel", "degree", "cutoff")},
             "latent_scale": np.asarray(description["latent_scale"], dtype=float).tolist(),
             "n": m,
             "mean": mean.tolist(),

@@ -101,7 +101,7 @@ def test_further_axes_only_where_asked_for():
     "model",
     [
         KernelPCA(1, kernel=RBF(1.0), preimage="constrained"),
-        KernelPCA(1, kernel="diffusion", preimage="constrained", n_landmarks=50, random_state=0),
+        KernelPCA(1, kernel="diffusion", preimage="constrained", landmarks=50, random_state=0),
         KernelPCA(1, kernel="isomap", preimage="constrained"),
         DiffusionMap(1, preimage="constrained"),
         DiffusionMap(1, n_neighbors=8, extension="ridge", preimage="constrained"),
@@ -122,7 +122,7 @@ def test_saved_and_pickled_models_are_the_same(model, tmp_path):
 def test_landmarks_keep_further_axes():
     Y, _ = sinusoid(250)
     kernel = RBF(0.5)
-    model = KernelPCA(1, kernel=kernel, n_landmarks=80, preimage="constrained", random_state=0)
+    model = KernelPCA(1, kernel=kernel, landmarks=80, preimage="constrained", random_state=0)
     assert model.fit(Y).rest_coef_.shape[0] == 80
     assert model.rest_coef_.shape[1] > 20
 

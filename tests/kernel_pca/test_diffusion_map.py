@@ -9,9 +9,9 @@ from oracles import kernel_pca as oracle
 from twofold.datasets import make_random_manifold
 from twofold.kernel_pca import DiffusionMap
 from twofold.kernel_pca.diffusion_map import WalkKernel
+from twofold.model_files import read_model_file
 from twofold.neighborhoods.nearest import neighbor_scale
 from twofold.preimages import Learned
-from twofold.tables import read_model_file
 
 DATA = make_random_manifold(130, 2, 5, noise=0.02, random_state=0)
 TRAIN, NEW = DATA.Y[:100], DATA.Y[100:]
@@ -26,7 +26,7 @@ def squared_distances(X):
 @pytest.mark.parametrize(("alpha", "time"), [(0.0, 2), (0.5, 2), (1.0, 3)])
 def test_distances_are_those_between_walks(alpha, time):
     Y = TRAIN[:ALL_AXES]
-    model = DiffusionMap(ALL_AXES - 1, alpha=alpha, time=time, scale=1.0, preimage=QUICK).fit(Y)
+    model = DiffusionMap(ALL_AXES - 1, alpha=alpha, time=time, bandwidth=1.0, preimage=QUICK).fit(Y)
     P = oracle.step_chances(Y, 1.0, alpha)
     expected = oracle.diffusion_distances(P, time)
     np.testing.assert_allclose(squared_distances(model.embedding_), expected, atol=1e-8)
@@ -44,7 +44,7 @@ def test_coordinates_have_the_length_of_their_eigenvalues():
 
 def test_it_is_kernel_pca_of_the_kernel_of_walks():
     model = DiffusionMap(2, time=2, preimage=QUICK).fit(TRAIN)
-    kernel = WalkKernel(model.scale_, 1.0, 2, None, model.weights_)
+    kernel = WalkKernel(model.bandwidth_, 1.0, 2, None, model.weights_)
     K = kernel.matrix(model.data_)
     X = np.random.default_rng(0).normal(size=(4, 2))
     alpha, products = model._space.expand(X)
@@ -82,8 +82,8 @@ def test_weights_are_copies():
     twice = np.concatenate([TRAIN, TRAIN[:30]])
     weights = np.ones(100)
     weights[:30] = 2
-    model = DiffusionMap(scale=0.8, preimage=QUICK).fit(TRAIN, sample_weight=weights)
-    merged = DiffusionMap(scale=0.8, preimage=QUICK).fit(twice)
+    model = DiffusionMap(bandwidth=0.8, preimage=QUICK).fit(TRAIN, sample_weight=weights)
+    merged = DiffusionMap(bandwidth=0.8, preimage=QUICK).fit(twice)
     np.testing.assert_array_equal(merged.embedding_[:100], model.embedding_)
     P = oracle.step_chances(twice, 0.8, 1.0)
     values = np.sort(np.linalg.eigvals(P).real)[::-1]
@@ -92,8 +92,8 @@ def test_weights_are_copies():
 
 def test_scale_and_what_is_left():
     model = DiffusionMap(preimage=QUICK).fit(TRAIN)
-    assert model.scale_ == pytest.approx(neighbor_scale(TRAIN))
-    P = oracle.step_chances(TRAIN, model.scale_, 1.0)
+    assert model.bandwidth_ == pytest.approx(neighbor_scale(TRAIN))
+    P = oracle.step_chances(TRAIN, model.bandwidth_, 1.0)
     left = (np.linalg.eigvals(P).real ** 2).sum() - 1 - (model.eigenvalues_**2).sum()
     assert model.objective_ == pytest.approx(left)
 

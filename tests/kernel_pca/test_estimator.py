@@ -16,9 +16,9 @@ from twofold.features.data_kernels import RBF, Laplacian, Polynomial, Precompute
 from twofold.kernel_pca import KernelPCA
 from twofold.kernel_pca.data_dependent import LLE, Diffusion, Isomap
 from twofold.kernel_pca.landmark_rows import LandmarkRows
+from twofold.model_files import read_model_file
 from twofold.neighborhoods.nearest import neighbor_scale
 from twofold.preimages import FixedPoint, Learned, PreImages, Status
-from twofold.tables import read_model_file
 
 DATA = make_random_manifold(130, 2, 5, noise=0.02, random_state=0)
 TRAIN, NEW = DATA.Y[:100], DATA.Y[100:]
@@ -119,7 +119,7 @@ def test_the_differentiable_map_is_the_projection():
 
 def test_landmarks_that_are_all_rows_but_few_come_near_all_rows():
     full = KernelPCA(kernel=RBF(0.1), preimage=QUICK).fit(TRAIN)
-    model = KernelPCA(kernel=RBF(0.1), n_landmarks=60, preimage=QUICK, random_state=0).fit(TRAIN)
+    model = KernelPCA(kernel=RBF(0.1), landmarks=60, preimage=QUICK, random_state=0).fit(TRAIN)
     assert model.data_.shape == (60, 5)
     assert model.weights_.sum() == pytest.approx(100)
     assert model.embedding_.shape == (100, 2)
@@ -143,7 +143,7 @@ def test_every_row_a_landmark_is_kernel_pca():
 
 
 def test_landmarks_of_a_kernel_made_from_all_rows():
-    model = KernelPCA(kernel="isomap", n_landmarks=40, preimage=QUICK, random_state=0).fit(TRAIN)
+    model = KernelPCA(kernel="isomap", landmarks=40, preimage=QUICK, random_state=0).fit(TRAIN)
     assert model.latent_.shape == (40, 2)
     assert model.embedding_.shape == (100, 2)
     assert np.isfinite(model.embedding_).all()
@@ -163,7 +163,7 @@ def test_a_kernel_matrix_stands_for_its_rows():
     with pytest.raises(ValueError, match=r"must be square.*\(30, 100\)"):
         KernelPCA(kernel="precomputed").fit(values)
     with pytest.raises(ValueError, match="precomputed matrix does not hold"):
-        KernelPCA(kernel="precomputed", n_landmarks=10).fit(rbf_kernel(TRAIN))
+        KernelPCA(kernel="precomputed", landmarks=10).fit(rbf_kernel(TRAIN))
 
 
 def test_missing_entries_are_filled_but_not_learned_from():
@@ -244,7 +244,7 @@ def test_rows_that_did_not_converge_are_counted():
     [
         KernelPCA(kernel=RBF(0.1), preimage=QUICK),
         KernelPCA(kernel="diffusion", preimage=QUICK),
-        KernelPCA(kernel="linear", n_landmarks=20, random_state=0),
+        KernelPCA(kernel="linear", landmarks=20, random_state=0),
         KernelPCA(kernel=Laplacian(0.2), preimage=QUICK),
     ],
     ids=repr,
@@ -275,7 +275,7 @@ def test_float32_and_threads():
         ({"kernel": "gauss"}, "`kernel` must be one of"),
         ({"eigen_solver": "lanczos"}, "`eigen_solver` must be one of"),
         ({"tol": -1}, "`tol` must be"),
-        ({"n_landmarks": 2}, "`n_landmarks` must be an integer of at least 3"),
+        ({"landmarks": 2}, "`landmarks` must be an integer of at least 3"),
         ({"preimage": "magic"}, "`preimage` must be"),
         ({"kernel": "isomap", "preimage": FixedPoint()}, "'fixed_point' need"),
         ({"n_jobs": 0}, "`n_jobs`"),

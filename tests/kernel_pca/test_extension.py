@@ -47,7 +47,7 @@ def test_scikit_learn_check_of_a_variant(estimator, check):
 
 
 def test_is_kernel_pca_of_the_extended_kernel():
-    model = KernelExtension(diffusion, scale=1.1, ridge=0.02, choose_by=None).fit(Y)
+    model = KernelExtension(diffusion, bandwidth=1.1, ridge=0.02, choose_by=None).fit(Y)
     new, old = oracle.extended_projection(Y, diffusion(Y), Z, 1.1, 0.02)
     signs = np.sign((model.embedding_ * old[:, :2]).sum(axis=0))
     np.testing.assert_allclose(model.embedding_, old[:, :2] * signs, atol=1e-10)
@@ -55,14 +55,14 @@ def test_is_kernel_pca_of_the_extended_kernel():
 
 
 def test_extended_kernel_values():
-    model = KernelExtension(diffusion, scale=1.1, ridge=0.02).fit(Y)
+    model = KernelExtension(diffusion, bandwidth=1.1, ridge=0.02).fit(Y)
     expected = oracle.ridge_regression(Y, diffusion(Y), 1.1, 0.02)(Z)
     np.testing.assert_allclose(model.kernel_values(Z), expected, atol=1e-10)
 
 
 def test_named_kernel_is_the_object_with_its_numbers_chosen():
     named = KernelExtension("diffusion").fit(Y)
-    given = KernelExtension(Diffusion(scale=neighbor_scale(Y))).fit(Y)
+    given = KernelExtension(Diffusion(bandwidth=neighbor_scale(Y))).fit(Y)
     np.testing.assert_allclose(named.transform(Z), given.transform(Z), atol=1e-12)
 
 
@@ -78,15 +78,15 @@ def test_the_wanted_coordinates_ask_for_a_wider_scale_than_the_kernel():
     # Section 4.6: two to three times the kernel's scale against 1.25 times it.
     Y, _ = sinusoid(150, noise=0.4)
     kernel = Diffusion(scale=neighbor_scale(Y, 20))
-    wide = KernelExtension(kernel, 1).fit(Y).scale_
-    narrow = KernelExtension(kernel, 1, choose_by="press").fit(Y).scale_
+    wide = KernelExtension(kernel, 1).fit(Y).bandwidth_
+    narrow = KernelExtension(kernel, 1, choose_by="press").fit(Y).bandwidth_
     assert 1.5 < wide / kernel.scale < 4
     assert 0.7 < narrow / kernel.scale < 1.7
 
 
 def test_fixed_numbers_where_nothing_chooses():
     model = KernelExtension(choose_by=None, ridge="auto").fit(Y)
-    assert model.scale_ == neighbor_scale(Y, 30)
+    assert model.bandwidth_ == neighbor_scale(Y, 30)
     assert model.ridge_ == 0.01
     assert np.isnan(model.error_)
 
@@ -100,7 +100,7 @@ def test_a_free_ridge_does_not_raise_the_error():
 
 def test_an_embedding_is_extended_as_it_is():
     source = SpectralEmbedding(n_components=3, n_neighbors=10, random_state=0)
-    model = KernelExtension(source, scale=0.2, ridge=1e-6).fit(Y)
+    model = KernelExtension(source, bandwidth=0.2, ridge=1e-6).fit(Y)
     np.testing.assert_array_equal(model.embedding_, clone(source).fit_transform(Y))
     assert model.transform(Z).shape == (40, 3)
     assert list(model.get_feature_names_out()) == [f"kernelextension{j}" for j in range(3)]

@@ -23,7 +23,7 @@ def test_a_fit_that_fits_says_nothing(monkeypatch):
 
 def test_figures_and_a_way_out_are_named(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: 1_500_000)
-    message = r"300 rows needs about 2\.9 MB .* 1\.5 MB are available.*n_landmarks=2000"
+    message = r"300 rows needs about 2\.9 MB .* 1\.5 MB are available.*landmarks=2000"
     with pytest.raises(MemoryError, match=message):
         KernelPCA(12).fit(Y)
     with pytest.raises(MemoryError, match="n_neighbors=20"):
@@ -45,7 +45,7 @@ def test_nothing_is_allocated_before(monkeypatch):
 
 def test_landmarks_need_less(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: 100_000)
-    model = KernelPCA(n_landmarks=30, kernel="linear").fit(Y)
+    model = KernelPCA(landmarks=30, kernel="linear").fit(Y)
     assert model.data_.shape == (30, 3)
 
 

@@ -8,8 +8,8 @@ from tests.preimages import cases
 
 from twofold.features import L1, RBF, Custom, Linear, Polynomial
 from twofold.features.data_kernels import Laplacian
+from twofold.model_files import ModelFile, read_model_file, write_model_file
 from twofold.preimages import METHODS, FixedPoint, Learned, choose, get_method
-from twofold.tables import ModelFile, read_model_file, write_model_file
 
 EXPECTED = [
     (Linear(), "exact"),

@@ -16,8 +16,16 @@ import pytest
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from twofold.tables import ModelFile, ModelFileError, model_file, read_model_file, write_model_file
-from twofold.tables.model_file import current_versions, expect_class, register_value_type
+from twofold import model_files
+from twofold.model_files import (
+    ModelFile,
+    ModelFileError,
+    current_versions,
+    expect_class,
+    read_model_file,
+    register_value_type,
+    write_model_file,
+)
 
 
 @register_value_type
@@ -58,9 +66,9 @@ def forge(path, **changes):
     """Write a file whose header was changed but whose checksum holds."""
     write_model_file(path, ModelFile("UKR", {}, {}, {"a": np.arange(3.0)}))
     tensors = load_file(path)
-    header = {**model_file._read_header(path, model_file._read_table(path))[1], **changes}
-    header["sha256"] = model_file._checksum(header, tensors)
-    save_file(tensors, path, metadata={"twofold": model_file._to_json(header)})
+    header = {**model_files._read_header(path, model_files._read_table(path))[1], **changes}
+    header["sha256"] = model_files._checksum(header, tensors)
+    save_file(tensors, path, metadata={"twofold": model_files._to_json(header)})
 
 
 def assert_refused(path, match):
@@ -92,7 +100,7 @@ def test_whole_model_comes_back(path, model):
     assert_identical(read_model_file(path), model)
 
 
-@pytest.mark.parametrize("dtype", sorted(model_file._DTYPES))
+@pytest.mark.parametrize("dtype", sorted(model_files._DTYPES))
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0), (7,), (2, 3, 4)])
 def test_arrays_of_every_kind(path, dtype, shape):
     array = np.asarray(np.random.default_rng(0).integers(-99, 99, shape)).astype(dtype)
@@ -170,7 +178,7 @@ def test_versions_are_those_of_now_unless_given(path, model):
 
 def test_same_bytes_from_any_process_and_order_of_keys(tmp_path):
     script = (
-        "import sys, numpy as np; from twofold.tables import *\n"
+        "import sys, numpy as np; from twofold.model_files import *\n"
         "turn = lambda d: dict(sorted(d.items(), reverse=sys.argv[1].endswith('1')))\n"
         "write_model_file(sys.argv[1], ModelFile('UKR', turn({'b': np.ones(3), 'a': np.eye(2)}),"
         " {'c': turn({'d': 1, 'e': 2})}, turn({'y': np.eye(2)}), turn(current_versions())))"
@@ -327,7 +335,7 @@ def test_altered_header_fails_the_checksum(path, model, change):
 
 def test_added_removed_or_renamed_tensor_fails_the_checksum(path, model):
     write_model_file(path, model)
-    tensors, metadata = load_file(path), model_file._read_table(path)["__metadata__"]
+    tensors, metadata = load_file(path), model_files._read_table(path)["__metadata__"]
     fewer = {name: array for name, array in tensors.items() if name != "weights_"}
     for changed in (fewer, {**fewer, "w": tensors["weights_"]}, {**tensors, "w": np.zeros(2)}):
         save_file(changed, path, metadata=metadata)
@@ -379,7 +387,7 @@ def test_interrupted_save_keeps_the_old_file(path, model, monkeypatch, step, err
         raise error
 
     write_model_file(path, model)
-    monkeypatch.setattr(model_file if step == "save_file" else os, step, fail)
+    monkeypatch.setattr(model_files if step == "save_file" else os, step, fail)
     with pytest.raises((OSError, KeyboardInterrupt, ModelFileError), match=str(error)):
         write_model_file(path, replace(model, class_name="UNN"))
     monkeypatch.undo()

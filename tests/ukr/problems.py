@@ -29,13 +29,13 @@ def make_objective(
     observed=None,
     *,
     leave_one_out=True,
-    tolerance=1e-15,
+    cutoff=1e-15,
     backend="auto",
     dtype=np.float64,
 ):
     weights = np.ones(len(Y)) if weights is None else weights
     rows = CarriedRows(Y.astype(dtype), weights, observed)
-    engine = KernelSums(kernel, tolerance, n_jobs=1, backend=backend)
+    engine = KernelSums(kernel, cutoff, n_jobs=1, backend=backend)
     return Reconstruction(
         rows,
         Squared(),
@@ -44,10 +44,10 @@ def make_objective(
     )
 
 
-def make_surface(kernel, X, Y, weights=None, observed=None, *, widths=None, tolerance=1e-15):
+def make_surface(kernel, X, Y, weights=None, observed=None, *, widths=None, cutoff=1e-15):
     """Return a surface with the domain that a fitted model would have."""
     weights = np.ones(len(Y)) if weights is None else weights
-    engine = KernelSums(kernel, tolerance, n_jobs=1)
+    engine = KernelSums(kernel, cutoff, n_jobs=1)
     return Surface(X, CarriedRows(Y, weights, observed), engine, widths)
 
 

@@ -62,12 +62,12 @@ class Case:
         return local_weights(x, self.Z, degree=self.degree, F=self.kernel.value, ridge=RIDGE)
 
 
-def curve(n=120, noise=0.1, seed=0, n_landmarks=24, **options):
+def curve(n=120, noise=0.1, seed=0, landmarks=24, **options):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-8, 8, size=(n, 1))
     clean = np.column_stack([np.sin(X[:, 0] / 2), np.cos(X[:, 0] / 3), X[:, 0] / 8])
     Y = clean + noise * rng.normal(size=clean.shape)
-    return Case(X, np.linspace(-8, 8, n_landmarks)[:, None], Y, clean, **options)
+    return Case(X, np.linspace(-8, 8, landmarks)[:, None], Y, clean, **options)
 
 
 def patch(n=60, noise=0.05, seed=0, **options):
@@ -80,9 +80,9 @@ def patch(n=60, noise=0.05, seed=0, **options):
 
 # Kernels of few landmarks are different enough to tell the values apart, so that these compare.
 CASES = {
-    "curve": curve(40, n_landmarks=12),
-    "curve-1": curve(40, n_landmarks=12, degree=1),
-    "curve-2": curve(40, n_landmarks=12, degree=2),
+    "curve": curve(40, landmarks=12),
+    "curve-1": curve(40, landmarks=12, degree=1),
+    "curve-2": curve(40, landmarks=12, degree=2),
     "patch": patch(),
     "patch-2": patch(degree=2),
 }
@@ -175,7 +175,7 @@ class TestChosenSmoothness:
         assert typical(0.3) > 3 * typical(0.02)
 
     def test_what_landmarks_can_say_exactly_needs_none(self):
-        case = curve(150, 0.0, n_landmarks=12)
+        case = curve(150, 0.0, landmarks=12)
         values = np.random.default_rng(0).normal(size=(12, 3))
         found = case.adapted(Y=case.basis() @ values)
         np.testing.assert_allclose(found.values, values, atol=1e-3)

@@ -16,7 +16,7 @@ backends = pytest.mark.parametrize("backend", ["cpu_dense", "cpu_cells"])
 
 
 def variance(kernel, weights, strength=1.0, backend="auto"):
-    engine = KernelSums(kernel, tolerance=1e-15, n_jobs=1, backend=backend)
+    engine = KernelSums(kernel, cutoff=1e-15, n_jobs=1, backend=backend)
     return DensityVariance(strength, weights, engine)
 
 

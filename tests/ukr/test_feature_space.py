@@ -25,7 +25,7 @@ DATA = make_random_manifold(70, 2, 6, noise=0.03, random_state=0)
 Y, NEW = DATA.Y[:50], DATA.Y[50:]
 PICTURE = PCA(2).fit_transform(Y)
 WIDE = np.random.default_rng(5).normal(size=(6, 80))  # more columns than rows
-QUICK = {"init": PICTURE, "max_iter": 15, "random_state": 0, "tolerance": 1e-12}
+QUICK = {"init": PICTURE, "max_iter": 15, "random_state": 0, "cutoff": 1e-12}
 KERNELS = {
     "linear": "linear",
     "rbf": RBF(0.7),

@@ -49,7 +49,7 @@ def test_predictions_equal_the_oracle(kernel):
     rng = np.random.default_rng(1)
     X, Y, weights = rng.normal(size=(40, 2)), rng.normal(size=(40, 3)), rng.uniform(size=40)
     h = np.array([0.8, 1.7])
-    model = NadarayaWatson(kernel, bandwidth=h, tolerance=1e-15).fit(X, Y, weights)
+    model = NadarayaWatson(kernel, bandwidth=h, cutoff=1e-15).fit(X, Y, weights)
     Q = X[:10] + 0.1
     expected, _ = oracle.regress(kernel, Q / h, X / h, Y, None, weights)
     np.testing.assert_allclose(model.predict(Q), expected, rtol=1e-9, atol=1e-12)

@@ -54,7 +54,7 @@ def test_gradient_equals_central_differences(kernel, missing, leave_one_out):
 @leaving
 def test_single_precision_is_near_double(leave_one_out):
     X, Y, weights, observed = make_table(weighted=True, missing=True)
-    options = {"leave_one_out": leave_one_out, "tolerance": 1e-7}
+    options = {"leave_one_out": leave_one_out, "cutoff": 1e-7}
     exact = make_objective(GAUSSIAN, Y, weights, observed, **options).value_and_grad(X)
     rough = make_objective(GAUSSIAN, Y, weights, observed, dtype=np.float32, **options)
     value, grad = rough.value_and_grad(X)

@@ -50,7 +50,7 @@ def problem_of(loss, *, n=30, missing=False, k=None, degree=0, landmarks=None, u
             Y[:landmarks] + 0.1, np.ones(landmarks), None, unit, degree, rows.mean
         )
         hidden = None if k is None else np.arange(n)[:, None] % landmarks
-    engine = KernelSums(GAUSSIAN, tolerance=1e-15, n_jobs=1)
+    engine = KernelSums(GAUSSIAN, cutoff=1e-15, n_jobs=1)
     problem = Problem(rows, loss, LeaveKOut(k or 1), engine, hidden, carried)
     return X, Y, problem
 

@@ -126,7 +126,7 @@ def test_a_row_gives_the_same_bits_alone_or_among_others(kernel, D, q):
 def test_single_precision():
     X, Y = sheet()
     exact = make_surface(GAUSSIAN, X, Y)
-    rough = make_surface(GAUSSIAN, X, Y.astype(np.float32), tolerance=1e-7)
+    rough = make_surface(GAUSSIAN, X, Y.astype(np.float32), cutoff=1e-7)
     places, targets = on_the_sheet(exact)
     found = project(rough, targets.astype(np.float32), None)
     assert found.X.dtype == found.error.dtype == np.float32

@@ -45,7 +45,7 @@ def test_points_on_top_of_each_other_do_not_count_as_spacing():
 @pytest.mark.parametrize("kernel", [GAUSSIAN, QUARTIC])
 def test_the_common_factor_is_near_the_best(kernel, unit):
     X, Y = noisy_sheet()
-    objective = make_objective(kernel, Y, tolerance=1e-7)
+    objective = make_objective(kernel, Y, cutoff=1e-7)
     scaled, error = common_scale(unit * X + 7 * unit, objective)
     best = min(objective.value_and_grad(X * factor)[0] for factor in np.geomspace(0.3, 100, 60))
     assert error == pytest.approx(objective.value_and_grad(scaled)[0])
@@ -58,7 +58,7 @@ def test_the_common_factor_is_near_the_best(kernel, unit):
 
 def test_a_factor_for_each_dimension_undoes_a_stretch():
     X, Y = noisy_sheet()
-    objective = make_objective(GAUSSIAN, Y, tolerance=1e-7)
+    objective = make_objective(GAUSSIAN, Y, cutoff=1e-7)
     even, best = scale_each_dimension(*common_scale(X, objective), objective)
     common, before = common_scale(X * np.array([3.0, 1.0]), objective)
     each, after = scale_each_dimension(common, before, objective)
@@ -71,7 +71,7 @@ def test_a_factor_for_each_dimension_undoes_a_stretch():
 def test_a_dimension_that_says_nothing_is_made_small():
     X, Y = noisy_sheet()
     noise = np.random.default_rng(1).normal(size=(len(X), 1))
-    objective = make_objective(GAUSSIAN, Y, tolerance=1e-7)
+    objective = make_objective(GAUSSIAN, Y, cutoff=1e-7)
     common, before = common_scale(np.column_stack([X, X.std() * noise]), objective)
     each, after = scale_each_dimension(common, before, objective)
     assert after < 0.8 * before
@@ -82,7 +82,7 @@ def test_the_units_of_the_data_do_not_matter():
     X, Y = noisy_sheet()
     scales = []
     for unit in (1e-4, 1.0, 1e4):
-        objective = make_objective(GAUSSIAN, unit * Y, tolerance=1e-7)
+        objective = make_objective(GAUSSIAN, unit * Y, cutoff=1e-7)
         start = common_scale(X * np.array([3.0, 1.0]), objective)
         scales.append(scale_each_dimension(*start, objective)[0].std(axis=0))
     np.testing.assert_allclose(scales[0], scales[1], rtol=1e-6)
@@ -91,7 +91,7 @@ def test_the_units_of_the_data_do_not_matter():
 
 def test_scales_never_make_it_worse():
     X, Y = noisy_sheet()
-    objective = make_objective(GAUSSIAN, Y, tolerance=1e-7)
+    objective = make_objective(GAUSSIAN, Y, cutoff=1e-7)
     once = scale_each_dimension(*common_scale(X, objective), objective)
     for _ in range(4):
         again = scale_each_dimension(*once, objective)

@@ -13,7 +13,7 @@ from twofold.ukr.terms import DensityTerm, ExtensionPenalty, SumOf, lowest_densi
 
 
 def exact(kernel, backend="auto"):
-    return KernelSums(kernel, tolerance=1e-15, n_jobs=1, backend=backend)
+    return KernelSums(kernel, cutoff=1e-15, n_jobs=1, backend=backend)
 
 
 class TestExtensionPenalty:

@@ -55,7 +55,7 @@ def test_the_picture_is_kept_to_the_last_bit(bandwidth):
 @pytest.mark.parametrize("bandwidth", ["per_dimension", "local"])
 def test_the_objective_is_the_leave_one_out_error(bandwidth):
     X, Y = drawn_sheet()
-    model = upgrade(X, Y, bandwidth=bandwidth, tolerance=1e-12, **OPTIONS)
+    model = upgrade(X, Y, bandwidth=bandwidth, cutoff=1e-12, **OPTIONS)
     assert model.objective_ == pytest.approx(loo_error(model), rel=1e-6)
 
 

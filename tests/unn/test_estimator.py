@@ -107,9 +107,9 @@ def test_auto_goes_by_dimensions_and_rows():
     "options",
     [
         {"loss": "absolute"},
-        {"loss": "huber"},
-        {"loss": Huber(0.5)},
-        {"loss": EpsilonInsensitive(0.1, per="vector")},
+        {"loss": "row_huber"},
+        {"loss": Huber(0.5, per="vector")},
+        {"loss": EpsilonInsensitive(0.1, per="vector", order=1)},
         {"power": 1.0},
         {"power": 3.0},
         {"data_kernel": "rbf"},

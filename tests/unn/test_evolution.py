@@ -76,7 +76,12 @@ def test_same_swaps_as_the_oracle(include_self, q, K):
 
 @pytest.mark.parametrize(
     ("loss", "power", "kernel"),
-    [("absolute", 2.0, None), ("huber", 2.0, None), ("squared", 1.0, None), ("squared", 2, "rbf")],
+    [
+        ("absolute", 2.0, None),
+        ("row_huber", 2.0, None),
+        ("squared", 1.0, None),
+        ("squared", 2, "rbf"),
+    ],
 )
 @pytest.mark.parametrize("q", [1, 2])
 def test_the_error_kept_is_that_of_the_result(loss, power, kernel, q):

@@ -14,8 +14,8 @@ from twofold.unn.rows import rows_of
 LOSSES = {
     "squared": ("squared", 0.0),
     "absolute": ("absolute", 0.0),
-    "huber": (Huber(1.2), 1.2),
-    "epsilon": (EpsilonInsensitive(0.4, per="vector"), 0.4),
+    "huber": (Huber(1.2, per="vector"), 1.2),
+    "epsilon": (EpsilonInsensitive(0.4, per="vector", order=1), 0.4),
 }
 KERNELS = {
     "poly": (Polynomial(2, 0.5, 1.0), lambda a, b: (0.5 * a @ b + 1) ** 2),
@@ -207,7 +207,7 @@ def test_ranks_and_order():
 def test_all_gaps_cost_nothing_with_a_wide_tolerance():
     # Kramer 2013, section 5.5: the first gap is taken each time, and greedily the left one.
     Y, _ = make_rows(n=20)
-    error = get_point_error(EpsilonInsensitive(1e3, per="vector"))
+    error = get_point_error(EpsilonInsensitive(1e3, per="vector", order=1))
     np.testing.assert_array_equal(sort_rows(Y, n_neighbors=3, error=error), np.arange(20)[::-1])
     greedy = Line(n_neighbors=3, error=error, exhaustive=False)
     greedy.insert(Y)

@@ -5,14 +5,14 @@ import pytest
 from oracles import unn as oracle
 
 from twofold.features import RBF, Laplacian, Linear, Polynomial, Sigmoid, get_data_kernel
-from twofold.losses import EpsilonInsensitive, Huber, Squared
+from twofold.losses import EpsilonInsensitive, Huber, Squared, get_loss
 from twofold.unn.point_errors import get_point_error, row_error, row_errors
 
 LOSSES = {
     "squared": (Squared(), 0.0),
     "absolute": ("absolute", 0.0),
-    "huber": (Huber(1.5), 1.5),
-    "epsilon": (EpsilonInsensitive(1.5, per="vector"), 1.5),
+    "huber": (Huber(1.5, per="vector"), 1.5),
+    "epsilon": (EpsilonInsensitive(1.5, per="vector", order=1), 1.5),
 }
 KERNELS = [Linear(), Polynomial(3, 0.5, 0.7), RBF(0.2), Sigmoid(0.1, -0.3)]
 
@@ -66,21 +66,26 @@ def test_numbers_chosen_from_rows(pair):
     Y = pair[1]
     assert get_point_error(data_kernel="rbf", Y=Y).scale == RBF().fitted(Y).gamma
     near = np.sort(np.linalg.norm(Y[:, None] - Y, axis=2), axis=1)[:, 1]
-    assert get_point_error("huber", Y=Y).number == pytest.approx(1.345 * 1.4826 * np.median(near))
+    assert get_point_error("row_huber", Y=Y).number == pytest.approx(
+        1.345 * 1.4826 * np.median(near)
+    )
     with pytest.raises(ValueError, match="needs a `gamma`"):
         get_point_error(data_kernel="rbf")
     with pytest.raises(ValueError, match="needs a `delta`"):
-        get_point_error("huber")
+        get_point_error("row_huber")
 
 
 @pytest.mark.parametrize(
     ("arguments", "kind", "message"),
     [
-        ({"loss": "l2"}, ValueError, "'squared', 'absolute', 'huber'.*got 'l2'"),
+        ({"loss": "l2"}, ValueError, "'squared', 'absolute', 'row_huber'.*got 'l2'"),
         ({"loss": 3}, TypeError, "got 3"),
+        ({"loss": "huber"}, ValueError, "a loss of whole rows.*got 'huber'"),
+        ({"loss": Huber(1.0)}, ValueError, r"Huber\(delta, per='vector'\)"),
+        ({"loss": EpsilonInsensitive(0.5, per="vector")}, ValueError, "order=1"),
         ({"loss": EpsilonInsensitive(0.5)}, ValueError, "per='vector'"),
-        ({"loss": EpsilonInsensitive([0.1, 0.2], per="vector")}, ValueError, "one number"),
-        ({"loss": Huber(1.0, trim=4)}, ValueError, "`trim`"),
+        ({"loss": EpsilonInsensitive([0.1, 0.2], per="vector", order=1)}, ValueError, "one number"),
+        ({"loss": Huber(1.0, trim=4, per="vector")}, ValueError, "`trim`"),
         ({"power": 0.5}, ValueError, "from 1 to infinity.*got 0.5"),
         ({"power": np.nan}, ValueError, "from 1 to infinity"),
         ({"power": 3, "data_kernel": "tanh"}, ValueError, "must be 2 with a data kernel"),
@@ -106,3 +111,11 @@ def test_sigmoid_kernel(pair):
         Sigmoid(beta=np.nan)
     with pytest.raises(ValueError, match="Expected rows with 5 features; got 3"):
         kernel.gram(A[:, :3], B)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_is_the_one_of_that_name_elsewhere(name, pair):
+    loss = LOSSES[name][0]
+    f, y = np.zeros(4), np.array([0.3, -1.0, 2.0, 0.1])
+    elsewhere, _ = get_loss(loss).value_and_slope((f - y)[None])
+    assert row_error(f, y, get_point_error(loss)) == pytest.approx(float(elsewhere[0]))

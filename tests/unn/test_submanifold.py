@@ -7,7 +7,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from twofold.features import RBF, Linear
-from twofold.tables import read_model_file
+from twofold.model_files import read_model_file
 from twofold.unn import UNN
 from twofold.unn.constructive_k_means import ConstructiveKMeans
 from twofold.unn.submanifold import CANDIDATE_KERNELS, SubmanifoldUNN

@@ -29,17 +29,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.contract import TwoWayModel
-from twofold.distinct_rows import merge_duplicates
-from twofold.fitted_state import Array, FittedState, Size, Value, check_state
-from twofold.nested_models import (
-    Families,
-    fitted_part,
-    from_fitted_part,
-    from_template,
-    template_of,
-)
-from twofold.table_checks import (
+from twofold.checks.rows import (
     check_entries,
     check_errors,
     check_missing,
@@ -47,7 +37,17 @@ from twofold.table_checks import (
     check_size,
     checked_weights,
 )
-from twofold.tables import ModelFile, write_model_file
+from twofold.contract import TwoWayModel
+from twofold.contract.distinct_rows import merge_duplicates
+from twofold.contract.fitted_state import Array, FittedState, Size, Value, check_state
+from twofold.contract.nested_models import (
+    Families,
+    fitted_part,
+    from_fitted_part,
+    from_template,
+    template_of,
+)
+from twofold.model_files import ModelFile, write_model_file
 
 Labels = npt.NDArray[Any]
 N_FOLDS = 5
@@ -174,7 +174,7 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
         if not isinstance(self.model, TwoWayModel):
             wanted = "a two-way model of this library, e.g. UKR(n_components=2)"
             raise TypeError(f"`model` must be {wanted}; got {self.model!r}.")
-        self.model._check_parameters()
+        self.model.check_parameters()
         return self.model
 
     def errors(self, X: Any) -> FloatArray:
@@ -362,7 +362,7 @@ def _fitted(
 
 def _too_small(template: TwoWayModel, Y: FloatArray, weights: FloatArray) -> str:
     """Return why rows are too few for a manifold, or nothing if they are enough."""
-    q = min(template._wanted_dimensions(), Y.shape[1])  # more than that is not for want of rows
+    q = min(template.wanted_dimensions(), Y.shape[1])  # more than that is not for want of rows
     try:
         check_size(merge_duplicates(Y, weights).Y, q, len(Y))
     except ValueError as error:

@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from twofold.checks.harmless_text import for_terminal
 from twofold.cli import INTERRUPTED
-from twofold.harmless_text import for_terminal
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole

@@ -13,7 +13,7 @@ SMALL_GAIN, LAST_PART = 0.01, 0.1
 # Parameters that say nothing about the model, only about the run that made it.
 OF_THE_RUN = ("callbacks", "verbose", "n_jobs", "model", "estimator")
 # Parameters that ask for fewer rows in place of all.
-OF_LANDMARKS = ("landmarks", "n_landmarks")
+OF_LANDMARKS = ("landmarks", "landmarks")
 # With these values the objective is a squared error of rows, each reconstructed from the others;
 # a model without a loss minimises something else.
 OF_SQUARED_ERRORS = {"loss": "squared", "data_kernel": None, "regularization": "loo", "power": 2}
@@ -21,7 +21,7 @@ OF_SQUARED_ERRORS = {"loss": "squared", "data_kernel": None, "regularization": "
 FOUND = {
     "search_": "search",
     "kernel_": "kernel",
-    "scale_": "kernel width",
+    "bandwidth_": "kernel width",
     "preimage_": "way back",
     "eigenvalues_": "eigenvalues",
     "grid_": "grid",

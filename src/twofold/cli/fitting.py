@@ -101,7 +101,7 @@ def fit(
         of_ukr("squared|huber", "squared by default; huber is less disturbed by outliers."),
     ] = None,
     landmarks: Annotated[
-        str | None, of_ukr("N|auto", "Let so many points stand for all rows; for large tables.")
+        str | None, of_ukr("N|auto", "Number of points that stand for all rows; for large tables.")
     ] = None,
     kernel: Annotated[
         str | None,
@@ -151,7 +151,7 @@ def fit(
         verbose=False if quiet else "auto",
         callbacks=[phase.iterations_begin],
     )
-    q = estimator._wanted_dimensions()
+    q = estimator.wanted_dimensions()
     shape = parse_image_shape(image_shape)
     check_output(target, table)
     wanted = Wanted(label or [], columns or [], drop or [], index, missing or [])

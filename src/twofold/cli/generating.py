@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from twofold.checks.harmless_text import for_spreadsheet
 from twofold.cli.console import CommandError, Console, UsageError, counted, listed
 from twofold.cli.files import STANDARD, check_output, check_streams, open_model
 from twofold.cli.options import AsJson, Model, Quiet, Seed, TableOutput, flag, option
-from twofold.harmless_text import for_spreadsheet
 
 if TYPE_CHECKING:
     import pandas as pd

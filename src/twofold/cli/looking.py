@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from twofold.checks.harmless_text import for_terminal
 from twofold.cli.columns import label_names, match_columns, shown_feature_names
 from twofold.cli.console import CommandError, Console, UsageError, listed, write_line
 from twofold.cli.files import beside, check_output, open_any_model, open_model
 from twofold.cli.options import AsJson, Model, Quiet, flag, option, output_option
-from twofold.harmless_text import for_terminal
 
 if TYPE_CHECKING:
     from twofold.contract import TwoWayModel
@@ -27,7 +27,7 @@ COLORS = ("density", "magnification", "error")
 def info(model: Model, quiet: Quiet = False, json: AsJson = False) -> None:
     """Say what a model is: sizes, columns, scaling, labels, parameters, how the fit went."""
     from twofold.cli.describing import describe, describe_in_lines
-    from twofold.tables import read_model_file
+    from twofold.model_files import read_model_file
 
     console = Console(quiet=quiet, as_json=json)
     facts = describe(open_any_model(model), read_model_file(model).versions)

@@ -73,13 +73,13 @@ class Method:
                 )
         model.set_params(**given, **chosen)
         try:
-            model._check_parameters()
+            model.check_parameters()
         except (ValueError, TypeError) as error:
             raise UsageError(_in_words_of_options(str(error), given, chosen)) from error
         return model
 
     def advice(self, model: TwoWayModel, n_rows: int) -> str | None:
-        """Return what helps with so many rows, None if there are few or it is done already."""
+        """Return what helps with n rows, None if there are few or it is done already."""
         if n_rows <= MANY_ROWS or self.for_many_rows is None:
             return None
         parameter, words = self.for_many_rows
@@ -135,7 +135,7 @@ METHODS = {
         Method(
             "kernel-pca",
             may_exceed_columns=True,
-            for_many_rows=("n_landmarks", "--set n_landmarks=1000 needs less time and memory"),
+            for_many_rows=("landmarks", "--set landmarks=1000 needs less time and memory"),
         ),
         Method(
             "diffusion-map",

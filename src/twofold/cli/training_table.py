@@ -20,7 +20,7 @@ from twofold.cli.console import (
     missing_option,
 )
 from twofold.cli.files import shown
-from twofold.distinct_rows import merge_duplicates
+from twofold.contract.distinct_rows import merge_duplicates
 from twofold.tables import open_table
 
 if TYPE_CHECKING:

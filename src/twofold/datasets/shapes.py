@@ -246,8 +246,8 @@ def make_half_circle(
     noise_kind : {"gaussian", "uniform", "laplacian"}, default="gaussian"
         Law of the noise.
     n_outliers : int, default=0
-        So many rows, chosen at random, are multiplied by a factor uniform in [0.5, 1.5] before the
-        noise is added. The thesis takes 10 of 100. The clean rows stay on the circle.
+        Number of rows, chosen at random, that are multiplied by a factor uniform in [0.5, 1.5]
+        before the noise is added. The thesis takes 10 of 100. The clean rows stay on the circle.
     random_state : int, Generator or None, default=None
         Seed of the draw.
 

@@ -2,7 +2,7 @@
 
 from twofold.engine.local_fit import DEGREES, Degree, FitGroup, LocalFit, polynomial_terms
 from twofold.engine.plan import Plan, plan
-from twofold.engine.sums import KernelSums, PreparedReferences, Respond, Sums, check_tolerance
+from twofold.engine.sums import KernelSums, PreparedReferences, Respond, Sums, check_cutoff
 
 __all__ = [
     "DEGREES",
@@ -14,7 +14,7 @@ __all__ = [
     "PreparedReferences",
     "Respond",
     "Sums",
-    "check_tolerance",
+    "check_cutoff",
     "plan",
     "polynomial_terms",
 ]

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.checks.rows import check_finite_points
 from twofold.compiled import compiled
-from twofold.table_checks import check_finite_points
 
 GRIDDED = 3
 

@@ -1,6 +1,6 @@
 """The back end ``cpu_cells``: only pairs within reach are visited.
 
-For every query ``j`` the references ``i`` with ``F(s_ji) >= tolerance`` are listed from the cell
+For every query ``j`` the references ``i`` with ``F(s_ji) >= cutoff`` are listed from the cell
 grid, and the sums run over that list:
 
     A_j = Σ_i k_ji V_i,   k_ji = F(s_ji)
@@ -18,10 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.checks.rows import check_finite_points
 from twofold.compiled import compiled
 from twofold.engine.cell_grid import CellGrid, build_grid, find_cell_span
 from twofold.kernels import Kernel
-from twofold.table_checks import check_finite_points
 
 # Rows whose nearest reference weighs at least this are not shifted, and the first look around a
 # row goes far enough for them; only rows farther off take a second look. Leave-one-out leaves
@@ -45,23 +45,21 @@ class Pairs:
     is_dense: bool = False
 
 
-def first_look(kernel: Kernel, tolerance: float) -> float:
+def first_look(kernel: Kernel, cutoff: float) -> float:
     """Return the squared distance within which a row's references are first looked for."""
-    reach = kernel.reach(tolerance)
+    reach = kernel.reach(cutoff)
     return reach + kernel.reach(NEAR) if kernel.is_exponential else reach
 
 
-def grid_for(references: FloatArray, kernel: Kernel, tolerance: float) -> CellGrid:
+def grid_for(references: FloatArray, kernel: Kernel, cutoff: float) -> CellGrid:
     """Return the grid that lists the neighbours of any place within the kernel's reach."""
-    return build_grid(references, math.sqrt(first_look(kernel, tolerance)))
+    return build_grid(references, math.sqrt(first_look(kernel, cutoff)))
 
 
-def candidates_of(
-    grid: CellGrid, queries: FloatArray, kernel: Kernel, tolerance: float
-) -> IntArray:
+def candidates_of(grid: CellGrid, queries: FloatArray, kernel: Kernel, cutoff: float) -> IntArray:
     """Return how many references the first look around each query goes through."""
     _check_queries(grid, queries)
-    look = math.sqrt(first_look(kernel, tolerance))
+    look = math.sqrt(first_look(kernel, cutoff))
     return _count_candidates(queries, *grid[2:], look)
 
 
@@ -80,7 +78,7 @@ def list_pairs(
     queries: FloatArray,
     hidden: IntArray,
     kernel: Kernel,
-    tolerance: float,
+    cutoff: float,
     shrink: FloatArray,
 ) -> Pairs:
     """List and weigh the pairs of ``queries`` (m, q) with the references of the grid.
@@ -88,10 +86,10 @@ def list_pairs(
     ``hidden[j]`` are the places (in grid order) of references that query j must not see, or -1;
     ``shrink[i]`` is the squared inverse width of reference i, at least 1, empty for all ones.
     """
-    reach = kernel.reach(tolerance)
+    reach = kernel.reach(cutoff)
     near = kernel.reach(NEAR) if kernel.is_exponential else math.inf
     m, n, dtype = len(queries), grid.points.shape[1], queries.dtype
-    capacity = int(candidates_of(grid, queries, kernel, tolerance).sum()) + n
+    capacity = int(candidates_of(grid, queries, kernel, cutoff).sum()) + n
     first, shift = np.zeros(m + 1, dtype=np.int64), np.zeros(m, dtype=dtype)
     while True:
         index, s = np.empty(capacity, dtype=np.int32), np.empty(capacity, dtype=dtype)

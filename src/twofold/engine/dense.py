@@ -30,7 +30,7 @@ def weigh_block(
     points: FloatArray,
     hidden: IntArray,
     kernel: Kernel,
-    tolerance: float,
+    cutoff: float,
     out: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return weights, slopes (rows, n) and shift (rows,) of a block; ``out`` is scratch memory.
@@ -41,7 +41,7 @@ def weigh_block(
     # Weights below tolerance² become exact zeros: numbers next to underflow are slow to multiply.
     limit = far = 0.0
     if kernel.is_exponential:
-        limit, far = 2 * kernel.reach(tolerance), kernel.reach(NOTHING)
+        limit, far = 2 * kernel.reach(cutoff), kernel.reach(NOTHING)
     _squared_distances(queries, points, hidden, kernel.is_exponential, limit, far, out, shift)
     weight, slope = kernel.weigh(out)
     if not kernel.is_exponential:

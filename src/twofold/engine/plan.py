@@ -36,7 +36,7 @@ class Plan:
 def plan(
     references: FloatArray,
     kernel: Kernel,
-    tolerance: float,
+    cutoff: float,
     grid: CellGrid | None = None,
     *,
     is_local: bool = False,
@@ -52,22 +52,22 @@ def plan(
     elif n < SMALL_PROBLEM:
         choice = Plan("cpu_dense", f"n = {n} is small")
     else:
-        grid = grid_for(references, kernel, tolerance) if grid is None else grid
-        share = share_within_reach(grid, kernel, tolerance)
+        grid = grid_for(references, kernel, cutoff) if grid is None else grid
+        share = share_within_reach(grid, kernel, cutoff)
         backend = "cpu_cells" if share * (1 if is_local else PAIR_COST_RATIO) < 1 else "cpu_dense"
         choice = Plan(backend, f"{share:.1%} of all pairs are within reach")
     logger.debug("back end %s: %s", choice.backend, choice.reason)
     return choice
 
 
-def share_within_reach(grid: CellGrid, kernel: Kernel, tolerance: float) -> float:
+def share_within_reach(grid: CellGrid, kernel: Kernel, cutoff: float) -> float:
     """Estimate which share of the pairs lies within the kernel's reach, from a few rows."""
     q, n = grid.points.shape
-    if not math.isfinite(kernel.reach(tolerance)):
+    if not math.isfinite(kernel.reach(cutoff)):
         return 1.0
     rows = np.linspace(0, n - 1, min(n, SAMPLED_QUERIES)).astype(np.int64)
     queries = np.ascontiguousarray(grid.points[:, rows].T)
-    candidates = candidates_of(grid, queries, kernel, tolerance).mean()
+    candidates = candidates_of(grid, queries, kernel, cutoff).mean()
     if candidates > 0.9 * n:
         return 1.0
     # Share of the points in the cells around a place that lie in the ball around it.

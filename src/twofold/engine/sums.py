@@ -25,14 +25,14 @@ from itertools import pairwise
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.checks.numbers import is_number
+from twofold.checks.rows import check_finite_points
 from twofold.engine import cells, dense
 from twofold.engine.cell_grid import GRIDDED, CellGrid
 from twofold.engine.local_fit import FittedSums, LocalFit
 from twofold.engine.plan import Plan, plan
 from twofold.engine.threads import count_threads, run_tasks
 from twofold.kernels import Kernel
-from twofold.number_checks import is_number
-from twofold.table_checks import check_finite_points
 
 # Given the numbers of some rows, their sums (rows, C) and their shifts (rows,): return the loss of
 # each row and U (rows, C), or None where no gradient is wanted.
@@ -52,10 +52,10 @@ FARTHEST = {4: 2.0**60, 8: 2.0**240}
 BACKENDS = ("auto", "cpu_dense", "cpu_cells")
 
 
-def check_tolerance(tolerance: float) -> None:
-    """Raise unless the tolerance is a small positive number."""
-    if not is_number(tolerance) or not 0 < tolerance < 0.1:
-        raise ValueError(f"`tolerance` must be a number between 0 and 0.1; got {tolerance!r}.")
+def check_cutoff(cutoff: float) -> None:
+    """Raise unless the cutoff is a small positive number."""
+    if not is_number(cutoff) or not 0 < cutoff < 0.1:
+        raise ValueError(f"`cutoff` must be a number between 0 and 0.1; got {cutoff!r}.")
 
 
 @dataclass(frozen=True)
@@ -75,16 +75,16 @@ class Sums:
 
 
 class KernelSums:
-    """Kernel-weighted sums with one kernel, tolerance and number of threads.
+    """Kernel-weighted sums with one kernel, cutoff and number of threads.
 
     Parameters
     ----------
     kernel : Kernel
-    tolerance : float
+    cutoff : float
         Weights below this, relative to the largest of the row, are left out (exact for kernels
         with finite support).
     n_jobs : int or None
-        Threads; None means every core. The result does not depend on it.
+        Threads: -1 for every core, None for one. The result does not depend on it.
     backend : {"auto", "cpu_dense", "cpu_cells"}
         How :meth:`evaluate` runs.
     """
@@ -92,14 +92,14 @@ class KernelSums:
     def __init__(
         self,
         kernel: Kernel,
-        tolerance: float = 1e-6,
-        n_jobs: int | None = None,
+        cutoff: float = 1e-6,
+        n_jobs: int | None = -1,
         backend: str = "auto",
     ) -> None:
         if backend not in BACKENDS:
             raise ValueError(f"`backend` must be one of {BACKENDS}; got {backend!r}.")
         self.kernel = kernel
-        self.tolerance = tolerance
+        self.cutoff = cutoff
         self.n_threads = count_threads(n_jobs)
         self.backend = backend
         self.last_plan: Plan | None = None
@@ -125,7 +125,7 @@ class KernelSums:
         check_finite_points(queries)
         grid = None
         if self.backend != "cpu_dense" and refs.shape[1] <= GRIDDED:
-            grid = cells.grid_for(refs, self.kernel, self.tolerance)
+            grid = cells.grid_for(refs, self.kernel, self.cutoff)
         self.last_plan = self._plan(refs, grid, local is not None)
         losses = np.empty(len(queries), dtype=queries.dtype)
         unseen = _lists(hidden, len(queries))
@@ -135,7 +135,7 @@ class KernelSums:
         if self.last_plan.backend == "cpu_dense":
             run = _DenseRun(self, queries, refs, V, respond, unseen, losses, local)
         else:
-            grid = grid or cells.grid_for(refs, self.kernel, self.tolerance)
+            grid = grid or cells.grid_for(refs, self.kernel, self.cutoff)
             run = _CellsRun(
                 self, grid, queries, V, respond, unseen, losses, references is None, local
             )
@@ -144,7 +144,7 @@ class KernelSums:
 
     def _plan(self, references: FloatArray, grid: CellGrid | None, is_local: bool) -> Plan:
         if self.backend == "auto":
-            return plan(references, self.kernel, self.tolerance, grid, is_local=is_local)
+            return plan(references, self.kernel, self.cutoff, grid, is_local=is_local)
         return Plan(self.backend, "asked for")
 
 
@@ -174,7 +174,7 @@ class PreparedReferences:
         # The grid works in units of the widest kernel, in which every reach is at most that one's.
         self.unit = 1.0 if widths is None else float(widths.max())
         references = (references / self.unit).astype(V.dtype)
-        self.grid = cells.grid_for(references, engine.kernel, engine.tolerance)
+        self.grid = cells.grid_for(references, engine.kernel, engine.cutoff)
         self.V = np.ascontiguousarray(V[self.grid.order])
         self.local = None if local is None else local.sorted_by(self.grid.order)
         self.place = _places(self.grid.order)
@@ -209,12 +209,12 @@ class PreparedReferences:
         queries = self._in_units(queries)
         B = np.zeros((len(queries), len(self.V)), dtype=self.V.dtype)
         fit, order = fit.sorted_by(self.grid.order), self.grid.order
-        kernel, tolerance = self.engine.kernel, self.engine.tolerance
+        kernel, cutoff = self.engine.kernel, self.engine.cutoff
 
         def work(rows: slice) -> None:
             unseen = np.full((rows.stop - rows.start, 1), -1)
             some = queries[rows]
-            pairs = cells.list_pairs(self.grid, some, unseen, kernel, tolerance, self.shrink)
+            pairs = cells.list_pairs(self.grid, some, unseen, kernel, cutoff, self.shrink)
             weight = FittedSums(pairs, some, self.grid.points, self.V, fit).weights()
             owner = np.repeat(np.arange(len(some)), np.diff(pairs.first))
             B[rows][owner, order[pairs.index]] = weight
@@ -233,8 +233,8 @@ class PreparedReferences:
     def _fill(
         self, queries: FloatArray, hidden: IntArray, rows: slice, sums: Sums, slopes: bool
     ) -> None:
-        kernel, tolerance = self.engine.kernel, self.engine.tolerance
-        pairs = cells.list_pairs(self.grid, queries, hidden, kernel, tolerance, self.shrink)
+        kernel, cutoff = self.engine.kernel, self.engine.cutoff
+        pairs = cells.list_pairs(self.grid, queries, hidden, kernel, cutoff, self.shrink)
         sums.shift[rows] = pairs.shift
         if self.local is not None:
             fitted = FittedSums(pairs, queries, self.grid.points, self.V, self.local)
@@ -295,7 +295,7 @@ class _DenseRun:
         losses: FloatArray,
         local: LocalFit | None,
     ) -> None:
-        self.kernel, self.tolerance, self.respond = engine.kernel, engine.tolerance, respond
+        self.kernel, self.cutoff, self.respond = engine.kernel, engine.cutoff, respond
         self.local = local
         self.queries = np.ascontiguousarray(queries)
         self.points = np.ascontiguousarray(references.T)
@@ -316,7 +316,7 @@ class _DenseRun:
             size = rows.stop - rows.start
             queries, hidden = self.queries[rows], self.hidden[rows]
             weight, slope, shift = dense.weigh_block(
-                queries, self.points, hidden, self.kernel, self.tolerance, scratch[0, :size]
+                queries, self.points, hidden, self.kernel, self.cutoff, scratch[0, :size]
             )
             numbers = np.arange(rows.start, rows.stop)
             if self.local is not None:
@@ -352,7 +352,7 @@ class _CellsRun:
         itself: bool,
         local: LocalFit | None,
     ) -> None:
-        self.kernel, self.tolerance, self.respond = engine.kernel, engine.tolerance, respond
+        self.kernel, self.cutoff, self.respond = engine.kernel, engine.cutoff, respond
         self.grid = grid
         order = self.grid.order
         self.V = np.ascontiguousarray(V[order])
@@ -366,7 +366,7 @@ class _CellsRun:
 
     def strips(self) -> list[list[slice]]:
         """Cut the rows into chunks of a bounded number of pairs, and those into strips."""
-        total = np.cumsum(cells.candidates_of(self.grid, self.queries, self.kernel, self.tolerance))
+        total = np.cumsum(cells.candidates_of(self.grid, self.queries, self.kernel, self.cutoff))
         # Small problems are cut finer, so that there is something for every thread.
         size = int(np.clip(total[-1] // N_STRIPS, LEAST_PAIRS, MOST_PAIRS))
         cuts = np.searchsorted(total, np.arange(size, total[-1], size))
@@ -381,7 +381,7 @@ class _CellsRun:
         for rows in chunks:
             queries, numbers = self.queries[rows], self.visit[rows]
             pairs = cells.list_pairs(
-                self.grid, queries, self.hidden[rows], self.kernel, self.tolerance, uniform
+                self.grid, queries, self.hidden[rows], self.kernel, self.cutoff, uniform
             )
             if self.local is not None:
                 fitted = FittedSums(pairs, queries, points, self.V, self.local)

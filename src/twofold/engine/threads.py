@@ -19,7 +19,7 @@ from typing import TypeVar
 import joblib
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from twofold.number_checks import is_integer
+from twofold.checks.numbers import is_integer
 from twofold.process_settings import HeldSetting
 
 Task = TypeVar("Task")
@@ -27,14 +27,14 @@ Result = TypeVar("Result")
 
 
 def count_threads(n_jobs: int | None) -> int:
-    """Return how many threads ``n_jobs`` means; None means every core the process may use."""
+    """Return how many threads ``n_jobs`` means, as in scikit-learn: -1 every core, None one."""
     available = int(joblib.cpu_count())
     if n_jobs is None:
-        return available
+        return 1
     if not is_integer(n_jobs) or n_jobs == 0:
         raise ValueError(
-            "`n_jobs` must be None (every core), a number of threads, or negative to leave cores "
-            f"out (-1 every core, -2 all but one); got {n_jobs!r}."
+            "`n_jobs` must be a number of threads, None for one, or negative to leave cores out "
+            f"(-1 every core, -2 all but one); got {n_jobs!r}."
         )
     return int(n_jobs) if n_jobs > 0 else max(1, available + 1 + int(n_jobs))
 

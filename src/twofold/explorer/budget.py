@@ -22,6 +22,7 @@ import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
+from twofold.contract.kernel_description import KernelDescription, NearestMeans
 from twofold.explorer.payload import Shown, Wanted, compose
 from twofold.explorer.row_facts import latent_scale
 from twofold.explorer.sections import Payload, Scale, bits_for
@@ -38,7 +39,6 @@ from twofold.explorer.stand_in import (
     make_trial,
     measured,
 )
-from twofold.kernel_description import KernelDescription, NearestMeans
 
 # More references make a page slow before they make a stand-in better.
 MOST_REFERENCES, LEAST_REFERENCES = 20_000, 16
@@ -48,10 +48,10 @@ USUAL_REFERENCES = 4_000
 LATTICE_REFERENCES = 10_000
 # Rows whose data is shown beside a stand-in: most of the room is for the regression.
 ROWS_PER_REFERENCE = 0.25
-# A search for what fits makes at most so many attempts, the second with this number, aims at this
+# A search for what fits makes at most this many attempts, the second with this number, aims at this
 # share of the room and is content with that.
 ATTEMPTS, FIRST_NUMBER, AIM, WELL_USED = 8, 500, 0.95, 0.8
-# What a table will take is judged by so many of its rows.
+# The size of a table is estimated from this many of its rows.
 SAMPLED_ROWS = 512
 
 
@@ -133,7 +133,7 @@ class _Planner:
         raise TooLargeError(self.smallest - self.room)
 
     def _stand_ins(self) -> Callable[[int, int, int], Shown]:
-        """Return what makes a stand-in of so many references, data of rows, and bits."""
+        """Return what makes a stand-in of a number of references, data of rows, and bits."""
         make, trial = self._stand_in_maker(1.0 if self.data is None else _spread(self.data))
 
         def show(count: int, n_rows: int, bits: int) -> Shown:
@@ -157,7 +157,7 @@ class _Planner:
         return show
 
     def _stand_in_maker(self, spread: float) -> tuple[Callable[[int], StandIn], Trial]:
-        """Return what makes a stand-in of so many references, and what it is measured by."""
+        """Return what makes a stand-in of a number of references, and what it is measured by."""
         model, box, known = self.model, self.box, list[float]()
 
         def make(count: int) -> StandIn:

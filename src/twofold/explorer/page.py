@@ -18,16 +18,16 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import FloatArray
+from twofold.checks.rows import validate_rows
 from twofold.classification import ManifoldClassifier
 from twofold.contract import TwoWayModel
+from twofold.contract.row_notes import RowNotes
 from twofold.explorer.budget import TooLargeError, fit_payload
 from twofold.explorer.payload import Wanted
 from twofold.explorer.row_facts import row_facts
 from twofold.explorer.sections import Payload
 from twofold.loading import load
-from twofold.row_notes import RowNotes
 from twofold.scaled import Scaled
-from twofold.table_checks import validate_rows
 from twofold.tables import replacing
 
 BYTES_PER_MB = 1_000_000

@@ -16,6 +16,8 @@ import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
+from twofold.contract.kernel_description import KernelDescription, NearestMeans
+from twofold.contract.row_notes import RowNotes
 from twofold.explorer.sections import (
     Payload,
     Scale,
@@ -27,13 +29,11 @@ from twofold.explorer.sections import (
     short,
 )
 from twofold.explorer.stand_in import DomainBox, cover
-from twofold.kernel_description import KernelDescription, NearestMeans
-from twofold.row_notes import RowNotes
 
 FORMAT = 1
-# From so many rows on, their positions are written in 16 bits: finer than any screen.
+# From this many rows on, their positions are written in 16 bits: finer than any screen.
 MANY_ROWS = 200_000
-# Without data of rows, the range of a feature is that of f at so many rows.
+# Without data of rows, the range of a feature is that of f at this many rows.
 RANGE_PLACES = 2_000
 
 
@@ -147,7 +147,7 @@ def _described(shown: Shown) -> dict[str, Any]:
         **of_means,
         "kernel": found.kernel,
         "degree": found.degree if isinstance(found.degree, str) else int(found.degree),
-        "tolerance": float(found.tolerance),
+        "cutoff": float(found.cutoff),
         "latent_scale": np.asarray(found.latent_scale, dtype=np.float64).tolist(),
         "n": len(found.latent),
         "mean": short(_weighted_mean(found.data, found.weights)).tolist(),

@@ -21,20 +21,20 @@ from scipy.spatial import cKDTree
 
 from twofold.array_types import FloatArray
 from twofold.contract import TwoWayModel
+from twofold.contract.kernel_description import KernelDescription
 from twofold.engine import KernelSums, PreparedReferences
 from twofold.explorer.stand_in import cover
-from twofold.kernel_description import KernelDescription
 from twofold.kernels import get_kernel
 from twofold.optimize import Event, ProgressBar
 
-# Derivatives are worked out for so many rows at a time that they take about this many bytes.
+# Derivatives are computed for blocks of rows that take about this many bytes.
 PIECE_BYTES = 2**25
-# About so many products may all derivatives take: two or three seconds. At so many places they are
-# always worked out, whatever it takes.
+# All derivatives may take about this many products, two or three seconds; at this many places
+# they are always computed.
 PRODUCTS, LEAST_PLACES = 4e9, 2_000
-# To weigh a reference takes as long as so many products.
+# Weighing a reference takes as long as this many products.
 PRODUCTS_OF_WEIGHT = 40
-# Local polynomials take about so many times as long as means.
+# Local polynomials take about this many times as long as means.
 POLYNOMIAL_FACTOR = 4
 NEIGHBORS = 4
 SAMPLED_ROWS = 200
@@ -70,7 +70,7 @@ def latent_scale(model: TwoWayModel, description: KernelDescription | None) -> F
     if description is not None:
         scale = np.asarray(description.latent_scale, dtype=np.float64)
     else:
-        scale = 1 / np.asarray(model._latent_unit(), dtype=np.float64)
+        scale = 1 / np.asarray(model.latent_unit(), dtype=np.float64)
     return np.broadcast_to(scale, model.embedding_.shape[1:])
 
 
@@ -89,7 +89,7 @@ def _in_reach(description: KernelDescription) -> float:
     """Return how many references a typical one has in reach."""
     places = description.latent.astype(np.float64) * description.latent_scale
     some = places[:: -(-len(places) // SAMPLED_ROWS)]
-    reach = get_kernel(description.kernel).reach(description.tolerance)
+    reach = get_kernel(description.kernel).reach(description.cutoff)
     width = 1.0 if description.widths is None else float(np.median(description.widths))
     # Some kernels reach everywhere.
     radius = min(width * math.sqrt(reach), float(np.ptp(places, axis=0).sum()) + 1)
@@ -128,7 +128,7 @@ def _interpolated(places: FloatArray, values: FloatArray, X: FloatArray) -> Floa
 
 def density_of(description: KernelDescription, X: FloatArray) -> FloatArray:
     """Return the kernel density (m,) of a regression's references, without the sums of rows."""
-    engine = KernelSums(get_kernel(description.kernel), description.tolerance)
+    engine = KernelSums(get_kernel(description.kernel), description.cutoff)
     omega = description.weights.astype(np.float64)[:, None]
     references = description.latent.astype(np.float64) * description.latent_scale
     prepared = PreparedReferences(engine, references, omega, description.widths)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from twofold.array_types import BoolArray, FloatArray
-from twofold.row_notes import NoteArray
+from twofold.contract.row_notes import NoteArray
 
 CodeArray = npt.NDArray[np.unsignedinteger[Any]]
 # Rows that become codes at a time, so that their doubles take little memory.
@@ -27,7 +27,7 @@ ALIGNMENT = 8
 # Level 6 takes a third of the time of level 9 for 1 to 2 % more bytes.
 COMPRESSION = 6
 GZIP_WINDOW = 31
-# A label of whole numbers with at most so many different ones names classes.
+# A label of whole numbers names classes if it has at most this many values.
 MOST_NUMBERED_CLASSES = 30
 MOST_CLASSES = 65_535
 # Facts about rows have the codes from 0 to this.

@@ -28,6 +28,7 @@ from scipy.spatial import cKDTree
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.contract import TwoWayModel
+from twofold.contract.kernel_description import KernelDescription
 from twofold.engine import (
     Degree,
     FitGroup,
@@ -36,11 +37,10 @@ from twofold.engine import (
     PreparedReferences,
     polynomial_terms,
 )
-from twofold.kernel_description import KernelDescription
 from twofold.kernels import get_kernel
-from twofold.latent_sampling import draw_latent_points
+from twofold.latent.sampling import draw_latent_points
 
-TOLERANCE = 1e-6
+CUTOFF = 1e-6
 N_TRIAL_PLACES = 1_000
 # Of the box of these places, in bandwidths: so far may the domain reach beyond the rows.
 TRIAL_MARGIN = 1.5
@@ -51,7 +51,7 @@ LATTICE_FACTORS = (0.5, 0.7)
 MOST_SIZED = 100_000
 # How often the spread of the rows is doubled to look for a side, and halved to find it.
 DOUBLINGS, HALVINGS = 10, 50
-# So many random places tell whether it is one; those so near to a side, as a share, tell nothing.
+# Random places that decide whether it is one; those nearer to a side than this share are ignored.
 N_PROBES, NEAR = 4_000, 1e-6
 # In more dimensions a lattice of some thousand places is too coarse.
 MOST_DIMENSIONS = 6
@@ -137,7 +137,7 @@ def _described(
         widths=widths,
         kernel="gaussian",
         degree=degree,
-        tolerance=TOLERANCE,
+        cutoff=CUTOFF,
         latent_scale=latent_scale,
     )
 
@@ -198,7 +198,7 @@ def evaluate(description: KernelDescription, X: FloatArray) -> tuple[FloatArray,
     group = FitGroup(np.arange(D + 1), description.weights)
     degree = cast(Degree, description.degree)
     local = LocalFit(polynomial_terms(degree, X.shape[1]), (group,))
-    engine = KernelSums(get_kernel(description.kernel), description.tolerance)
+    engine = KernelSums(get_kernel(description.kernel), description.cutoff)
     places = description.latent * description.latent_scale
     prepared = PreparedReferences(engine, places, V, description.widths, local)
     sums = prepared.at(X * description.latent_scale)

@@ -32,8 +32,8 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from twofold.array_types import FloatArray
+from twofold.checks.numbers import check_count, check_positive, is_number
 from twofold.compiled import compiled
-from twofold.number_checks import check_count, check_positive, is_number
 from twofold.rowwise import (
     GAP,
     OVERLAP,

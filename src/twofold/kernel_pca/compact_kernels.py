@@ -21,9 +21,9 @@ from scipy import sparse
 from sklearn.neighbors import BallTree, KDTree
 
 from twofold.array_types import FloatArray
+from twofold.checks.numbers import check_count, check_positive
 from twofold.features.data_kernels import DataKernel, check_rows
 from twofold.neighborhoods.nearest import neighbor_scale
-from twofold.number_checks import check_count, check_positive
 from twofold.rowwise import SQUARED_GAP, blocks, pair_sums
 
 # Half of the kernel's height is at a third of its radius or so: as wide as the default of "rbf".

@@ -37,6 +37,7 @@ from scipy.sparse.csgraph import dijkstra
 from scipy.sparse.linalg import eigsh
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.checks.numbers import check_count, check_positive, is_number
 from twofold.features.data_kernels import KERNELS as ROW_KERNELS
 from twofold.features.data_kernels import (
     L1,
@@ -56,6 +57,7 @@ from twofold.kernel_pca.diffusion_kernel import (
     DiffusionValues,
     diffusion_matrix,
 )
+from twofold.model_files import register_value_type
 from twofold.neighborhoods.embeddings import barycenter_weights, lle_cost
 from twofold.neighborhoods.graphs import exact_neighbors, join_parts, linked_rows
 from twofold.neighborhoods.nearest import (
@@ -64,9 +66,7 @@ from twofold.neighborhoods.nearest import (
     neighbor_scale,
     other_rows,
 )
-from twofold.number_checks import check_count, check_positive, is_number
 from twofold.process_settings import warn, without_warnings
-from twofold.tables import register_value_type
 
 # Squared distances between neighbours may be missed by so much of their mean in MVU.
 MOST_EXCESS = 1e-3
@@ -212,7 +212,7 @@ class MVU(DataDependentKernel):
     """Maximum variance unfolding: the widest spread that keeps distances between neighbours.
 
     Solved by cvxpy (``pip install "twofold[sdp]"``): seconds for 50 rows, and out of reach beyond
-    a few hundred, where ``n_landmarks`` helps.
+    a few hundred, where ``landmarks`` helps.
 
     Parameters
     ----------

@@ -28,8 +28,9 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.checks.numbers import check_count, check_positive, is_number
+from twofold.contract.fitted_state import TINY, Array, FittedState, Number, check_there
 from twofold.features.data_kernels import RBF, check_rows
-from twofold.fitted_state import TINY, Array, FittedState, Number, check_there
 from twofold.kernel_pca import memory
 from twofold.kernel_pca.data_dependent import DataDependentKernel, neighbor_graph
 from twofold.kernel_pca.diffusion_kernel import DiffusionCoordinates, DiffusionValues
@@ -46,7 +47,6 @@ from twofold.neighborhoods.nearest import (
     neighbor_scale,
     other_rows,
 )
-from twofold.number_checks import check_count, check_positive, is_number
 from twofold.preimages import get_method
 from twofold.preimages.coordinates import CoordinateMap
 from twofold.process_settings import warn
@@ -73,10 +73,10 @@ class DiffusionMap(SpectralModel):
         the manifold counts, 0 nothing (Laplacian eigenmaps).
     time : float, default=1
         Steps t of the walk; the more, the less fine structure is left.
-    scale : "auto" or float, default="auto"
+    bandwidth : "auto" or float, default="auto"
         Width s of a step; "auto" is the mean distance to the tenth nearest row.
     n_neighbors : int, default=None
-        Let the walk step only between rows one of which is among so many nearest of the other:
+        Let the walk step only between rows one of which is among this many nearest of the other:
         needs memory in proportion to the rows, not to their square. None for all rows.
     extension : {"analytic", "nystrom", "ridge"}, default="analytic"
         Where new rows lie: by a step of the walk to the training rows, with ``n_neighbors`` to
@@ -86,8 +86,8 @@ class DiffusionMap(SpectralModel):
     preimage : str or object, default="auto"
         How rows are found for latent points: a method of :mod:`twofold.preimages` or
         its name; "auto" takes what suits the kernel.
-    n_jobs : int, default=None
-        Threads; None means all cores. The result does not depend on it.
+    n_jobs : int or None, default=-1
+        Threads: -1 for every core, None for one. The result does not depend on it.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class DiffusionMap(SpectralModel):
         Latent points, rows and weights of the distinct rows.
     eigenvalues_ : ndarray of shape (n_components,)
         Of one step of the walk, without the largest, which is 1.
-    scale_ : float
+    bandwidth_ : float
         Width of a step.
     stationary_ : ndarray of shape (m,)
         Share of time π that a long walk spends on each row.
@@ -138,16 +138,16 @@ class DiffusionMap(SpectralModel):
         *,
         alpha: float = 1.0,
         time: float = 1,
-        scale: str | float = "auto",
+        bandwidth: str | float = "auto",
         n_neighbors: int | None = None,
         extension: str = "analytic",
         preimage: Any = "auto",
-        n_jobs: int | None = None,
+        n_jobs: int | None = -1,
     ) -> None:
         self.n_components = n_components
         self.alpha = alpha
         self.time = time
-        self.scale = scale
+        self.bandwidth = bandwidth
         self.n_neighbors = n_neighbors
         self.extension = extension
         self.preimage = preimage
@@ -155,7 +155,7 @@ class DiffusionMap(SpectralModel):
 
     fitted_state: ClassVar[FittedState] = {
         **SpectralModel.fitted_state,
-        "scale_": Number(low=TINY),
+        "bandwidth_": Number(low=TINY),
         "stationary_": Array(("n",), low=0),
         "tilt_": Array(("n",), low=0),
         "reach_": Array(("n",), low=0, is_optional=True),
@@ -166,8 +166,8 @@ class DiffusionMap(SpectralModel):
 
     def _fit_distinct(self, Y: FloatArray, weights: FloatArray, source: IntArray) -> FloatArray:
         self._check_training_rows(Y, source)
-        self.scale_ = neighbor_scale(Y) if self.scale == "auto" else float(self.scale)
-        kernel = WalkKernel(self.scale_, self.alpha, self.time, self.n_neighbors, weights)
+        self.bandwidth_ = neighbor_scale(Y) if self.bandwidth == "auto" else float(self.bandwidth)
+        kernel = WalkKernel(self.bandwidth_, self.alpha, self.time, self.n_neighbors, weights)
         q = int(self.n_components)
         wanted = min(q + self._n_further(kernel), len(Y) - 1)
         self._check_memory(len(Y), wanted)
@@ -176,15 +176,15 @@ class DiffusionMap(SpectralModel):
         root = np.sqrt(self.stationary_)
         values, U = _leading_beside(S, root, max(q, wanted))
         advice = (
-            f"Lower `scale`, which is {self.scale_:.3g}: the walk steps to any row with nearly the "
-            "same chance. Or pass more distinct rows."
+            f"Lower `bandwidth`, which is {self.bandwidth_:.3g}: the walk steps to any row with "
+            "nearly the same chance. Or pass more distinct rows."
         )
         kept = count_kept(values, q, np.finfo(float).eps * len(Y), advice)
         if self.n_neighbors is None and values[0] > 1 - HARDLY_LEFT:
             warn(
-                f"With a scale of {self.scale_:.3g} the walk stays in parts of the data: "
+                f"With a bandwidth of {self.bandwidth_:.3g} the walk stays in parts of the data: "
                 f"{int((values[:q] > 1 - HARDLY_LEFT).sum())} of {q} eigenvalue(s) are 1, and "
-                "their coordinates tell parts only. Raise `scale`, or fit the parts one by one."
+                "their coordinates tell parts only. Raise `bandwidth`, or fit the parts one by one."
             )
         values, psi = values[:kept], fix_signs(U[:, :kept]) / root[:, None]
         latent, powers = psi * values**self.time, values[:q] ** self.time
@@ -210,7 +210,7 @@ class DiffusionMap(SpectralModel):
     def _restore(self) -> None:
         rows = self.data_.astype(np.float64)
         latent = self.latent_.astype(np.float64)
-        kernel = WalkKernel(self.scale_, self.alpha, self.time, self.n_neighbors, self.weights_)
+        kernel = WalkKernel(self.bandwidth_, self.alpha, self.time, self.n_neighbors, self.weights_)
         self._space = FeatureSpace(
             kernel,
             rows,
@@ -226,7 +226,7 @@ class DiffusionMap(SpectralModel):
         """Return the coordinates of any row, with derivatives; there are none between links."""
         if self.extension == "ridge" or self.n_neighbors is not None:
             return self._extension()
-        steps = DiffusionValues(rows, self.scale_, float(self.alpha), self.tilt_, None)
+        steps = DiffusionValues(rows, self.bandwidth_, float(self.alpha), self.tilt_, None)
         rest = getattr(self, "rest_step_", latent[:, :0])
         coefficients = np.hstack([latent / self.eigenvalues_, rest])
         return DiffusionCoordinates(steps, coefficients, np.zeros(coefficients.shape[1]))
@@ -249,13 +249,13 @@ class DiffusionMap(SpectralModel):
         if self.extension == "analytic":
             linked = sq_dists <= self.reach_**2 * (1 + LINK_ROUNDING)
         np.put_along_axis(linked, near, True, axis=1)
-        exponents = np.where(linked, sq_dists / (-2 * self.scale_**2), -np.inf)
+        exponents = np.where(linked, sq_dists / (-2 * self.bandwidth_**2), -np.inf)
         chances = self.tilt_ * np.exp(exponents - exponents.max(axis=1, keepdims=True))
         chances /= chances.sum(axis=1, keepdims=True)
         return multiply_rows(chances, self._space.latent / self.eigenvalues_)
 
     def _check_memory(self, m: int, count: int) -> None:
-        """Raise if there is not enough memory for m rows and so many eigenpairs."""
+        """Raise if there is not enough memory for m rows and a number of eigenpairs."""
         if self.n_neighbors is not None:
             need = memory.needed_by_neighbors(m, self.n_neighbors, count)
             memory.check(need, m, "Lower `n_neighbors`.")
@@ -279,8 +279,8 @@ class DiffusionMap(SpectralModel):
             raise ValueError(f"`alpha` must be a number from 0 to 1; got {self.alpha!r}.")
         if not is_number(self.time) or not 0 <= self.time < np.inf:
             raise ValueError(f"`time` must be a finite number of at least 0; got {self.time!r}.")
-        if self.scale != "auto":
-            check_positive("scale", self.scale)
+        if self.bandwidth != "auto":
+            check_positive("bandwidth", self.bandwidth)
         if self.n_neighbors is not None:
             check_count("n_neighbors", self.n_neighbors)
         if self.extension not in EXTENSIONS:
@@ -297,7 +297,7 @@ class DiffusionMap(SpectralModel):
 class WalkKernel(DataDependentKernel):
     """The kernel ``(P^2t)_ij / π_j`` of walks between weighted rows; see the top of this file."""
 
-    scale: float
+    bandwidth: float
     alpha: float
     time: float
     n_neighbors: int | None
@@ -323,10 +323,10 @@ class WalkKernel(DataDependentKernel):
 
     def _gaussians(self, Y: FloatArray, quiet: bool) -> Any:
         if self.n_neighbors is None:
-            return RBF(0.5 / self.scale**2).gram(Y, Y)
+            return RBF(0.5 / self.bandwidth**2).gram(Y, Y)
         graph = neighbor_graph(Y, self.n_neighbors, quiet=quiet)
         graph = graph.maximum(graph.T).tocsr()  # linked if either is near to the other
-        graph.data = np.exp(graph.data**2 / (-2 * self.scale**2))
+        graph.data = np.exp(graph.data**2 / (-2 * self.bandwidth**2))
         return graph + sparse.eye(len(Y), format="csr")
 
     def matrix(self, Y: FloatArray) -> FloatArray:

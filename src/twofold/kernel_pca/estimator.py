@@ -12,9 +12,10 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.checks.numbers import check_count, is_number
+from twofold.contract.fitted_state import Array, FittedState, Number, Value, check_there
 from twofold.engine.threads import count_threads, run_tasks
 from twofold.features.data_kernels import RBF, Custom, DataKernel, Linear, rounding_of
-from twofold.fitted_state import Array, FittedState, Number, Value, check_there
 from twofold.kernel_pca import memory
 from twofold.kernel_pca.compact_kernels import Wendland
 from twofold.kernel_pca.data_dependent import (
@@ -40,7 +41,6 @@ from twofold.kernel_pca.spectrum import (
     decompose,
     symmetric,
 )
-from twofold.number_checks import check_count, is_number
 from twofold.preimages import get_method
 from twofold.preimages.coordinates import CoordinateMap, GaussianCoordinates
 from twofold.process_settings import warn
@@ -68,8 +68,9 @@ class KernelPCA(SparseMatrixModel):
     preimage : str or object, default="auto"
         How rows are found for latent points: a method of :mod:`twofold.preimages` or
         its name; "auto" takes what suits the kernel. A precomputed kernel has none: "auto" only.
-    n_landmarks : int, default=None
-        So many landmarks span the feature space in place of all rows (Nyström): for large tables.
+    landmarks : int, default=None
+        Number of landmarks that span the feature space in place of all rows (Nyström): for large
+        tables.
         A kernel that is made from all rows is made from the landmarks. Landmarks become the rows
         of the model, and all rows are projected. With no more rows than that, all are taken.
     eigen_solver : {"auto", "dense", "arpack", "randomized"}, default="auto"
@@ -79,8 +80,8 @@ class KernelPCA(SparseMatrixModel):
         Relative accuracy of "arpack"; 0 for that of the numbers.
     random_state : int, RandomState or None, default=None
         Decides about "randomized" and about landmarks.
-    n_jobs : int, default=None
-        Threads; None means all cores. The result does not depend on it.
+    n_jobs : int or None, default=-1
+        Threads: -1 for every core, None for one. The result does not depend on it.
 
     Attributes
     ----------
@@ -142,16 +143,16 @@ class KernelPCA(SparseMatrixModel):
         *,
         kernel: Any = "rbf",
         preimage: Any = "auto",
-        n_landmarks: int | None = None,
+        landmarks: int | None = None,
         eigen_solver: str = "auto",
         tol: float = 0,
         random_state: Any = None,
-        n_jobs: int | None = None,
+        n_jobs: int | None = -1,
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
         self.preimage = preimage
-        self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
         self.eigen_solver = eigen_solver
         self.tol = tol
         self.random_state = random_state
@@ -163,7 +164,7 @@ class KernelPCA(SparseMatrixModel):
         self._check_training_rows(Y, source)
         kernel = get_kernel(self.kernel)
         rng = check_random_state(self.random_state)
-        if self.n_landmarks is not None and self.n_landmarks < len(Y):
+        if self.landmarks is not None and self.landmarks < len(Y):
             return self._fit_landmarks(Y, weights, kernel, rng)
         solver = self._announce(kernel, len(Y), is_sparse=isinstance(kernel, Wendland))
         kernel = with_numbers(kernel, Y)
@@ -201,7 +202,7 @@ class KernelPCA(SparseMatrixModel):
     def _fit_landmarks(
         self, Y: FloatArray, weights: FloatArray, kernel: Any, rng: np.random.RandomState
     ) -> FloatArray:
-        count = int(self.n_landmarks or 0)
+        count = int(self.landmarks or 0)
         solver = self._announce(kernel, count)
         chosen = LandmarkRows.choose(Y, weights, count, int(rng.randint(2**31 - 1)))
         self.data_, self.weights_ = chosen.rows, chosen.weights
@@ -232,7 +233,7 @@ class KernelPCA(SparseMatrixModel):
         wanted = "dense" if is_clustered else self.eigen_solver
         solver = choose_solver(wanted, m, self.n_components + self._n_further(kernel))
         extra = 0 if is_own else kernel.extra_matrices
-        hint = "Let fewer rows span the feature space by `n_landmarks`, e.g. n_landmarks=2000."
+        hint = "Let fewer rows span the feature space by `landmarks`, e.g. landmarks=2000."
         memory.check(memory.needed(m, solver, extra), m, hint)
         return solver
 
@@ -363,12 +364,12 @@ class KernelPCA(SparseMatrixModel):
             raise ValueError(f"`eigen_solver` must be one of {SOLVERS}; got {self.eigen_solver!r}.")
         if not is_number(self.tol) or not self.tol >= 0:
             raise ValueError(f"`tol` must be a number of at least 0; got {self.tol!r}.")
-        if self.n_landmarks is not None:
-            check_count("n_landmarks", self.n_landmarks, LEAST_LANDMARKS)
-        if kernel.is_precomputed and self.n_landmarks is not None:
+        if self.landmarks is not None:
+            check_count("landmarks", self.landmarks, LEAST_LANDMARKS)
+        if kernel.is_precomputed and self.landmarks is not None:
             raise ValueError(
-                "`n_landmarks` need kernel values that a precomputed matrix does not hold. Pass "
-                "the kernel as a function of rows, or leave `n_landmarks` out."
+                "`landmarks` need kernel values that a precomputed matrix does not hold. Pass "
+                "the kernel as a function of rows, or leave `landmarks` out."
             )
         if not kernel.is_precomputed:
             get_method(self.preimage, kernel, 1, 1)

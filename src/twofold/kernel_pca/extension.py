@@ -28,13 +28,24 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import FloatArray
-from twofold.fitted_state import TINY, Array, FittedState, Number, Report, Size, Value, check_state
+from twofold.checks.numbers import check_count
+from twofold.checks.rows import check_entries, check_numeric
+from twofold.contract.fitted_state import (
+    TINY,
+    Array,
+    FittedState,
+    Number,
+    Report,
+    Size,
+    Value,
+    check_state,
+)
 from twofold.kernel_pca import memory
 from twofold.kernel_pca.data_dependent import KERNELS, DataDependentKernel
 from twofold.kernel_pca.sparse_matrix import count_missing
 from twofold.kernel_pca.spectrum import decompose
+from twofold.model_files import ModelFile, register_value_type, state_of, write_model_file
 from twofold.neighborhoods.nearest import neighbor_scale
-from twofold.number_checks import check_count
 from twofold.preimages.coordinates import GaussianCoordinates
 from twofold.preimages.press import (
     CoordinatePress,
@@ -44,8 +55,6 @@ from twofold.preimages.press import (
     RebuiltKernelPress,
     choose,
 )
-from twofold.table_checks import check_entries, check_numeric
-from twofold.tables import ModelFile, register_value_type, state_of, write_model_file
 
 register_value_type(GaussianCoordinates)
 
@@ -79,7 +88,7 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         extended as they are.
     n_components : int, default=2
         Number of coordinates; an embedding brings its own.
-    scale : "auto" or float, default="auto"
+    bandwidth : "auto" or float, default="auto"
         Width of the Gaussians of the regression.
     ridge : "auto" or float, default=0.01
         Added to the diagonal of their matrix: the larger, the smoother.
@@ -96,7 +105,7 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         Of the centred kernel matrix; not there for an embedding.
     map_ : GaussianCoordinates
         The extended coordinates, with derivatives.
-    scale_, ridge_ : float
+    bandwidth_, ridge_ : float
         The numbers of the regression.
     error_ : float
         The criterion at these numbers; NaN where `choose_by` is None.
@@ -122,7 +131,7 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         "feature_names_in_": Array(("D",), "U", is_optional=True),
         "embedding_": Array(("N", "q")),
         "map_": Value((GaussianCoordinates,)),
-        "scale_": Number(low=TINY),
+        "bandwidth_": Number(low=TINY),
         "ridge_": Number(low=0),
         "eigenvalues_": Array(("q",), is_optional=True),
         "kernel_matrix_": Array(("N", "N"), is_optional=True),
@@ -134,13 +143,13 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         source: Any = "diffusion",
         n_components: int = 2,
         *,
-        scale: str | float = "auto",
+        bandwidth: str | float = "auto",
         ridge: str | float = 0.01,
         choose_by: str | None = "coordinates",
     ) -> None:
         self.source = source
         self.n_components = n_components
-        self.scale = scale
+        self.bandwidth = bandwidth
         self.ridge = ridge
         self.choose_by = choose_by
 
@@ -164,8 +173,8 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         hint = "Fit a part of the rows, and extend to the others by `transform`."
         memory.check(memory.needed(len(Y), "dense"), len(Y), hint)
         X, matrix_of = self._embed(Y)
-        self.scale_, self.ridge_, self.error_ = self._choose(Y, X, matrix_of)
-        self.map_ = GaussianCoordinates.by_ridge(Y, X, self.scale_, self.ridge_)
+        self.bandwidth_, self.ridge_, self.error_ = self._choose(Y, X, matrix_of)
+        self.map_ = GaussianCoordinates.by_ridge(Y, X, self.bandwidth_, self.ridge_)
         self.embedding_ = X.astype(table.dtype, copy=False)
         return self
 
@@ -204,7 +213,7 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
                 f"{self.source!r} as its source. Use `transform`."
             )
         columns = GaussianCoordinates.by_ridge(
-            self.map_.rows, self.kernel_matrix_, self.scale_, self.ridge_
+            self.map_.rows, self.kernel_matrix_, self.bandwidth_, self.ridge_
         )
         return columns.values(Y.astype(np.float64)).astype(Y.dtype, copy=False)
 
@@ -228,7 +237,7 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def _check_parameters(self) -> None:
         check_count("n_components", self.n_components)
-        for name in ("scale", "ridge"):
+        for name in ("bandwidth", "ridge"):
             number = getattr(self, name)
             if number != "auto" and not (isinstance(number, Real) and 0 < float(number) < np.inf):
                 raise ValueError(f"`{name}` must be 'auto' or a number above 0; got {number!r}.")
@@ -252,7 +261,7 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def _choose(
         self, Y: FloatArray, X: FloatArray, matrix_of: MatrixOf | None
     ) -> tuple[float, float, float]:
-        scale = None if self.scale == "auto" else float(self.scale)
+        scale = None if self.bandwidth == "auto" else float(self.bandwidth)
         ridge = None if self.ridge == "auto" else float(self.ridge)
         if self.choose_by is None:
             scale = neighbor_scale(Y, NEIGHBOR_FOR_FIXED_SCALE) if scale is None else scale

@@ -20,8 +20,8 @@ from twofold.array_types import FloatArray
 from twofold.features.data_kernels import DataKernel
 from twofold.features.feature_map import FeatureMap
 from twofold.kernel_pca.spectrum import Spectrum, count_kept, fix_signs
-from twofold.landmark_choice import choose_landmarks
 from twofold.landmarks import Landmarks
+from twofold.landmarks.choice import choose_landmarks
 from twofold.neighborhoods.nearest import nearest_rows
 from twofold.rowwise import blocks
 
@@ -35,7 +35,7 @@ class LandmarkRows:
 
     @classmethod
     def choose(cls, Y: FloatArray, weights: FloatArray, count: int, seed: int) -> LandmarkRows:
-        """Choose so many landmarks of rows Y (n, D)."""
+        """Choose a number of landmarks among rows Y (n, D)."""
         rows = choose_landmarks(Y, weights, Landmarks(count), seed)
         owner = nearest_rows(Y, rows, 1)[:, 0]
         summed = np.bincount(owner, weights, minlength=len(rows)).astype(np.float64)

@@ -1,7 +1,7 @@
 """What a fit needs in memory, said before it is taken.
 
 A kernel matrix of m rows holds m² numbers of 8 bytes, and a fit holds several of that size at its
-peak. For so many rows that they do not fit, a system may stop the whole process without a word, so
+peak. When there are more rows than fit, a system may stop the whole process without a word, so
 the figure is compared with the memory there is.
 """
 
@@ -37,7 +37,7 @@ def needed_by_neighbors(m: int, n_neighbors: int, n_components: int) -> int:
 
 
 def needed_by_pairs(pairs: int, m: int, n_components: int) -> int:
-    """Return the bytes that a fit holds with a sparse kernel matrix of so many entries."""
+    """Return the bytes that a fit holds with a sparse kernel matrix of n entries."""
     vectors = m * max(2 * n_components + 3, 20)  # what ARPACK keeps
     return BYTES * (6 * pairs + 2 * vectors)
 
@@ -61,7 +61,7 @@ def _physical() -> int | None:
 def check(need: int, m: int, hint: str) -> None:
     """Raise MemoryError if a fit on m rows needs more than there is.
 
-    ``hint`` says what to do instead, as in "Pass n_landmarks=2000".
+    ``hint`` says what to do instead, as in "Pass landmarks=2000".
     """
     there = available()
     if there is not None and need > there:

@@ -17,12 +17,12 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.checks.rows import check_numeric, checked_weights
 from twofold.contract import TwoWayModel
+from twofold.contract.fitted_state import Array, FittedState, Sizes
 from twofold.features.data_kernels import rounding_of
-from twofold.fitted_state import Array, FittedState, Sizes
 from twofold.kernel_pca.spectral_model import SpectralModel
-from twofold.table_checks import check_numeric, checked_weights
-from twofold.tables import ModelFile
+from twofold.model_files import ModelFile
 
 # Parts of a sparse matrix in a model file.
 PARTS = {"data": "sparse_values_", "indices": "sparse_columns_", "indptr": "sparse_starts_"}

@@ -23,21 +23,20 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.checks.numbers import check_count
+from twofold.checks.rows import LARGEST
 from twofold.contract import TwoWayModel
+from twofold.contract.fitted_state import COMMON, TINY, Array, FittedState, Number, Report, Value
 from twofold.engine.threads import count_threads
 from twofold.features.data_kernels import RBF
-from twofold.fitted_state import COMMON, TINY, Array, FittedState, Number, Report, Value
 from twofold.kernel_pca.feature_space import extend_by_ridge
 from twofold.kernel_pca.incomplete_rows import place_incomplete
-from twofold.latent_density import scott_widths
-from twofold.number_checks import check_count
+from twofold.latent.density import scott_widths
 from twofold.preimages import PreImageMethod, PreImages, get_method
 from twofold.preimages.coordinates import GaussianCoordinates
 from twofold.process_settings import warn, without_warnings
 from twofold.rowwise import blocks, multiply_rows
-from twofold.table_checks import LARGEST
 
-DOMAIN_SHARE = 0.5
 # On a noisy sinusoid with a narrow diffusion kernel, 50 axes hold rows as well as all do; with 25
 # they leave through directions that nothing holds.
 FURTHER_AXES = 100
@@ -194,9 +193,6 @@ class SpectralModel(TwoWayModel):
 
     def _is_inside(self, X: FloatArray) -> BoolArray:
         return self._density(X) >= self.domain_threshold_
-
-    def _bound_domain(self) -> None:
-        self.domain_threshold_ = DOMAIN_SHARE * float(self._density(self.latent_).min())
 
     def _latent_unit(self) -> FloatArray:
         return scott_widths(self.latent_, self.weights_)

@@ -117,7 +117,7 @@ def decompose(
     rng : RandomState
         For "randomized".
     n_further : int
-        At most so many axes beyond these, as far as they are more than rounding.
+        The most axes beyond these, as far as they exceed rounding errors.
     advice : str
         What to do where the features do not span as many directions.
 
@@ -251,7 +251,7 @@ def _by_lapack(S: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
 
 
 def choose_solver(solver: str, m: int, count: int) -> str:
-    """Return the solver that "auto" means for so many rows and components.
+    """Return the solver that "auto" means for a number of rows and components.
 
     ARPACK finds fewer vectors than there are rows; for all of them it is "dense".
     """
@@ -277,7 +277,7 @@ def _by_arpack(S: Any, count: int, tol: float) -> tuple[FloatArray, FloatArray]:
 
 
 def check_rank(values: FloatArray, n_components: int, noise: float, advice: str = ADVICE) -> None:
-    """Raise unless so many of the eigenvalues are above their rounding errors.
+    """Raise unless the wanted number of eigenvalues exceeds their rounding errors.
 
     ``advice`` says what to do then.
     """

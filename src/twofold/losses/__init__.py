@@ -36,7 +36,7 @@ from typing import Any, ClassVar, Literal, Protocol, cast
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.number_checks import is_number
+from twofold.checks.numbers import is_number
 
 __all__ = [
     "EpsilonInsensitive",
@@ -87,7 +87,7 @@ class Huber:
         Where the one turns into the other, in the unit of the data. None: from a robust scale of
         the residuals, found during the fit, see :meth:`fitted`.
     trim : float or None
-        Leave rows out whose error is more than so many times the median one, and fit again; 4 is
+        Leave rows out whose error exceeds this multiple of the median one, and fit again; 4 is
         a good choice where whole rows may be wrong. None: every row takes part.
     per : {"component", "vector"}
         Whether it is the loss of each component of a residual, or of its length.

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from twofold.array_types import FloatArray
-from twofold.table_checks import check_entries, check_numeric
+from twofold.checks.rows import check_entries, check_numeric
 
 
 def checked_table(

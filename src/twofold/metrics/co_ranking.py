@@ -62,7 +62,7 @@ MOST_EXACT = 20_000
 BUDGET_NS, SORT_NS, ENTRY_NS = 1e10, 75.0, 0.3
 FEWEST_QUERIES = 200
 
-# Up to so many points the whole matrix is kept, beyond a block of the nearest ranks.
+# Up to this many points the whole matrix is kept, beyond a block of the nearest ranks.
 MOST_WHOLE, DEFAULT_BLOCK = 2_000, 500
 
 # Queries are tallied in groups, each left out in turn for the standard error. Many points get

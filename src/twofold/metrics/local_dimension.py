@@ -44,18 +44,18 @@ from twofold.array_types import FloatArray, IntArray
 N_CENTERS, N_SCALES, FEWEST_NEIGHBORS = 150, 8, 12
 # The largest neighbourhood is this share of all rows: beyond, there is nothing local about it.
 LARGEST_SHARE = 1 / 3
-# More columns are reduced to so many principal axes first.
+# More columns than this are reduced to their principal axes first.
 MOST_AXES = 50
 NULL_DRAWS = 40
 # A single row beyond a gap is so far off that it makes a direction of its own.
 MOSTLY_IN_ONE_PIECE = 0.99
-# Next neighbours so many times as far away are beyond a gap. Of rows spread evenly along a line a
+# Next neighbours this many times as far away are beyond a gap. Of rows spread evenly along a line a
 # third of the neighbourhoods have such a step by chance, of surfaces and more far fewer.
 GAP_FACTOR = 4.0
 # Neighbourhoods that more often reach across gaps show how groups lie, not what they are.
 MOSTLY_ACROSS_GAPS = 0.5
 CLEAR_GAP = 2.0
-# Without two scales there is nothing that could agree; with more rows, so many are drawn.
+# Without two scales there is nothing that could agree; of more rows than this, a sample is drawn.
 FEWEST_ROWS, MOST_ROWS = 40, 3_000
 USUAL_MOST = 10
 # What to draw if the data does not say: a map to look at.
@@ -214,7 +214,7 @@ def dimension_of(Y: FloatArray, random_state: int | None = 0) -> int:
 
 
 def drawn_rows(rows: FloatArray, most: int, rng: np.random.Generator) -> FloatArray:
-    """Return at most so many of the rows."""
+    """Return the rows, or a sample of them if there are too many."""
     return rows if len(rows) <= most else rows[rng.permutation(len(rows))[:most]]
 
 

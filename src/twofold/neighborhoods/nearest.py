@@ -13,10 +13,10 @@ import math
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.checks.numbers import is_integer
 from twofold.compiled import compiled
 from twofold.engine.threads import count_threads, run_tasks
 from twofold.neighborhoods.distances import Units, block_slices, squared_distance
-from twofold.number_checks import is_integer
 
 # Rows farther off, in sizes of the others, count as being there: squares have no room for more.
 FARTHEST = 1e100

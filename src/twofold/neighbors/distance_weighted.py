@@ -21,7 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import FloatArray
-from twofold.number_checks import is_integer, is_number
+from twofold.checks.numbers import is_integer, is_number
 from twofold.unn.data_range import check_range
 
 # Neighbours of several rows held at once, as numbers and distances: 64 MB.
@@ -68,7 +68,7 @@ class _DistanceWeighted(BaseEstimator):
     """What both kinds share: rows in, neighbours of scikit-learn inside."""
 
     def __init__(
-        self, n_neighbors: int | None = 5, *, p: float = 2.0, n_jobs: int | None = None
+        self, n_neighbors: int | None = 5, *, p: float = 2.0, n_jobs: int | None = -1
     ) -> None:
         self.n_neighbors = n_neighbors
         self.p = p
@@ -105,7 +105,7 @@ class DistanceWeightedKNNRegressor(RegressorMixin, _DistanceWeighted):
         K, at most the number of rows; None for all rows.
     p : float, default=2.0
         Order of the Minkowski distance.
-    n_jobs : int, default=None
+    n_jobs : int or None, default=-1
         As in scikit-learn.
 
     Attributes
@@ -171,7 +171,7 @@ class DistanceWeightedKNNClassifier(ClassifierMixin, _DistanceWeighted):
         K, at most the number of rows; None for all rows.
     p : float, default=2.0
         Order of the Minkowski distance.
-    n_jobs : int, default=None
+    n_jobs : int or None, default=-1
         As in scikit-learn.
 
     Attributes

@@ -39,7 +39,7 @@ class PropagatingNearestNeighbor(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_jobs : int, default=None
+    n_jobs : int or None, default=-1
         As in scikit-learn; for new rows.
 
     Attributes
@@ -62,7 +62,7 @@ class PropagatingNearestNeighbor(ClassifierMixin, BaseEstimator):
     [0, 0, 0, 0, 1]
     """
 
-    def __init__(self, *, n_jobs: int | None = None) -> None:
+    def __init__(self, *, n_jobs: int | None = -1) -> None:
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any) -> Self:

@@ -19,8 +19,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.checks.numbers import check_count
 from twofold.contract import TwoWayModel
-from twofold.number_checks import check_count
 from twofold.plots.drawing import (
     add_color_bar,
     draw_border,

@@ -15,8 +15,8 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 
 from twofold.array_types import FloatArray
+from twofold.checks.numbers import check_count
 from twofold.contract import TwoWayModel
-from twofold.number_checks import check_count
 from twofold.plots.drawing import (
     draw_border,
     frame_map,

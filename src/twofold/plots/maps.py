@@ -203,7 +203,7 @@ def _near_rows(model: TwoWayModel, X: FloatArray) -> BoolArray:
     Further out all neighbours may lie in one plane. A mean of neighbours then has no slope across
     it, and a magnification of 0 means that nothing is known.
     """
-    unit = model._latent_unit()
+    unit = model.latent_unit()
     distance, _ = cKDTree(model.embedding_ / unit).query(X / unit)
     return np.asarray(distance <= 1 + NEARLY)
 

@@ -45,7 +45,7 @@ SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
 
 
 def shortened(text: str, most: int) -> str:
-    """Return a text of at most so many letters, cut in its middle: the ends tell names apart.
+    """Return a text of limited length, cut in its middle: the ends tell names apart.
 
     >>> shortened("expression of gene 17", 12)
     'express…e 17'
@@ -57,7 +57,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def in_lines(text: str, width: int, n_lines: int) -> str:
-    r"""Return a text in at most so many lines of at most so many letters.
+    r"""Return a text wrapped to a limited number of lines and letters.
 
     >>> in_lines("mean radius of the cell", 12, 2)
     'mean radius\nof the cell'

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
-from twofold.row_notes import RowNotes, text_of
+from twofold.contract.row_notes import RowNotes, text_of
 
 # What is listed when a name is not found.
 SHOWN_NAMES = 8

@@ -6,6 +6,7 @@ of city-block distances, `tiles` and `coordinates` by all that multiply large ma
 `weighted_features` is the way back of regression in feature space. Every other file is one method.
 """
 
+from twofold.model_files import register_value_type
 from twofold.preimages.choosing import METHODS, choose, get_method
 from twofold.preimages.constrained import Constrained
 from twofold.preimages.direct import Direct
@@ -24,7 +25,6 @@ from twofold.preimages.points import (
 )
 from twofold.preimages.polynomial import PolynomialClosedForm
 from twofold.preimages.weighted_features import weighted_preimages
-from twofold.tables import register_value_type
 
 for _method in METHODS.values():
     register_value_type(_method)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from twofold.number_checks import check_count, check_positive
+from twofold.checks.numbers import check_count, check_positive
 
 
 def check_search(method: Any, criteria: tuple[str, ...]) -> None:

@@ -57,7 +57,7 @@ _KEPT = 1e-10
 _FLAT = 1e-12
 # A rest below this share of the training rows' own is none.
 _SMALL_REST = 0.03
-# A rest that falls by less than this many times `tol`, as a share of itself, over so many
+# A rest that falls by less than this many times `tol`, as a share of itself, over this many
 # evaluations falls no more, unless the gap still halves.
 _SLOW, _EVALUATIONS = 100, 20
 # Rounds between two looks at whether rows strayed from the data.

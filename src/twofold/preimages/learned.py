@@ -26,7 +26,7 @@ import numpy as np
 from scipy.spatial.distance import cdist, pdist, squareform
 
 from twofold.array_types import FloatArray
-from twofold.number_checks import check_positive
+from twofold.checks.numbers import check_positive
 from twofold.preimages import press
 from twofold.preimages.coordinates import GaussianCoordinates
 from twofold.preimages.points import FeaturePoints, PreImageMethod, PreImages

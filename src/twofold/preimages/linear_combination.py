@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from twofold.array_types import FloatArray
-from twofold.number_checks import check_count
+from twofold.checks.numbers import check_count
 from twofold.preimages.points import FeaturePoints, PreImageMethod, PreImages
 from twofold.rowwise import blocks
 

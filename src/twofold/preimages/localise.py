@@ -24,8 +24,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from twofold.array_types import FloatArray
+from twofold.checks.numbers import check_count
 from twofold.features import RBF, Linear, Polynomial
-from twofold.number_checks import check_count
 from twofold.preimages.points import FeaturePoints, PreImageMethod, PreImages
 from twofold.rowwise import blocks
 

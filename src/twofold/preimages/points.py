@@ -71,7 +71,7 @@ class FeaturePoints:
     products : ndarray of shape (n, m), optional
         ``<ψ, φ(y_i)>``; ``alpha @ gram`` if not given, which costs n m² operations.
     n_jobs : int or None
-        Number of threads; None for every core.
+        Number of threads, -1 for every core.
 
     Arrays of other number types become float64.
     """
@@ -85,7 +85,7 @@ class FeaturePoints:
     row_coordinates: FloatArray | None = None
     gram: FloatArray | None = None
     products: FloatArray | None = None
-    n_jobs: int | None = None
+    n_jobs: int | None = -1
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:  # float32 would end searches early and cut small singular values

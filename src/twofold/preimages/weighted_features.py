@@ -37,7 +37,7 @@ _DESCENT = Gradient(tol=1e-7)
 
 
 def weighted_preimages(
-    kernel: DataKernel, references: FloatArray, B: FloatArray, n_jobs: int | None = None
+    kernel: DataKernel, references: FloatArray, B: FloatArray, n_jobs: int | None = -1
 ) -> FloatArray:
     """Return rows whose features lie nearest to weighted means of the references' features.
 
@@ -52,7 +52,7 @@ def weighted_preimages(
     B : ndarray of shape (m, n)
         Weights; every row sums to one, single ones may be negative.
     n_jobs : int or None
-        Number of threads; None for every core.
+        Number of threads, -1 for every core.
 
     Returns
     -------

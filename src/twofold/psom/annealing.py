@@ -27,13 +27,13 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.number_checks import check_count
+from twofold.checks.numbers import check_count
 
 # The rows of both experiments of the thesis, for which its λ are given.
 ROWS_OF_SCHEDULE = 1000
-# A goal far away is reached in so many steps all the same, by larger ones.
+# Most steps: a goal far away is reached by larger ones.
 MOST_STEPS = 120
-# So many steps at a smoothness that was asked for: each makes map and places fit better.
+# Steps at a smoothness that was asked for: each makes map and places fit better.
 STEPS_AT_GOAL = 3
 
 
@@ -126,11 +126,11 @@ def _is_number(value: object) -> bool:
     return is_number and abs(float(value)) < float("inf")  # type: ignore[arg-type]
 
 
-# Of few rows at least so many are held out, as long as that leaves two thirds of them.
+# Of few rows at least this many are held out, as long as that leaves two thirds of them.
 FEWEST_HELD_OUT = 5
-# Coordinates that agree to so many decimals count as equal in the order of the rows.
+# Coordinates that agree to this many decimals count as equal in the order of the rows.
 DECIMALS = 6
-# After so many steps that do not lower the held-out error by this share it ends; single steps may
+# It ends after this many steps that do not lower the held-out error by this share; single steps may
 # rise by chance.
 PATIENCE, LEAST_GAIN = 8, 0.005
 STANDARD_ERRORS = 0.5

@@ -27,21 +27,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.checks.numbers import check_count
+from twofold.checks.rows import LARGEST
 from twofold.compiled import compiled
 from twofold.engine.threads import count_threads, run_tasks
-from twofold.number_checks import check_count
 from twofold.optimize.levenberg_marquardt import levenberg_marquardt
 from twofold.psom.grid import Grid
 from twofold.psom.interpolation import Windows, checked_values, jets
 from twofold.psom.units import power_of_two
-from twofold.table_checks import LARGEST
 
 ROWS_PER_TASK = 256
-# Fewer rows where each is long: the Jacobians of a task have at most so many entries.
+# Fewer rows where each is long: the Jacobians of a task have at most this many entries.
 ENTRIES_PER_TASK = 2**20
 # A residual this small beside the spread of the node values counts as none.
 REACHED = 1e-9
-# Rows further off than so many spreads of the node values are pulled nearer for the search.
+# Rows further off than this many spreads of the node values are pulled nearer for the search.
 FAR = 1e5
 # The windows of a local map may be visited in circles.
 MOST_WINDOWS = 8
@@ -78,7 +78,7 @@ def best_match(
     bounds: bool = True,
     local: int | None = None,
     max_iter: int = 60,
-    n_jobs: int | None = None,
+    n_jobs: int | None = -1,
 ) -> BestMatch:
     """Find the places whose images best match rows of data.
 
@@ -93,7 +93,7 @@ def best_match(
     bounds : whether to stay in the domain of the grid; far outside it the map means nothing
     local : number of nodes an axis of a local map; None for the full one
     max_iter : largest number of steps from each start
-    n_jobs : number of threads, None for every core
+    n_jobs : number of threads, -1 for every core
     """
     values = checked_values(grid, W)
     data, weights = _checked_data(values, Y, component_weights)

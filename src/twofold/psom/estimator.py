@@ -11,7 +11,6 @@ without; `parameters` and `training_places` belong to the estimator.
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -24,11 +23,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.checks.rows import check_entries, check_images
 from twofold.contract import TwoWayModel
-from twofold.distinct_rows import merge_duplicates
+from twofold.contract.distinct_rows import merge_duplicates
+from twofold.contract.fitted_state import COMMON, Array, FittedState, Report, Value
 from twofold.engine.threads import count_threads
-from twofold.fitted_state import COMMON, Array, FittedState, Report, Value
-from twofold.latent_density import scott_widths
+from twofold.latent.density import scott_widths
+from twofold.model_files import register_value_type
 from twofold.optimize import Callback, ProgressBar
 from twofold.optimize.loop import enter_all
 from twofold.psom.annealing import Annealing, get_schedule
@@ -56,8 +57,6 @@ from twofold.psom.starts import find_start
 from twofold.psom.training_places import LEAST_WIDTH, TrainingPlaces, best_inside
 from twofold.psom.units import data_unit
 from twofold.psom.unsupervised import INTERRUPTED, ManifoldTask, fit_manifold
-from twofold.table_checks import check_entries, check_images
-from twofold.tables import register_value_type
 
 for value_type in (Grid, GCV, Discrepancy, Annealing):
     register_value_type(value_type)
@@ -85,7 +84,7 @@ class PSOM(TwoWayModel):
         their coordinates are given) for ``fit_grid`` and the box around the places for
         ``fit_scattered``; ``fit`` always learns on [-1, 1].
     local : int, default=None
-        Interpolate only from so many nodes an axis around each place (local PSOM), for
+        Number of nodes per axis, around each place, to interpolate from (local PSOM), for
         ``fit_grid``. The map then jumps where the nodes change.
     smoothness : object, default=None
         How much to smooth. None: ``fit`` lets the smoothness fall until held-out rows say stop,
@@ -101,8 +100,8 @@ class PSOM(TwoWayModel):
         estimator with ``fit_transform``.
     max_iter : int, default=60
         Most steps of a search from each start.
-    n_jobs : int, default=None
-        Threads; None means all cores. The result does not depend on it.
+    n_jobs : int or None, default=-1
+        Threads: -1 for every core, None for one. The result does not depend on it.
     random_state : int, RandomState or None, default=None
         Decides which rows ``fit`` holds out to find the end of the annealing.
     verbose : bool or "auto", default=False
@@ -176,9 +175,9 @@ class PSOM(TwoWayModel):
         n_starts: int = 3,
         init: Any = "pca",
         max_iter: int = 60,
-        n_jobs: int | None = None,
+        n_jobs: int | None = -1,
         random_state: Any = None,
-        verbose: bool | str = False,
+        verbose: bool | str = "auto",
         callbacks: Sequence[Callback] = (),
     ) -> None:
         self.grid = grid
@@ -354,10 +353,8 @@ class PSOM(TwoWayModel):
         warn_of_size(grid, len(Y))
         rng = check_random_state(self.random_state)
         with ExitStack() as stack:
-            wanted = sys.stderr.isatty() if self.verbose == "auto" else self.verbose
-            callbacks: list[Callback] = [*self.callbacks]
-            if wanted:
-                callbacks.append(ProgressBar())
+            bars = [ProgressBar()] if self._shows_progress() else []
+            callbacks: list[Callback] = [*self.callbacks, *bars]
             enter_all(stack, callbacks)
             rows, unit = Y.astype(np.float64), data_unit(Y)
             start = find_start(self.init, grid, rows, weights, source, self.n_jobs)

@@ -55,7 +55,7 @@ class Grid:
         spacing: str = "chebyshev",
         bounds: ArrayLike | None = None,
     ) -> Grid:
-        """Return a grid with so many nodes on each axis.
+        """Return a grid with the given number of nodes on each axis.
 
         Parameters
         ----------

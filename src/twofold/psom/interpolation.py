@@ -29,9 +29,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.checks.numbers import is_integer
 from twofold.compiled import compiled
 from twofold.engine.threads import count_threads, run_tasks
-from twofold.number_checks import is_integer
 from twofold.psom.basis import AxisBasis
 from twofold.psom.grid import Grid
 
@@ -44,7 +44,7 @@ def interpolate(
     X: ArrayLike,
     *,
     local: int | None = None,
-    n_jobs: int | None = None,
+    n_jobs: int | None = -1,
 ) -> FloatArray:
     """Return f (m, D) at places X (m, q).
 
@@ -54,7 +54,7 @@ def interpolate(
     W : (N, D) values of the nodes, in C order
     X : (m, q) latent places
     local : number of nodes an axis that take part, around each place; None for all
-    n_jobs : number of threads, None for every core
+    n_jobs : number of threads, -1 for every core
     """
     return _checked_jets(grid, W, X, 0, local, n_jobs)[:, 0]
 
@@ -65,7 +65,7 @@ def interpolate_with_jacobian(
     X: ArrayLike,
     *,
     local: int | None = None,
-    n_jobs: int | None = None,
+    n_jobs: int | None = -1,
 ) -> tuple[FloatArray, FloatArray]:
     """Return f (m, D) and its Jacobian (m, D, q); arguments as in `interpolate`."""
     parts = _checked_jets(grid, W, X, 1, local, n_jobs)
@@ -78,7 +78,7 @@ def hessian(
     X: ArrayLike,
     *,
     local: int | None = None,
-    n_jobs: int | None = None,
+    n_jobs: int | None = -1,
 ) -> FloatArray:
     """Return the second derivatives (m, D, q, q) of f; arguments as in `interpolate`."""
     parts = _checked_jets(grid, W, X, 2, local, n_jobs)

@@ -13,13 +13,13 @@ import numpy as np
 from sklearn.utils import check_array
 
 from twofold.array_types import BoolArray, FloatArray
+from twofold.checks.rows import check_missing, checked_weights
 from twofold.psom.grid import Grid
 from twofold.psom.parameters import check_axes, count_axes, enclose, make_grid
 from twofold.psom.scattered import ScatteredFit, fit_scattered
 from twofold.psom.smoothing import SmoothGrid, smooth_grid
 from twofold.psom.smoothness_choice import Discrepancy
 from twofold.psom.units import data_unit
-from twofold.table_checks import check_missing, checked_weights
 
 if TYPE_CHECKING:
     from twofold.psom.estimator import PSOM

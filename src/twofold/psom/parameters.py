@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twofold.array_types import FloatArray
-from twofold.number_checks import check_count
+from twofold.checks.numbers import check_count
+from twofold.checks.rows import check_missing
 from twofold.psom.annealing import get_schedule
 from twofold.psom.grid import SPACINGS, Grid
 from twofold.psom.interpolation import Windows
 from twofold.psom.scattered import MOST_NODES_DENSE
 from twofold.psom.starts import check_init
-from twofold.table_checks import check_missing
 
 # Lengths of axes: from which ratio on smoothing goes wrong, and what can be computed at all.
 FAIR_RATIO, MOST_RATIO = 30.0, 1e6
@@ -27,7 +27,7 @@ SHORTEST, LONGEST = 1e-30, 1e30
 MOST_NODES = 100_000_000
 # Searches from one row; a second start already finds almost all that a first one misses.
 MOST_STARTS = 1_000
-# From so many nodes on a fit spends most of its time on solving for them.
+# Beyond this many nodes a fit spends most of its time solving for them.
 SLOW_NODES = 1500
 
 

@@ -29,7 +29,7 @@ from twofold.psom.smoothness_choice import Rule, SmoothnessPath, choose_smoothne
 
 N_PROBES = 3
 MOST_STEPS = 100
-# The basis takes N times so many numbers; wide data get fewer steps, but not too few.
+# The basis takes N times this many numbers; wide data get fewer steps, but not too few.
 MOST_DIRECTIONS, FEWEST_STEPS = 1500, 15
 STEPS_BETWEEN_CHECKS = 10
 SLOPE_TOLERANCE = 1e-6

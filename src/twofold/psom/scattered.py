@@ -29,7 +29,7 @@ from scipy.linalg import LinAlgWarning
 from sklearn.exceptions import ConvergenceWarning
 
 from twofold.array_types import FloatArray
-from twofold.distinct_rows import merge_duplicates
+from twofold.contract.distinct_rows import merge_duplicates
 from twofold.engine.threads import count_threads, single_threaded_blas
 from twofold.psom.basis import SampleBasis
 from twofold.psom.grid import Grid
@@ -100,7 +100,7 @@ def fit_scattered(
     weights: ArrayLike | None = None,
     *,
     exact: bool = False,
-    n_jobs: int | None = None,
+    n_jobs: int | None = -1,
 ) -> ScatteredFit:
     """Return node values fitted to samples.
 
@@ -112,7 +112,7 @@ def fit_scattered(
     smoothness : λ > 0, or "gcv", `GCV()` or `Discrepancy(sigma)` to have it chosen; 0 is a hard fit
     weights : (m,) of the samples, ≥ 0; 1 if None
     exact : whether to fit hard; `smoothness` is then not used
-    n_jobs : number of threads, None for every core; the result does not depend on it
+    n_jobs : number of threads, -1 for every core; the result does not depend on it
     """
     rule = checked_smoothness(smoothness)
     with single_threaded_blas():

@@ -41,7 +41,7 @@ from twofold.psom.smoothness_choice import (
     choose_smoothness,
 )
 
-# Up to so many nodes that move, the equations are written out.
+# Up to this many free nodes the equations are solved densely.
 MOST_FREE_DENSE = 1500
 MOST_ITERATIONS, TOLERANCE = 3000, 1e-11
 
@@ -73,7 +73,7 @@ def smooth_grid(
     W: ArrayLike,
     smoothness: Smoothness | list[float] | tuple[float, ...] | FloatArray = 0.0,
     *,
-    n_jobs: int | None = None,
+    n_jobs: int | None = -1,
 ) -> SmoothGrid:
     """Return smooth node values for noisy or incomplete data of the nodes.
 
@@ -83,7 +83,7 @@ def smooth_grid(
     W : (N, D) data of the nodes in C order; NaN is missing
     smoothness : λ, or one λ_i a node (N,) from 0 (kept as it is) to inf (ignored), or "gcv",
         `GCV()` or `Discrepancy(sigma)` to have λ chosen. Missing entries are filled in any case.
-    n_jobs : number of threads, None for every core; the result does not depend on it
+    n_jobs : number of threads, -1 for every core; the result does not depend on it
     """
     data = np.array(W, dtype=np.float64)
     if data.ndim != 2 or len(data) != grid.size:

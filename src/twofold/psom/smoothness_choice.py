@@ -27,7 +27,7 @@ import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
 from twofold.array_types import FloatArray
-from twofold.number_checks import is_number
+from twofold.checks.numbers import is_number
 
 # Range of λ relative to the largest s². Data without noise drive it to the lower end.
 LEAST, MOST = 1e-10, 1e3

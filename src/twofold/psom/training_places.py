@@ -20,10 +20,10 @@ from twofold.compiled import compiled
 from twofold.engine import KernelSums, PreparedReferences
 from twofold.engine.threads import run_tasks
 from twofold.kernels import get_kernel
-from twofold.latent_density import scott_widths
+from twofold.latent.density import scott_widths
 
 # Kernel weights below this, relative to the largest, are left out of a density.
-TOLERANCE = 1e-6
+CUTOFF = 1e-6
 ROWS_PER_TASK = 64
 # Places tried on the line from a training row to a match outside of the domain.
 PLACES_ON_LINE = 33
@@ -49,7 +49,7 @@ class TrainingPlaces:
         self.images = np.ascontiguousarray(images)
         self.unit = scott_widths(X, weights, LEAST_WIDTH)
         self.n_threads = n_threads
-        self.engine = KernelSums(get_kernel("gaussian"), TOLERANCE, n_threads)
+        self.engine = KernelSums(get_kernel("gaussian"), CUTOFF, n_threads)
         shares = (weights / weights.sum())[:, None]
         self.prepared = PreparedReferences(self.engine, self._in_units(X), shares)
 

@@ -91,7 +91,7 @@ class ManifoldTask:
     start : where to begin
     schedule : how the smoothness falls
     max_iter : most steps of a search for best matches
-    n_jobs : number of threads, None for every core
+    n_jobs : number of threads, -1 for every core
     callbacks : called after each cycle; X of their events are the places of all rows
     unit : what Y and start are divided by; errors and roughness are told without it
     """
@@ -102,7 +102,7 @@ class ManifoldTask:
     start: Start
     schedule: Schedule
     max_iter: int = 60
-    n_jobs: int | None = None
+    n_jobs: int | None = -1
     callbacks: Sequence[Callback] = field(default=())
     unit: float = 1.0
 

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.checks.rows import check_differences
 from twofold.metrics.checks import check_same_rows, checked_table
 from twofold.selection.embedders import (
     DIMENSION_HINT,
@@ -32,7 +33,6 @@ from twofold.selection.scores import (
 )
 from twofold.selection.stability import REFUSALS
 from twofold.selection.stability import stability as measure_stability
-from twofold.table_checks import check_differences
 from twofold.ukr import upgrade
 
 
@@ -55,7 +55,7 @@ class Comparison:
         Methods that gave no embedding that can be scored, and why.
     notes : dict of str to list of str
         What methods warned of while they were fitted, and under "data" what there is to know about
-        the rows: copies, too few of them for so many neighbours, one column that decides alone.
+        the rows: copies, too few of them for that many neighbours, one column that decides alone.
     expected : dict of int to Baseline
         What can be expected of embeddings, by dimension: how flat the data is locally, and what
         principal components and flat local pieces leave open.
@@ -116,7 +116,7 @@ def compare(
     n_neighbors: int = 15,
     stability: bool = False,
     random_state: int | None = 0,
-    n_jobs: int | None = None,
+    n_jobs: int | None = -1,
 ) -> Comparison:
     """Compare embeddings of the same rows and say which to trust.
 
@@ -144,7 +144,7 @@ def compare(
     stability : bool, default=False
         Also fit every estimator to ten bootstrap samples: slow, and a weak guide.
     random_state : int or None, default=0
-    n_jobs : int or None, default=None
+    n_jobs : int or None, default=-1
 
     Returns
     -------

@@ -87,7 +87,7 @@ def choose_dimension(
     *,
     max_dimension: int | None = None,
     random_state: int | None = 0,
-    n_jobs: int | None = None,
+    n_jobs: int | None = -1,
 ) -> DimensionChoice:
     """Find the number of latent dimensions, or say that there is no telling.
 
@@ -99,7 +99,7 @@ def choose_dimension(
         The largest answer; None means ten. Always less than the number of columns.
     random_state : int or None, default=0
         Draws the rows that are looked at if there are many.
-    n_jobs : int or None, default=None
+    n_jobs : int or None, default=-1
 
     Returns
     -------

@@ -17,7 +17,7 @@ from twofold.loading import TWO_WAY, two_way_model
 
 # What is compared if nothing is said: quick methods of every kind that need no further package.
 USUAL = ("pca", "lle", "isomap", "laplacian", "tsne", "ukr")
-# Up to so many rows a dense eigenproblem is quick, and it does not fail on singular matrices.
+# Up to this many rows a dense eigenproblem is quick, and it does not fail on singular matrices.
 MOST_DENSE = 1_000
 # Beyond this t-SNE would have to compare all pairs.
 MOST_TSNE_DIMENSIONS = 3

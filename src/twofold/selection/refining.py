@@ -63,7 +63,7 @@ def refine(
     by: Literal["ukr", "evidence"] = "ukr",
     max_iter: int | None = None,
     random_state: int | None = 0,
-    n_jobs: int | None = None,
+    n_jobs: int | None = -1,
 ) -> Refined:
     """Improve an embedding, and score it before and after.
 
@@ -78,7 +78,7 @@ def refine(
     max_iter : int or None, default=None
         Most iterations; None means 200 for UKR and 60 for the evidence.
     random_state : int or None, default=0
-    n_jobs : int or None, default=None
+    n_jobs : int or None, default=-1
 
     Returns
     -------

@@ -21,12 +21,12 @@ import pandas as pd
 from sklearn.utils import column_or_1d
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.distinct_rows import merge_duplicates
+from twofold.contract.distinct_rows import merge_duplicates
 from twofold.metrics import CoRanking, coranking, neighborhood_hit
 from twofold.selection.evidence import Evidence, gp_evidence
 from twofold.ukr import UKR, upgrade
 
-# Evidence of so many rows takes about a second; more rows only make the same order clearer.
+# Evidence of this many rows takes about a second; more rows only make the same order clearer.
 EVIDENCE_POINTS = 1_000
 EVIDENCE_REPEATS = 2
 MOST_DIRECTIONS, ROWS_A_DIRECTION = 50, 4
@@ -65,7 +65,7 @@ def score_embedding(
     labels: Any = None,
     n_neighbors: int = 15,
     random_state: int | None = 0,
-    n_jobs: int | None = None,
+    n_jobs: int | None = -1,
 ) -> Scored:
     """Measure an embedding X (n, q) of data Y (n, D).
 

@@ -11,11 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.contract import TwoWayModel
-from twofold.kernel_description import KernelDescription
+from twofold.contract.kernel_description import KernelDescription
+from twofold.model_files import ModelFile
 from twofold.selection.comparing import compare
 from twofold.selection.embedders import DIMENSION_HINT, USUAL, named_candidates
 from twofold.selection.scores import check_whole
-from twofold.tables import ModelFile
 from twofold.ukr import UKR, upgrade
 from twofold.ukr.filling import fill_for_start
 
@@ -40,7 +40,7 @@ class SelectEmbedding(TwoWayModel):
     n_neighbors : int, default=15
         Neighbours of the methods that are given by name, and of the scores.
     random_state : int, RandomState or None, default=None
-    n_jobs : int or None, default=None
+    n_jobs : int or None, default=-1
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class SelectEmbedding(TwoWayModel):
         *,
         n_neighbors: int = 15,
         random_state: Any = None,
-        n_jobs: int | None = None,
+        n_jobs: int | None = -1,
     ) -> None:
         self.candidates = candidates
         self.n_components = n_components

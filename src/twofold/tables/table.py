@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # Frames that nobody wishes otherwise have about so many cells: eight bytes each, 64 MB.
 CHUNK_CELLS = 8_000_000
-# What unpacks to more than this, and to so many times its own size, is no data.
+# What unpacks to more than this, and to this many times its own size, is no data.
 LARGE_BYTES, MOST_PACKED = 1 << 30, 200
 
 

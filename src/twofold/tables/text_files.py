@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # The first block is small, so that a look at the first rows is cheap. Parsing a block costs time
-# for every column, so the blocks of a wide table are larger: so many bytes a column.
+# for every column, so the blocks of a wide table are larger: this many bytes per column.
 _FIRST_BYTES, _FIRST_COLUMN_BYTES = 1 << 18, 32
 _BLOCK_BYTES, _COLUMN_BYTES = 1 << 23, 640
 _MAX_OPEN_BYTES = 1 << 26  # a quoted cell longer than this was never closed

@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from twofold.array_types import FloatArray
-from twofold.harmless_text import for_terminal
+from twofold.checks.harmless_text import for_terminal
 from twofold.tables.array_files import NpySink, NpzSink
 from twofold.tables.cells import TableError, cell_rules, text_of
 from twofold.tables.dialect import Dialect

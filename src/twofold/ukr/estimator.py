@@ -20,7 +20,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.engine import DEGREES, check_tolerance
+from twofold.checks.numbers import check_count, is_number
+from twofold.checks.rows import check_differences, check_entries
+from twofold.engine import DEGREES, check_cutoff
 from twofold.engine.threads import count_threads, single_threaded_blas
 from twofold.features import Custom, DataKernel, FeatureMap, get_data_kernel
 from twofold.kernels import Kernel, get_kernel
@@ -34,7 +36,7 @@ from twofold.losses import (
     is_rotation_invariant,
     rows_of,
 )
-from twofold.number_checks import check_count, is_number
+from twofold.model_files import register_value_type
 from twofold.optimize import Callback
 from twofold.regularization import (
     KINDS,
@@ -45,8 +47,6 @@ from twofold.regularization import (
     Smoothest,
     get_regularization,
 )
-from twofold.table_checks import check_differences, check_entries
-from twofold.tables import register_value_type
 from twofold.ukr.feature_space import check_complete, check_square
 from twofold.ukr.manifold import DATA_KERNELS, KernelManifold
 from twofold.ukr.objective import principal_axes, stretch
@@ -96,7 +96,7 @@ class UKR(KernelManifold):
         (``fit`` takes the kernel matrix) and "precomputed_distance" (the matrix of distances);
         new rows are then their values with the training rows. Scores are in feature space.
     landmarks : int, "auto" or Landmarks, default=None
-        So many landmarks stand for all rows: for large tables and small models. See
+        Number of landmarks that stand for all rows: for large tables and small models. See
         :class:`twofold.landmarks.Landmarks` for how they are chosen and adapted.
     init : str, array or estimator, default="auto"
         Where latent points start. "auto" tries PCA, LLE, Isomap, Laplacian eigenmaps and, if
@@ -111,10 +111,10 @@ class UKR(KernelManifold):
         start is only scaled.
     tol : float, default=1e-4
         Stop when the objective falls by less than this fraction over some iterations.
-    tolerance : float, default=1e-6
+    cutoff : float, default=1e-6
         Kernel weights below this, relative to the largest of a row, are left out.
-    n_jobs : int, default=None
-        Threads; None means all cores. The result does not depend on it.
+    n_jobs : int or None, default=-1
+        Threads: -1 for every core, None for one. The result does not depend on it.
     random_state : int, RandomState or None, default=None
         Decides about t-SNE and which rows stand for the others when starts are sought on large
         data.
@@ -185,8 +185,8 @@ class UKR(KernelManifold):
         optimizer: str = "auto",
         max_iter: int = 200,
         tol: float = 1e-4,
-        tolerance: float = 1e-6,
-        n_jobs: int | None = None,
+        cutoff: float = 1e-6,
+        n_jobs: int | None = -1,
         random_state: Any = None,
         verbose: bool | str = "auto",
         callbacks: Sequence[Callback] = (),
@@ -202,7 +202,7 @@ class UKR(KernelManifold):
         self.optimizer = optimizer
         self.max_iter = max_iter
         self.tol = tol
-        self.tolerance = tolerance
+        self.cutoff = cutoff
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -361,7 +361,7 @@ class UKR(KernelManifold):
         check_count("max_iter", self.max_iter, 0)
         if not is_number(self.tol) or not self.tol >= 0:
             raise ValueError(f"`tol` must be a number of at least 0; got {self.tol!r}.")
-        check_tolerance(self.tolerance)
+        check_cutoff(self.cutoff)
         count_threads(self.n_jobs)
         get_kernel(self.kernel, training=True)
         for name, allowed in (("optimizer", OPTIMIZERS), ("degree", DEGREES)):

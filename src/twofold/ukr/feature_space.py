@@ -63,7 +63,7 @@ class FeatureSpace:
     coordinates : (n, r)
         What the model carries for each reference: its own coordinates, or adapted ones.
     columns : (n,) columns of a precomputed matrix that belong to the references, or None
-    n_jobs : number of threads of the way back; None for every core
+    n_jobs : number of threads of the way back, -1 for every core
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class FeatureSpace:
         data: FloatArray,
         coordinates: FloatArray,
         columns: IntArray | None,
-        n_jobs: int | None = None,
+        n_jobs: int | None = -1,
     ) -> None:
         self.features, self.data, self.columns = features, data, columns
         self.coordinates, self.n_jobs = coordinates, n_jobs

@@ -26,11 +26,11 @@ from dataclasses import replace
 import numpy as np
 
 from twofold.array_types import FloatArray
-from twofold.distinct_rows import merge_duplicates
+from twofold.contract.distinct_rows import merge_duplicates
 from twofold.engine.threads import single_threaded_blas
 from twofold.features import DataKernel, FeatureMap
-from twofold.landmark_choice import choose_landmarks
 from twofold.landmarks import Landmarks
+from twofold.landmarks.choice import choose_landmarks
 from twofold.losses import EpsilonInsensitive, Squared
 from twofold.neighborhoods.nearest import nearest_rows
 from twofold.regularization import LeaveOneOut, n_left_out

@@ -6,7 +6,6 @@ which `_restore` builds what regression and projection need.
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,10 +16,23 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.checks.rows import check_missing, checked_weights
 from twofold.contract import TwoWayModel
-from twofold.distinct_rows import merge_duplicates
+from twofold.contract.distinct_rows import merge_duplicates
+from twofold.contract.family import DOMAIN_SHARE
+from twofold.contract.fitted_state import (
+    COMMON,
+    TINY,
+    Array,
+    FittedState,
+    Number,
+    Report,
+    Size,
+    Value,
+    check_there,
+)
+from twofold.contract.kernel_description import KernelDescription
 from twofold.engine import Degree, KernelSums
-from twofold.family import DOMAIN_SHARE
 from twofold.features import (
     L1,
     RBF,
@@ -32,23 +44,10 @@ from twofold.features import (
     PrecomputedDistance,
     get_data_kernel,
 )
-from twofold.fitted_state import (
-    COMMON,
-    TINY,
-    Array,
-    FittedState,
-    Number,
-    Report,
-    Size,
-    Value,
-    check_there,
-)
-from twofold.kernel_description import KernelDescription
 from twofold.kernels import KERNELS, Kernel, get_kernel
 from twofold.losses import Loss, Squared, get_loss
 from twofold.optimize import Callback, ProgressBar, Solution, StopReason
 from twofold.regularization import Density, Smoothest, get_regularization
-from twofold.table_checks import check_missing, checked_weights
 from twofold.ukr.feature_space import FeatureSpace
 from twofold.ukr.objective import Problem, common_scale, scale_each_dimension, stretch
 from twofold.ukr.projection import project
@@ -192,7 +191,7 @@ class KernelManifold(TwoWayModel):
             widths=getattr(self, "widths_", None),
             kernel=kernel.name,
             degree=self.degree,
-            tolerance=self.tolerance,
+            cutoff=self.cutoff,
             latent_scale=np.broadcast_to(self.latent_scale_, self.latent_.shape[1:]),
         )
 
@@ -314,7 +313,7 @@ class KernelManifold(TwoWayModel):
 
     def _pose(self, Y: FloatArray, weights: FloatArray, loss: Loss) -> Problem:
         """Return the problem of rows Y (n, D), NaN where missing, as the parameters shape it."""
-        engine = KernelSums(get_kernel(self.kernel_, training=True), self.tolerance, self.n_jobs)
+        engine = KernelSums(get_kernel(self.kernel_, training=True), self.cutoff, self.n_jobs)
         degree = cast(Degree, self.degree if isinstance(self.degree, str) else int(self.degree))
         regularization = get_regularization(self.regularization)
         return Problem.of_rows(Y, weights, loss, regularization, engine, degree)
@@ -324,8 +323,7 @@ class KernelManifold(TwoWayModel):
         return Training(method, max_iter, self.tol, [*self.callbacks, *bars], seed)
 
     def _progress_bars(self) -> list[ProgressBar]:
-        wanted = sys.stderr.isatty() if self.verbose == "auto" else self.verbose
-        return [ProgressBar()] if wanted else []
+        return [ProgressBar()] if self._shows_progress() else []
 
     def _report(self, solution: Solution, problem: Problem) -> None:
         """Set the attributes that tell how the optimisation went."""

@@ -14,12 +14,12 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import FloatArray
-from twofold.distinct_rows import merge_duplicates
-from twofold.engine import KernelSums, check_tolerance
+from twofold.checks.rows import check_entries, checked_weights
+from twofold.contract.distinct_rows import merge_duplicates
+from twofold.engine import KernelSums, check_cutoff
 from twofold.kernels import Kernel, get_kernel
 from twofold.losses import Squared
 from twofold.regularization import LeaveOneOut
-from twofold.table_checks import check_entries, checked_weights
 from twofold.ukr.objective import Problem, common_scale, scale_each_dimension
 
 
@@ -36,10 +36,10 @@ class NadarayaWatson(MultiOutputMixin, RegressorMixin, BaseEstimator):
         :class:`twofold.kernels.Kernel`.
     bandwidth : float, array of shape (n_features,), "loo" or "loo_common", default="loo"
         Given, or found by leave-one-out error: one a feature, or one for all.
-    tolerance : float, default=1e-6
+    cutoff : float, default=1e-6
         Kernel weights below this, relative to the largest of a row, are left out.
-    n_jobs : int, default=None
-        Threads; None means all cores. The result does not depend on it.
+    n_jobs : int or None, default=-1
+        Threads: -1 for every core, None for one. The result does not depend on it.
 
     Attributes
     ----------
@@ -63,12 +63,12 @@ class NadarayaWatson(MultiOutputMixin, RegressorMixin, BaseEstimator):
         kernel: str | Kernel = "gaussian",
         *,
         bandwidth: Any = "loo",
-        tolerance: float = 1e-6,
-        n_jobs: int | None = None,
+        cutoff: float = 1e-6,
+        n_jobs: int | None = -1,
     ) -> None:
         self.kernel = kernel
         self.bandwidth = bandwidth
-        self.tolerance = tolerance
+        self.cutoff = cutoff
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -84,7 +84,7 @@ class NadarayaWatson(MultiOutputMixin, RegressorMixin, BaseEstimator):
         -------
         self
         """
-        check_tolerance(self.tolerance)
+        check_cutoff(self.cutoff)
         X, y = validate_data(
             self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2
         )
@@ -133,7 +133,7 @@ class NadarayaWatson(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _problem(self) -> Problem:
         targets = self.outputs_.reshape(len(self.outputs_), -1)
-        engine = KernelSums(get_kernel(self.kernel), self.tolerance, self.n_jobs)
+        engine = KernelSums(get_kernel(self.kernel), self.cutoff, self.n_jobs)
         return Problem.of_rows(targets, self.weights_, Squared(), LeaveOneOut(), engine)
 
     def _scales(self, problem: Problem) -> FloatArray:

@@ -35,7 +35,7 @@ DECREASE_TOLERANCE = 1e-5
 # How much worse than the best of its row a start may be to go on: narrower from step to step.
 SLACK, SLACK_DECAY, LEAST_SLACK = 0.6, 0.6, 0.02
 ROWS_PER_TASK = 256
-# So many rows, with all their starts, advance together: what they need stays in cache.
+# Rows that advance together, with all their starts: what they need stays in cache.
 ROWS_AT_A_TIME = 1024
 
 

@@ -87,7 +87,7 @@ _BLOCK_ROWS = 4_096
 # Embeddings that carry distances, so that their aspect ratio means something.
 _COMMON_SCALE = ("pca", "isomap", "tsne", "unn")
 
-# So many of the best candidates get a factor a dimension; the others would not win by it.
+# The best candidates, this many, get a factor per dimension; the others would not win by it.
 N_FINALISTS = 2
 # With so little of the variance left open by a spectral start, t-SNE, the slowest one, was never
 # seen to end in a lower error after training.
@@ -212,7 +212,7 @@ def make_candidates(
     *,
     methods: Sequence[str] = ALL,
     random_state: int = 0,
-    n_jobs: int | None = None,
+    n_jobs: int | None = -1,
 ) -> dict[str, FloatArray]:
     """Return start embeddings (n, q) of complete, distinct rows Y (n, D), at least one.
 

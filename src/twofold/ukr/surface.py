@@ -23,6 +23,8 @@ from functools import cached_property
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.checks.rows import LARGEST, LARGEST_SINGLE
+from twofold.contract.family import DOMAIN_SHARE
 from twofold.engine import (
     Degree,
     FitGroup,
@@ -33,9 +35,7 @@ from twofold.engine import (
     polynomial_terms,
 )
 from twofold.engine.threads import single_threaded_blas
-from twofold.family import DOMAIN_SHARE
 from twofold.losses import Loss, is_rotation_invariant
-from twofold.table_checks import LARGEST, LARGEST_SINGLE
 
 _NUMBERS_AT_A_TIME = 20_000_000
 

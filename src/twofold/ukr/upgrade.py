@@ -19,9 +19,9 @@ from scipy.spatial import cKDTree
 from sklearn.utils.validation import check_array
 
 from twofold.array_types import FloatArray
+from twofold.checks.rows import check_entries, check_missing, check_size, checked_weights
 from twofold.engine import PreparedReferences
 from twofold.regularization import Smoothest
-from twofold.table_checks import check_entries, check_missing, check_size, checked_weights
 from twofold.ukr.estimator import UKR
 from twofold.ukr.objective import MOST_SCALED_ROWS, Problem, spread_rows
 

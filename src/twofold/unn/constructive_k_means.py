@@ -39,10 +39,10 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.checks.numbers import is_number
+from twofold.checks.rows import checked_weights
 from twofold.compiled import compiled
 from twofold.engine.threads import single_threaded
-from twofold.number_checks import is_number
-from twofold.table_checks import checked_weights
 from twofold.unn.data_range import check_range
 
 ORDERS = ("farthest", "given")
@@ -54,7 +54,7 @@ CLOUD_DRAWS = 2
 # Clusters that "auto" chose have to be found once more, whatever the rounding.
 SLACK = 1 + 1e-9
 MOST_CLOUD_ROWS = 2_000
-# Of many clusters one in so many may open at a time, so that thousands open in a hundred rounds.
+# Of many clusters one in this many may open at a time, so that thousands open in a hundred rounds.
 CLUSTERS_PER_OPENING = 8
 SETTLING_STEPS = 20
 VALUES_AT_A_TIME = 4_000_000

@@ -28,7 +28,7 @@ from twofold.unn.point_errors import PointError
 from twofold.unn.rows import NOBODY, Rows, is_complete, rows_of, write_mean
 from twofold.unn.searches import Continuous, Gaussian
 
-# Rows between two looks at the progress; random numbers are drawn for so many rows at a time.
+# Rows between two looks at the progress; random numbers are drawn for this many rows at a time.
 BLOCK = 256
 
 

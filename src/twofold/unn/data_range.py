@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 
 from twofold.array_types import FloatArray
-from twofold.table_checks import check_differences, check_entries
+from twofold.checks.rows import check_differences, check_entries
 
 # Latent steps of Gaussian embedding are squared distances, and squared again: sums of many fourth
 # powers of values between these bounds neither overflow nor vanish. Single precision is computed

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from twofold.array_types import IntArray
-from twofold.kernel_description import NearestMeans
+from twofold.contract.kernel_description import NearestMeans
 
 # Terms of the density below this share of the largest are left out.
-TOLERANCE = 1e-6
+CUTOFF = 1e-6
 
 
 def describe(model: Any, groups: IntArray | None = None) -> NearestMeans:
@@ -24,7 +24,7 @@ def describe(model: Any, groups: IntArray | None = None) -> NearestMeans:
         widths=None,
         kernel="gaussian",
         degree=0,
-        tolerance=TOLERANCE,
+        cutoff=CUTOFF,
         latent_scale=1 / np.asarray(model._latent_unit(), dtype=np.float64),
         n_neighbors=int(model.n_neighbors),
         groups=groups,

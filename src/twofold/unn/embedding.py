@@ -97,7 +97,7 @@ def is_discrete(search: Search) -> bool:
 
 
 def check_dimensions(search: Search, q: int) -> None:
-    """Raise if there is no lattice of so many dimensions."""
+    """Raise if there is no lattice of q dimensions."""
     if is_discrete(search) and q > MOST_LATTICE_DIMENSIONS:
         raise ValueError(
             f"A lattice has up to {MOST_LATTICE_DIMENSIONS} dimensions; got n_components={q} with "
@@ -106,7 +106,7 @@ def check_dimensions(search: Search, q: int) -> None:
 
 
 def make_embedder(task: Task, search: Constructive, has_kernel: bool, n_rows: int) -> Embedder:
-    """Return an embedder without rows, for about so many."""
+    """Return an embedder without rows, for about n of them."""
     if isinstance(search, Gaussian | Swarm):
         return ContinuousPoints(
             task.q,

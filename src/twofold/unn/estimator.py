@@ -11,7 +11,6 @@ fitted model `regression` and `projection`.
 
 from __future__ import annotations
 
-import sys
 import time
 from contextlib import ExitStack
 from typing import Any, ClassVar, Self
@@ -22,16 +21,16 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.checks.numbers import check_count
 from twofold.contract import TwoWayModel
+from twofold.contract.fitted_state import COMMON, Array, FittedState, Value
+from twofold.contract.kernel_description import NearestMeans
 from twofold.engine.threads import count_threads
 from twofold.features import RBF, Linear, Polynomial, Sigmoid
-from twofold.fitted_state import COMMON, Array, FittedState, Value
-from twofold.kernel_description import NearestMeans
-from twofold.latent_density import scott_widths
+from twofold.latent.density import scott_widths
 from twofold.losses import EpsilonInsensitive, Huber, Squared
-from twofold.number_checks import check_count
+from twofold.model_files import register_value_type
 from twofold.optimize import Event, ProgressBar
-from twofold.tables import register_value_type
 from twofold.unn.data_range import check_range, warn_of_many_neighbors
 from twofold.unn.description import describe
 from twofold.unn.embedding import (
@@ -51,7 +50,6 @@ from twofold.unn.task import Task, Tell
 for value_type in (Linear, Polynomial, RBF, Sigmoid, Squared, Huber, EpsilonInsensitive):
     register_value_type(value_type)
 
-DOMAIN_SHARE = 0.5
 # The first halves the error of rows that went where there was room, the fifth gains a hundredth.
 LATTICE_SWEEPS = 5
 _TWO_ROWS = np.array([[0.0, 0.0], [1.0, 1.0]])
@@ -73,9 +71,9 @@ class UNN(TwoWayModel):
         "exhaustive", "greedy" and "evolution" put rows on a line or, in two and three dimensions,
         on a lattice.
     loss : str or object, default="squared"
-        Of the distance between a row and its mean: "squared", "absolute", "huber", ``Huber(delta)``
-        or ``EpsilonInsensitive(eps, per="vector")`` of :mod:`twofold.losses`; see
-        :mod:`twofold.unn.point_errors` for how these differ here.
+        Of the distance between a row and its mean: "squared", "absolute", "row_huber",
+        ``Huber(delta, per="vector")`` or ``EpsilonInsensitive(eps, per="vector", order=1)`` of
+        :mod:`twofold.losses`.
     power : float, default=2.0
         Order of the Minkowski distance, from 1 to infinity.
     data_kernel : str or object, default=None
@@ -94,8 +92,8 @@ class UNN(TwoWayModel):
         lowers it; each row is left out of its own neighbours then, as in ``objective_``. 0 for the
         methods of the book. "auto" is 1, and 5 on a lattice. Not for searches that change the
         whole embedding anyway.
-    n_jobs : int, default=None
-        Threads; None means all cores. The result does not depend on it.
+    n_jobs : int or None, default=-1
+        Threads: -1 for every core, None for one. The result does not depend on it.
     random_state : int, RandomState or None, default=None
         Decides about the order of rows and about random places.
     verbose : bool or "auto", default=False
@@ -162,9 +160,9 @@ class UNN(TwoWayModel):
         missing: str = "repair_and_embed",
         shuffle: bool = True,
         refine: int | str = "auto",
-        n_jobs: int | None = None,
+        n_jobs: int | None = -1,
         random_state: Any = None,
-        verbose: bool | str = False,
+        verbose: bool | str = "auto",
     ) -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
@@ -288,8 +286,7 @@ class UNN(TwoWayModel):
 
     def _tell(self, stack: ExitStack) -> Tell:
         """Return what shows the progress, on a bar that closes with the stack."""
-        wanted = sys.stderr.isatty() if self.verbose == "auto" else self.verbose
-        bars = [stack.enter_context(ProgressBar())] if wanted else []
+        bars = [stack.enter_context(ProgressBar())] if self._shows_progress() else []
         began = time.perf_counter()
 
         def tell(words: str, done: int, most: int, value: float) -> None:
@@ -311,9 +308,6 @@ class UNN(TwoWayModel):
     def _restore(self) -> None:
         self._surface = self._surface_of(self.latent_)
         self._space = LatentDensity(self.latent_, self.weights_, self._latent_unit(), self.n_jobs)
-
-    def _bound_domain(self) -> None:
-        self.domain_threshold_ = DOMAIN_SHARE * float(self._density(self.latent_).min())
 
     def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
         def is_inside(X: FloatArray) -> BoolArray:

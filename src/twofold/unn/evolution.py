@@ -23,7 +23,7 @@ from twofold.unn.swaps import places_of, try_swaps
 from twofold.unn.task import Outcome, Task
 from twofold.unn.whole_error import WholeError
 
-# Swaps between two looks at the progress; random numbers are drawn for so many at a time.
+# Swaps between two looks at the progress; random numbers are drawn for this many at a time.
 BLOCK = 1_000
 ALL_MADE = "all steps made"
 INTERRUPTED = "interrupted"

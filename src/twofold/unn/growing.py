@@ -23,8 +23,8 @@ from typing import NamedTuple
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.checks.rows import check_finite_points
 from twofold.compiled import compiled
-from twofold.table_checks import check_finite_points
 
 LEAF = 16
 # A box lies no nearer than its points but for rounding; ties must not be lost by that.
@@ -62,7 +62,7 @@ class PointTree(NamedTuple):
 
 
 def empty_tree(capacity: int, q: int) -> PointTree:
-    """Return a tree without points, with room for so many of q coordinates."""
+    """Return a tree without points, with room for n points of q coordinates."""
     nodes = capacity // 2 + 64  # leaves are made with LEAF / 2 points: twice what it takes
     return PointTree(
         np.zeros((capacity, q)),

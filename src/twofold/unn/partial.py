@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.distinct_rows import merge_duplicates
-from twofold.table_checks import check_missing, checked_weights
+from twofold.checks.rows import check_missing, checked_weights
+from twofold.contract.distinct_rows import merge_duplicates
 from twofold.unn.embedding import is_constructive, make_embedder
 from twofold.unn.searches import Constructive, get_search
 

@@ -11,13 +11,12 @@ loss                e                             parameter
 =================== ============================= =======================
 "squared"           r²
 "absolute"          r
-Huber(delta)        r²/(2δ) up to δ, r - δ/2      δ
-EpsilonInsensitive  max(0, r - ε) (5.8)           ε, with ``per="vector"``
+"row_huber", Huber  r²/(2δ) up to δ, r - δ/2      δ, with ``per="vector"``
+EpsilonInsensitive  max(0, r - ε) (5.8)           ε, with ``per="vector", order=1``
 =================== ============================= =======================
 
-Every loss is one of the whole row. So Huber's is not the one that :class:`twofold.losses.Huber`
-takes component by component in other families, and the ε-insensitive one is not squared: for one
-row at a time that would not matter, for a sum over rows it does, and (5.8) does not square.
+Every loss is one of the whole row, of those that :mod:`twofold.losses` has by the same names: with
+r the length of the residual they are the same numbers.
 
 A `PointError` is plain numbers, so that compiled loops can take it.
 """
@@ -31,11 +30,12 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from twofold.array_types import FloatArray
+from twofold.checks.numbers import is_number
 from twofold.compiled import compiled
 from twofold.features import RBF, DataKernel, Linear, Polynomial, Sigmoid, get_data_kernel
-from twofold.losses import EpsilonInsensitive, Huber, Squared
-from twofold.number_checks import is_number
+from twofold.losses import EpsilonInsensitive, Huber, Squared, get_loss
 
+NAMED_LOSSES = ("squared", "absolute", "row_huber")
 SQUARED, ABSOLUTE, HUBER, EPSILON = range(4)
 NO_KERNEL, POLYNOMIAL_KERNEL, RBF_KERNEL, TANH_KERNEL = range(4)
 
@@ -95,7 +95,7 @@ def get_point_error(
     Parameters
     ----------
     loss : str or loss
-        "squared", "absolute", "huber", or an object Squared, Huber or EpsilonInsensitive of
+        "squared", "absolute", "row_huber", or an object Squared, Huber or EpsilonInsensitive of
         :mod:`twofold.losses`.
     power : float
         Order of the Minkowski distance, from 1 to infinity; 2 with a data kernel.
@@ -123,29 +123,26 @@ def get_point_error(
 
 
 def _numbers_of_loss(loss: object, Y: FloatArray | None) -> tuple[int, float]:
-    if isinstance(loss, Squared) or (isinstance(loss, str) and loss == "squared"):
+    known = get_loss(loss) if isinstance(loss, str) and loss in NAMED_LOSSES else loss
+    if isinstance(known, Squared):
         return SQUARED, 0.0
-    if isinstance(loss, str) and loss == "absolute":
-        return ABSOLUTE, 0.0
-    if isinstance(loss, str) and loss == "huber":
-        loss = Huber()
-    if isinstance(loss, Huber):
-        if loss.trim is not None:
+    if isinstance(known, Huber) and known.per == "vector":
+        if known.trim is not None:
             raise ValueError("`trim` of the Huber loss is not for nearest neighbours; leave it.")
-        return HUBER, _choose_delta(Y) if loss.delta is None else loss.delta
-    if isinstance(loss, EpsilonInsensitive):
-        if loss.per != "vector" or not isinstance(loss.eps, float):
+        return HUBER, _choose_delta(Y) if known.delta is None else known.delta
+    if isinstance(known, EpsilonInsensitive) and (known.per, known.order) == ("vector", 1):
+        if not isinstance(known.eps, float):
             raise ValueError(
-                "Here the ε-insensitive loss is one of the length of a residual, with one number "
-                "for all rows: EpsilonInsensitive(eps=0.5, per='vector'); got "
-                f"per={loss.per!r} and eps of shape {np.shape(loss.eps)}."
+                "`eps` of the loss must be one number for all rows here; got an array of shape "
+                f"{np.shape(known.eps)}."
             )
-        return EPSILON, loss.eps
+        return (EPSILON, known.eps) if known.eps > 0 else (ABSOLUTE, 0.0)
     expected = (
-        "`loss` must be 'squared', 'absolute', 'huber', or an object of twofold.losses: Squared(), "
-        "Huber(delta) or EpsilonInsensitive(eps, per='vector')"
+        f"`loss` must be one of {', '.join(map(repr, NAMED_LOSSES))}, or a loss of whole rows of "
+        "twofold.losses: Squared(), Huber(delta, per='vector') or EpsilonInsensitive(eps, "
+        "per='vector', order=1)"
     )
-    if isinstance(loss, str):
+    if isinstance(known, str | Huber | EpsilonInsensitive):
         raise ValueError(f"{expected}; got {loss!r}.")
     raise TypeError(f"{expected}; got {loss!r}.")
 

@@ -19,10 +19,10 @@ import math
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from twofold.number_checks import check_count, check_positive, is_number
-from twofold.tables import register_value_type
+from twofold.checks.numbers import check_count, check_positive, is_number
+from twofold.model_files import register_value_type
 
-# Up to so many rows "auto" looks at every gap of the line.
+# Up to this many rows "auto" looks at every gap of the line.
 MOST_EXHAUSTIVE = 5_000
 
 
@@ -138,7 +138,7 @@ class Evolution:
     n_steps : int
         Swaps that are tried.
     patience : int or None
-        Stop after so many swaps in a row that change nothing; None: never.
+        Stop after this many swaps in a row that change nothing; None: never.
     start : {"sorted", "order"}
         The embedding of :class:`Greedy`, or the rows in the order they come in as in the book.
     include_self : bool

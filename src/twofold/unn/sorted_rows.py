@@ -119,6 +119,6 @@ class SortedRows(ABC):
         return np.concatenate([np.full(first - start, NOBODY), found])
 
     def _nearest_others(self) -> IntArray:
-        """Return the ten nearest others of each row, fewer if there are not so many."""
+        """Return the ten nearest others of each row, fewer if there are fewer rows."""
         k = min(N_CANDIDATES, len(self) - 1)
         return nearest_rows(self._store.rows(), self._error, k, n_threads=self._n_threads)

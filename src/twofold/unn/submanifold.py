@@ -30,13 +30,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.checks.numbers import check_count
+from twofold.checks.rows import check_size
 from twofold.contract import TwoWayModel
+from twofold.contract.fitted_state import COMMON, Array, FittedState, Number, Value
+from twofold.contract.kernel_description import NearestMeans
 from twofold.engine.threads import count_threads
 from twofold.features import RBF, Linear, Polynomial, Sigmoid
-from twofold.fitted_state import COMMON, Array, FittedState, Number, Value
-from twofold.kernel_description import NearestMeans
-from twofold.number_checks import check_count
-from twofold.table_checks import check_size
 from twofold.unn.constructive_k_means import ConstructiveKMeans
 from twofold.unn.data_range import check_range, warn_of_many_neighbors
 from twofold.unn.description import describe
@@ -46,7 +46,6 @@ from twofold.unn.projection import LatentDensity, project
 from twofold.unn.regression import Surface
 from twofold.unn.searches import get_search
 
-DOMAIN_SHARE = 0.5
 CANDIDATE_KERNELS = (
     Linear(),
     Polynomial(2),
@@ -80,8 +79,8 @@ class SubmanifoldUNN(TwoWayModel):
         Whether rows are embedded in a random order; with False they come in that of the table.
     refine : int or "auto", default="auto"
         Sweeps after the last row, as for :class:`UNN`; 0 for the method of the book.
-    n_jobs : int, default=None
-        Threads; None means all cores. The result does not depend on it.
+    n_jobs : int or None, default=-1
+        Threads: -1 for every core, None for one. The result does not depend on it.
     random_state : int, RandomState or None, default=None
         Decides about the order of rows and about random places.
 
@@ -147,7 +146,7 @@ class SubmanifoldUNN(TwoWayModel):
         selection_size: int = 50,
         shuffle: bool = True,
         refine: int | str = "auto",
-        n_jobs: int | None = None,
+        n_jobs: int | None = -1,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -291,9 +290,6 @@ class SubmanifoldUNN(TwoWayModel):
         whole = Surface(self.latent_, self.data_, self.weights_, 1, count_threads(self.n_jobs))
         self._surface = (whole, self._surfaces_of(self.latent_))
         self._space = LatentDensity(self.latent_, self.weights_, self._latent_unit(), self.n_jobs)
-
-    def _bound_domain(self) -> None:
-        self.domain_threshold_ = DOMAIN_SHARE * float(self._density(self.latent_).min())
 
     def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
         def is_inside(X: FloatArray) -> BoolArray:

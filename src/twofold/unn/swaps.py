@@ -219,7 +219,7 @@ def try_swaps(
     idle : int
         How many tries before these have changed nothing.
     patience : int
-        Stop when it is so many.
+        Stop when it reaches this number.
 
     Returns
     -------

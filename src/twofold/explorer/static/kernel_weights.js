@@ -1,14 +1,14 @@
 // The radial kernels F(s) of the squared distance s, with F(0) = 1, and which references count.
 //
-// For the Gaussian a reference counts if its weight is at least `tolerance` of the nearest one's;
+// For the Gaussian a reference counts if its weight is at least `cutoff` of the nearest one's;
 // the other kernels end at s = 1.
 
 // Places whose nearest reference weighs at least exp(-2) are not shifted: see `Gathering`.
 const NEAR_SQUARE = 4;
 
 /** The squared distance beyond which a reference may be left out. */
-export function kernelReach(kernel, tolerance) {
-  return kernel === "gaussian" ? -2 * Math.log(tolerance) : 1;
+export function kernelReach(kernel, cutoff) {
+  return kernel === "gaussian" ? -2 * Math.log(cutoff) : 1;
 }
 
 /** The distance at which half of a kernel's weight is gone. */
@@ -41,14 +41,14 @@ export class Gathering {
   /**
    * @param {LatentIndex} index of the references, in units of the widest kernel
    * @param {string} kernel
-   * @param {number} tolerance
+   * @param {number} cutoff
    * @param {Float64Array|null} shrink (widest / own width)², in the index's order
    */
-  constructor(index, kernel, tolerance, shrink) {
+  constructor(index, kernel, cutoff, shrink) {
     this.references = index;
     this.kernel = kernel;
     this.shrink = shrink;
-    this.reach = kernelReach(kernel, tolerance);
+    this.reach = kernelReach(kernel, cutoff);
     this.index = new Int32Array(index.n);
     this.weight = new Float64Array(index.n);
     this.count = 0;
@@ -67,7 +67,7 @@ export class Gathering {
     weighSquares(this.kernel, this.weight, this.count);
   }
 
-  /** Collect all that weigh at least `tolerance` of the nearest, however far that is. */
+  /** Collect all that weigh at least `cutoff` of the nearest, however far that is. */
   lookFarEnough(x) {
     const s = this.weight;
     let limit = this.reach + NEAR_SQUARE;

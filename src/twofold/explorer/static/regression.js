@@ -60,7 +60,7 @@ export class Regression {
     const { refX, refWidths, refWeights, m, q } = this.atlas;
     const widest = refWidths === null ? 1 : refWidths.reduce((a, b) => Math.max(a, b), 0);
     this.scale = Float64Array.from(regression.latent_scale, (scale) => scale / widest);
-    const reach = kernelReach(this.kernel, regression.tolerance);
+    const reach = kernelReach(this.kernel, regression.cutoff);
     const index = new LatentIndex(refX, m, q, this.scale, Math.sqrt(reach));
     const sorted = (value) => Float64Array.from(index.order, value);
     // What a kernel width is along each latent dimension, for an average reference.
@@ -69,7 +69,7 @@ export class Regression {
     this.own = refWeights === null ? null : sorted((i) => refWeights[i]);
     this.shrink = refWidths === null ? null : sorted((i) => (widest / refWidths[i]) ** 2);
     this.index = index;
-    this.near = new Gathering(index, this.kernel, regression.tolerance, this.shrink);
+    this.near = new Gathering(index, this.kernel, regression.cutoff, this.shrink);
   }
 
   /** Gather the references in reach of a latent place; return their total weight. */
@@ -273,7 +273,7 @@ export class Regression {
 
   /**
    * The density on a grid over latent dimensions 0 and 1; references that weigh less than the
-   * tolerance count as nothing.
+   * cutoff count as nothing.
    * @param {ArrayLike<number>} low, high (2,) its corners, which are nodes
    * @param {number} size nodes along a side
    * @param {ArrayLike<number>} [rest] where dimensions 2 and up are fixed

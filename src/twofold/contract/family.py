@@ -7,13 +7,14 @@ contract makes of them, such as the return trip of a row, a family may replace t
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.table_checks import check_entries, check_finite_entries
+from twofold.checks.rows import check_entries, check_finite_entries
 
 # The domain ends where the density is this share of the lowest one at a training point.
 DOMAIN_SHARE = 0.5
@@ -46,6 +47,11 @@ class Family(ABC):
 
     def _check_gaps(self, Y: FloatArray) -> None:  # noqa: B027 - most families place them
         """Raise if entries of rows Y are missing and the family can fill such rows, not place."""
+
+    def _shows_progress(self) -> bool:
+        """Say whether the parameter ``verbose`` asks for progress: "auto" does on a terminal."""
+        verbose = getattr(self, "verbose", False)
+        return sys.stderr.isatty() if verbose == "auto" else bool(verbose)
 
     def _check_parameters(self) -> None:  # noqa: B027 - there may be none
         """Raise if a constructor parameter has a value that no data could make right."""

@@ -7,13 +7,13 @@ from collections.abc import Callable
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray
-from twofold.number_checks import check_count
+from twofold.checks.numbers import check_count
 
 MOST_ROUNDS = 1_000
 
 
 def check_request(n: object, spread: object) -> None:
-    """Raise unless so many points can be drawn in that way."""
+    """Raise unless n points can be drawn in that way."""
     check_count("n_samples", n)
     if spread not in ("density", "uniform"):
         raise ValueError(f"`spread` must be 'density' or 'uniform'; got {spread!r}.")

@@ -17,8 +17,8 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from twofold.number_checks import is_integer, is_number
-from twofold.row_notes import RowNotes
+from twofold.checks.numbers import is_integer, is_number
+from twofold.contract.row_notes import RowNotes
 
 Sizes: TypeAlias = dict[str, int]
 

@@ -1,7 +1,7 @@
 """The two-way contract: what every model of the library does.
 
 A model is a latent point x → regression f → data point y, and back by projection g. A family fills
-in the methods of :class:`twofold.family.Family`; everything a user calls is here, once:
+in the methods of :class:`twofold.contract.family.Family`; everything a user calls is here, once:
 
 ======================================= =====================================================
 fit, fit_transform                      find latent points for data; NaN means missing
@@ -14,6 +14,8 @@ density, in_domain                      how well the data supports a latent plac
 sample, sample_latent                   new data, and the latent points it belongs to
 jacobian, magnification                 how features move with the latent point
 annotate, kernel_regression             what pictures show, and what others need to run f
+check_parameters, wanted_dimensions     what can be said of a model before a fit
+latent_unit                             how far apart latent points are that still belong together
 save, twofold.load                      a file that runs no code when opened
 ======================================= =====================================================
 
@@ -33,12 +35,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import BoolArray, FloatArray
-from twofold.distinct_rows import RowIndex, merge_duplicates
-from twofold.family import Family
-from twofold.kept_model import DERIVED, KeptModel
-from twofold.kernel_description import KernelDescription
-from twofold.latent_sampling import check_request, draw_latent_points
-from twofold.table_checks import (
+from twofold.checks.rows import (
     check_entries,
     check_errors,
     check_images,
@@ -48,6 +45,11 @@ from twofold.table_checks import (
     validate_latent,
     validate_rows,
 )
+from twofold.contract.distinct_rows import RowIndex, merge_duplicates
+from twofold.contract.family import Family
+from twofold.contract.kept_model import DERIVED, KeptModel
+from twofold.contract.kernel_description import KernelDescription
+from twofold.latent.sampling import check_request, draw_latent_points
 
 # Training points whose density tells whether the domain of a file is one.
 POINTS_LOOKED_AT = 64
@@ -354,6 +356,24 @@ class TwoWayModel(
         volumes = np.sqrt(np.maximum(np.linalg.det(metric), 0))
         with _quietly():
             return check_images(volumes * unit ** J.shape[2])
+
+    def latent_unit(self) -> FloatArray:
+        """Return the bandwidth of the latent density along each coordinate: what is near.
+
+        Returns
+        -------
+        ndarray of shape (n_components,)
+        """
+        check_is_fitted(self)
+        return self._latent_unit()
+
+    def wanted_dimensions(self) -> int:
+        """Return how many latent dimensions the parameters ask for, before any fit."""
+        return self._wanted_dimensions()
+
+    def check_parameters(self) -> None:
+        """Raise if a constructor parameter has a value that no data could make right."""
+        self._check_parameters()
 
     def kernel_regression(self) -> KernelDescription | None:
         """Return the way back in plain arrays, or None if it is no regression of rows.

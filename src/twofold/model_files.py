@@ -77,6 +77,15 @@ def current_versions() -> dict[str, str]:
     return versions
 
 
+# What parameters and attributes were called in earlier files.
+EARLIER_NAMES = {
+    "UKR": {"tolerance": "cutoff"},
+    "KernelPCA": {"n_landmarks": "landmarks"},
+    "DiffusionMap": {"scale": "bandwidth", "scale_": "bandwidth_"},
+    "KernelExtension": {"scale": "bandwidth", "scale_": "bandwidth_"},
+}
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class ModelFile:
     """The content of a model file.
@@ -100,6 +109,13 @@ class ModelFile:
     attributes: dict[str, Any]
     arrays: dict[str, AnyArray]
     versions: dict[str, str] = dataclasses.field(default_factory=current_versions)
+
+    def __post_init__(self) -> None:
+        """Call what an earlier version saved by its present name."""
+        renamed = EARLIER_NAMES.get(self.class_name, {})
+        for part in ("params", "attributes", "arrays"):
+            values = {renamed.get(name, name): value for name, value in getattr(self, part).items()}
+            object.__setattr__(self, part, values)
 
 
 def register_value_type(cls: _ValueType) -> _ValueType:

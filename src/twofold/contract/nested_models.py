@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from twofold.contract import TwoWayModel
-from twofold.kept_model import RUN_ONLY
-from twofold.tables import ModelFile, expect_class
+from twofold.contract.kept_model import RUN_ONLY
+from twofold.model_files import ModelFile, expect_class
 
 Families: TypeAlias = Mapping[str, type[TwoWayModel]]
 
@@ -35,12 +35,13 @@ def from_template(template: dict[str, Any] | None, families: Families) -> TwoWay
     """Return the unfitted model that `template_of` told of."""
     if template is None:
         return None
-    expect_class(ModelFile(**template, attributes={}, arrays={}), families)
+    stored = ModelFile(**template, attributes={}, arrays={})
+    expect_class(stored, families)
     params = {
         name: from_template(value, families) if _is_template(value) else value
-        for name, value in template["params"].items()
+        for name, value in stored.params.items()
     }
-    return families[template["class_name"]](**params)
+    return families[stored.class_name](**params)
 
 
 def _is_template(value: Any) -> bool:

@@ -4,7 +4,7 @@ In landmark UKR (Klanke 2007, section 5.3) rows are reconstructed from l landmar
 latent points of their own, not from each other, so a step of training costs n l and not n².
 Landmarks are found by vector quantisation: k-means, K-harmonic means (what the thesis uses), or
 rows drawn at random, which are rougher but there at once. :class:`Landmarks` says which and how
-many, :mod:`twofold.landmark_choice` finds them.
+many, :mod:`twofold.landmarks.choice` finds them.
 
 >>> from twofold.landmarks import Landmarks
 >>> Landmarks(200, choice="kharmonic", adapt=False)
@@ -21,7 +21,7 @@ from typing import Literal
 
 import numpy as np
 
-from twofold.number_checks import is_integer, is_number
+from twofold.checks.numbers import is_integer, is_number
 
 __all__ = [
     "Landmarks",

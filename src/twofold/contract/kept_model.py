@@ -14,9 +14,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import FloatArray
-from twofold.fitted_state import COMMON, FittedState, check_state, check_totals
-from twofold.row_notes import RowNotes
-from twofold.tables import ModelFile, register_value_type, state_of, write_model_file
+from twofold.contract.fitted_state import COMMON, FittedState, check_state, check_totals
+from twofold.contract.row_notes import RowNotes
+from twofold.model_files import ModelFile, register_value_type, state_of, write_model_file
 
 register_value_type(RowNotes)
 

@@ -25,7 +25,7 @@ class KernelDescription:
     widths : (m,) h_i, or None if all are 1
     kernel : name of F in :mod:`twofold.kernels`
     degree : 0, 1, 2 or "2-axes"
-    tolerance : weights below this, relative to the largest, are left out
+    cutoff : weights below this, relative to the largest, are left out
     latent_scale : (q,) factors from latent units to those of the kernel
     """
 
@@ -35,7 +35,7 @@ class KernelDescription:
     widths: FloatArray | None
     kernel: str
     degree: int | str
-    tolerance: float
+    cutoff: float
     latent_scale: FloatArray
 
     def with_data(self, data: FloatArray) -> Self:

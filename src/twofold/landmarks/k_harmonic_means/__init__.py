@@ -4,6 +4,6 @@
 distances need; choosing and finding landmarks needs these, too.
 """
 
-from twofold.k_harmonic_means.estimator import KHarmonicMeans
+from twofold.landmarks.k_harmonic_means.estimator import KHarmonicMeans
 
 __all__ = ["KHarmonicMeans"]

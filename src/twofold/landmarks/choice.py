@@ -8,8 +8,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from twofold.array_types import FloatArray
 from twofold.engine.threads import single_threaded
-from twofold.k_harmonic_means import KHarmonicMeans
 from twofold.landmarks import Landmarks
+from twofold.landmarks.k_harmonic_means import KHarmonicMeans
 from twofold.neighborhoods.distances import merge_equal_rows
 from twofold.neighborhoods.nearest import nearest_rows
 from twofold.process_settings import without_warnings

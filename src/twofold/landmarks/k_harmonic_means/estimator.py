@@ -24,11 +24,11 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.checks.numbers import check_count
+from twofold.checks.rows import check_entries, checked_weights
 from twofold.engine.threads import single_threaded_blas
-from twofold.k_harmonic_means.descent import Problem, count_lost, descend, powers_to_try
+from twofold.landmarks.k_harmonic_means.descent import Problem, count_lost, descend, powers_to_try
 from twofold.neighborhoods.distances import Units, map_distances, merge_equal_rows
-from twofold.number_checks import check_count
-from twofold.table_checks import check_entries, checked_weights
 
 # Distances of such rows are numbers.
 LARGEST = 1e300
@@ -76,7 +76,7 @@ class KHarmonicMeans(
     Examples
     --------
     >>> import numpy as np
-    >>> from twofold.k_harmonic_means import KHarmonicMeans
+    >>> from twofold.landmarks.k_harmonic_means import KHarmonicMeans
     >>> Y = np.array([[0.0], [1.0], [10.0], [11.0]])
     >>> model = KHarmonicMeans(2, init=[[2.0], [3.0]]).fit(Y)
     >>> model.predict([[-1.0], [12.0]])

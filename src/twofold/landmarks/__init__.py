@@ -1,0 +1,9 @@
+"""A few points that stand for many rows: how many, which ones, and clusters to choose them by."""
+
+from twofold.landmarks.landmarks import Landmarks, get_landmarks
+
+__all__ = ["Landmarks", "get_landmarks"]
+
+
+def __dir__() -> list[str]:
+    return __all__

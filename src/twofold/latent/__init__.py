@@ -1,0 +1,1 @@
+"""Densities over latent points, and points drawn from them."""
