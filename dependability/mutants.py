@@ -105,7 +105,9 @@ GROUPS = {
     "kernels": Group(("kernels.py",), ("test_kernels.py", "engine/test_backends.py")),
     "losses": Group(("losses/*.py",), ("test_losses.py", "ukr/test_objective.py")),
     "optimize": Group(("optimize/*.py",), ("optimize",), compiled=True),
-    "contract": Group(("contract.py",), ("test_contract.py", "test_ukr_estimator.py")),
+    "contract": Group(
+        ("contract/model.py", "contract/family.py"), ("test_contract.py", "test_ukr_estimator.py")
+    ),
 }
 
 

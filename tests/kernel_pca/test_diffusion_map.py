@@ -137,7 +137,7 @@ def test_saved_and_pickled_models_are_the_same(given, tmp_path):
         ({"alpha": 2}, "`alpha` must be a number from 0 to 1; got 2"),
         ({"time": -1}, "`time` must be"),
         ({"time": 10_000}, "Lower `time`"),
-        ({"scale": 0}, "`scale` must be"),
+        ({"bandwidth": 0}, "`bandwidth` must be"),
         ({"n_neighbors": 0}, "`n_neighbors` must be"),
         ({"extension": "magic"}, "`extension` must be one of"),
         ({"preimage": "constrained", "n_neighbors": 9}, "extension='ridge'"),

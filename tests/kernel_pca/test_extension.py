@@ -153,7 +153,7 @@ def test_pickle():
         ({"source": lambda Y: np.full((90, 90), np.nan)}, "with NaN or infinity"),
         ({"source": lambda Y: np.tril(diffusion(Y))}, "symmetric"),
         ({"n_components": 0}, "`n_components` must be an integer of at least 1; got 0"),
-        ({"scale": -1.0}, "`scale` must be 'auto' or a number above 0; got -1.0"),
+        ({"bandwidth": -1.0}, "`bandwidth` must be 'auto' or a number above 0; got -1.0"),
         ({"ridge": "small"}, "`ridge` must be 'auto' or a number above 0; got 'small'"),
         ({"choose_by": "gcv"}, "`choose_by` must be one of .* got 'gcv'"),
     ],

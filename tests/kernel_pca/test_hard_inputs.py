@@ -59,7 +59,9 @@ def test_as_many_directions_as_rows_are_there():
 
 @pytest.mark.parametrize("scale", [1e-6, 0.05])
 def test_a_walk_that_stays_in_parts_is_told(scale):
-    with pytest.warns(UserWarning, match=r"2 of 2 eigenvalue\(s\) are 1.*Raise `scale`") as told:
+    with pytest.warns(
+        UserWarning, match=r"2 of 2 eigenvalue\(s\) are 1.*Raise `bandwidth`"
+    ) as told:
         DiffusionMap(bandwidth=scale, preimage=QUICK).fit(IRIS)
     assert told[0].filename == __file__
 
@@ -121,7 +123,7 @@ def test_unknown_kernel_values_are_told():
 
 
 def test_a_walk_too_wide_is_told_by_its_own_parameter():
-    with pytest.raises(ValueError, match=r"Lower `scale`, which is 1e\+12") as told:
+    with pytest.raises(ValueError, match=r"Lower `bandwidth`, which is 1e\+12") as told:
         DiffusionMap(bandwidth=1e12).fit(IRIS)
     assert "kernel (the linear" not in str(told.value)
     with pytest.raises(ValueError, match="got the kernel of a diffusion map"):

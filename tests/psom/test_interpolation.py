@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numba
 import numpy as np
 import pytest
 from oracles import psom as oracle
@@ -82,6 +83,7 @@ def test_a_window_of_all_nodes_is_the_full_map():
     assert Windows.of(GRID, 5).are_whole
 
 
+@pytest.mark.skipif(numba.config.BOUNDSCHECK, reason="other machine code, in other orders")
 @pytest.mark.parametrize("local", [None, 3])
 def test_a_row_does_not_depend_on_the_others_nor_on_threads(local, monkeypatch):
     W, X = values(GRID, 7), places(GRID, 40)
