@@ -62,7 +62,7 @@ def test_extended_kernel_values():
 
 def test_named_kernel_is_the_object_with_its_numbers_chosen():
     named = KernelExtension("diffusion").fit(Y)
-    given = KernelExtension(Diffusion(bandwidth=neighbor_scale(Y))).fit(Y)
+    given = KernelExtension(Diffusion(scale=neighbor_scale(Y))).fit(Y)
     np.testing.assert_allclose(named.transform(Z), given.transform(Z), atol=1e-12)
 
 
