@@ -106,7 +106,8 @@ GROUPS = {
     "losses": Group(("losses/*.py",), ("test_losses.py", "ukr/test_objective.py")),
     "optimize": Group(("optimize/*.py",), ("optimize",), compiled=True),
     "contract": Group(
-        ("contract/model.py", "contract/family.py"), ("test_contract.py", "test_ukr_estimator.py")
+        ("contract/model.py", "contract/family.py"),
+        ("contract/test_contract.py", "test_ukr_estimator.py"),
     ),
 }
 

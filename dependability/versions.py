@@ -24,9 +24,9 @@ ROOT = Path(__file__).parents[1]
 KNOWN = ("python3.11", "python3.12", "python3.13", "python3.14")
 TESTS = (
     "tests/test_old_files.py",
-    "tests/tables/test_model_file.py",
+    "tests/test_model_files.py",
     "tests/dependability/test_model_files.py",
-    "tests/test_contract.py",
+    "tests/contract/test_contract.py",
     "tests/engine/test_backends.py",
     "tests/cli/test_fit.py",
 )
