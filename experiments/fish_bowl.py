@@ -108,7 +108,7 @@ class Model(NamedTuple):
     def residuals(self) -> np.ndarray:
         """Return f(x_i) - y_i (n, D) in the unit of the data."""
         error = self.problem.reconstruction(cross_validated=False)
-        return error.residuals_of(self.both, np.arange(len(self.X))) * self.problem.rows.unit
+        return error.residuals(self.both) * self.problem.rows.unit
 
 
 def landmark_problem(Y: np.ndarray, landmarks: np.ndarray, kernel: str) -> Problem:

@@ -60,7 +60,7 @@ def extension(X):
 
 
 def residuals(problem, X):
-    return problem.reconstruction(cross_validated=False).residuals_of(X, np.arange(len(X)))
+    return problem.reconstruction(cross_validated=False).residuals(X)
 
 
 def sizes(R, per):

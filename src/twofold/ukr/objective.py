@@ -36,6 +36,9 @@ MOST_SCALED_ROWS = 500
 MOST_STEPS = 8
 MOST_STRETCH = np.log(5.0)
 
+# What an objective answers to sums: the loss of each row, and its derivative by them if wanted.
+Response = tuple[FloatArray, FloatArray | None]
+
 
 class Reconstruction:
     """The reconstruction error of data rows from their latent points, with its gradient.
@@ -78,9 +81,7 @@ class Reconstruction:
     def value_on(self, X: FloatArray, numbers: IntArray) -> float:
         """Return R(X) over some of the rows only, with all references."""
 
-        def respond(
-            places: IntArray, A: FloatArray, shift: FloatArray
-        ) -> tuple[FloatArray, FloatArray | None]:
+        def respond(places: IntArray, A: FloatArray, shift: FloatArray) -> Response:
             return self._losses(numbers[places], A)[0], None
 
         return self._evaluate_on(X, numbers, respond)[0]
@@ -90,25 +91,21 @@ class Reconstruction:
         losses = self._losses(numbers, A)[0]
         return float(losses.sum(dtype=np.float64) / self.share[numbers].sum(dtype=np.float64))
 
-    def residuals_of(self, X: FloatArray, numbers: IntArray) -> FloatArray:
-        """Return the residuals f - y (rows, D) of some rows, 0 where y is missing."""
-        residuals = np.empty((len(numbers), self.rows.n_features), dtype=self.rows.Y.dtype)
+    def residuals(self, X: FloatArray) -> FloatArray:
+        """Return the residuals f - y (n, D), 0 where y is missing."""
+        R = np.empty_like(self.rows.Y)
 
-        def respond(
-            places: IntArray, A: FloatArray, shift: FloatArray
-        ) -> tuple[FloatArray, FloatArray | None]:
-            residuals[places] = self._residuals(numbers[places], A)[0]
-            return np.zeros(len(places), dtype=A.dtype), None
+        def respond(numbers: IntArray, A: FloatArray, shift: FloatArray) -> Response:
+            R[numbers] = self._residuals(numbers, A)[0]
+            return np.zeros(len(numbers), dtype=A.dtype), None
 
-        self._evaluate_on(X, numbers, respond)
-        return residuals
+        self._evaluate_on(X, np.arange(len(R)), respond)
+        return R
 
     def value_and_scale_slope(self, X: FloatArray, numbers: IntArray) -> tuple[float, FloatArray]:
         """Return R(X) over some rows and its derivative by the log scale of each dimension."""
 
-        def respond(
-            places: IntArray, A: FloatArray, shift: FloatArray
-        ) -> tuple[FloatArray, FloatArray | None]:
+        def respond(places: IntArray, A: FloatArray, shift: FloatArray) -> Response:
             return self._respond(numbers[places], A, shift)
 
         return self._evaluate_on(X, numbers, respond)
@@ -130,9 +127,7 @@ class Reconstruction:
         slope = (by_query * X[numbers]).sum(axis=0) + (by_reference * references).sum(axis=0)
         return float(losses.sum(dtype=np.float64) / counted), slope.astype(np.float64) / counted
 
-    def _respond(
-        self, numbers: IntArray, A: FloatArray, shift: FloatArray
-    ) -> tuple[FloatArray, FloatArray | None]:
+    def _respond(self, numbers: IntArray, A: FloatArray, shift: FloatArray) -> Response:
         losses, slope, f, denominator = self._losses(numbers, A)
         return losses, self.references.answer(f, denominator, slope)
 

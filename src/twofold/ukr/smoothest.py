@@ -72,7 +72,6 @@ class _Tubes:
         assert isinstance(problem.loss, EpsilonInsensitive)
         self.problem, self.per = problem, problem.loss.per
         self.error = problem.reconstruction(cross_validated=False)
-        self.everyone = np.arange(len(problem.weights))
         asked = np.asarray(problem.loss.eps, dtype=np.float64) / problem.rows.unit
         R = self._residuals(X)
         if self.per == "vector":
@@ -86,7 +85,7 @@ class _Tubes:
         self.upper, self.lower = np.zeros_like(self.eps), np.zeros_like(self.eps)
 
     def _residuals(self, X: FloatArray) -> FloatArray:
-        return self.error.residuals_of(X, self.everyone).astype(np.float64)
+        return self.error.residuals(X).astype(np.float64)
 
     def shrink(self, X: FloatArray, training: Training) -> Smoothed:
         """Minimise the extension within the tubes, from a feasible X."""

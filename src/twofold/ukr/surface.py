@@ -77,6 +77,8 @@ class CarriedRows:
         self.V = self._columns(omega)
         self.total = self.mass.sum(axis=0)
         self.total_sum = (self.mass * self.Y).sum(axis=0)
+        D = self.n_features
+        self._denominators = slice(D, D + 1 if observed is None else 2 * D)
         self._locals: dict[int, LocalFit] = {}
 
     def _own_mean(self, Y: FloatArray) -> FloatArray:
@@ -140,7 +142,7 @@ class CarriedRows:
 
     def regress(self, A: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return f - mean (m, D) and the denominators (m, 1) or (m, D), zero where undefined."""
-        numerator, denominator = A[:, : self.n_features], self._denominator(A)
+        numerator, denominator = A[:, : self.n_features], A[:, self._denominators]
         safe = np.where(denominator > 0, denominator, 1)
         return numerator / safe, denominator
 
@@ -159,11 +161,7 @@ class CarriedRows:
         if self.degree != 0:
             return f, dA[:, :, :D]
         safe = np.where(denominator > 0, denominator, 1)[:, None, :]
-        return f, (dA[:, :, :D] - f[:, None, :] * self._denominator(dA)) / safe
-
-    def _denominator(self, A: FloatArray) -> FloatArray:
-        D = self.n_features
-        return A[..., D : D + 1] if self.observed is None else A[..., D : 2 * D]
+        return f, (dA[:, :, :D] - f[:, None, :] * dA[:, :, self._denominators]) / safe
 
     def answer(self, f: FloatArray, denominator: FloatArray, slope: FloatArray) -> FloatArray:
         """Return ``U = dR/dA`` from ``slope = dR/df``; rows out of reach do not answer."""

@@ -17,6 +17,7 @@ import numpy as np
 from twofold.array_types import FloatArray, IntArray
 from twofold.engine import KernelSums
 from twofold.optimize import Objective
+from twofold.ukr.objective import Response
 
 
 class SumOf:
@@ -67,9 +68,7 @@ class DensityTerm:
         losses, by_query, by_reference = self.engine.evaluate(X, V, self._respond)
         return float(losses.sum(dtype=np.float64)), by_query + by_reference
 
-    def _respond(
-        self, numbers: IntArray, A: FloatArray, shift: FloatArray
-    ) -> tuple[FloatArray, FloatArray | None]:
+    def _respond(self, numbers: IntArray, A: FloatArray, shift: FloatArray) -> Response:
         room = A[:, 0].astype(np.float64) - self.floor
         weight = self.strength * self.share[numbers]
         inside = room > 0
@@ -92,9 +91,7 @@ class DensityVariance:
         mean = float(self.share @ density)
         pull = 2 * self.strength * self.share * (density - mean)
 
-        def respond(
-            numbers: IntArray, A: FloatArray, shift: FloatArray
-        ) -> tuple[FloatArray, FloatArray | None]:
+        def respond(numbers: IntArray, A: FloatArray, shift: FloatArray) -> Response:
             return A[:, 0], pull[numbers, None].astype(A.dtype)
 
         _, by_query, by_reference = self.engine.evaluate(X, V, respond)
@@ -104,13 +101,7 @@ class DensityVariance:
 
 def densities(X: FloatArray, V: FloatArray, engine: KernelSums) -> FloatArray:
     """Return ``Σ_k V_k F(s_ik)`` at each latent point (n,), for V (n, 1)."""
-
-    def respond(
-        numbers: IntArray, A: FloatArray, shift: FloatArray
-    ) -> tuple[FloatArray, FloatArray | None]:
-        return A[:, 0], None
-
-    return engine.evaluate(X, V, respond)[0]
+    return engine.evaluate(X, V, lambda numbers, A, shift: (A[:, 0], None))[0]
 
 
 def lowest_density(X: FloatArray, weights: FloatArray, engine: KernelSums) -> float:

@@ -25,7 +25,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -138,8 +138,8 @@ def fit_points(problem: Problem, Y: FloatArray, q: int, init: Init, training: Tr
     problem = with_huber_scale(problem, choosing, start.X)
     if interrupted:
         training = replace(training, max_iter=0)
-    unfolds = start.name == "pca" and training.max_iter > 0
-    if unfolds and isinstance(problem.regularization, LeaveOneOut | LeaveKOut):
+    is_linear = start.name == "pca" and training.max_iter > 0
+    if is_linear and not isinstance(problem.regularization, Smoothest):
         solution, violation = unfold(problem, start.X, training), None
     else:
         solution, violation = settle(problem, start.X, training)
@@ -176,10 +176,9 @@ def with_huber_scale(problem: Problem, choosing: Problem, X: FloatArray) -> Prob
     """Return the problem with Huber's δ from cross-validated residuals, where it was not given."""
     if not isinstance(problem.loss, Huber) or problem.loss.delta is not None:
         return problem
-    rows, unit = problem.rows, problem.rows.unit
-    error = choosing.reconstruction(cross_validated=True)
-    R = error.residuals_of(X, np.arange(len(rows.Y))) * unit
-    return replace(problem, loss=problem.loss.fitted(R, rows.observed, unit))
+    rows = problem.rows
+    R = choosing.reconstruction(cross_validated=True).residuals(X) * rows.unit
+    return replace(problem, loss=problem.loss.fitted(R, rows.observed, rows.unit))
 
 
 def settle(problem: Problem, X: FloatArray, training: Training) -> tuple[Solution, float | None]:
@@ -264,7 +263,9 @@ def _cross_validated_stages(
 ) -> tuple[FloatArray, Iterable[Stage], StopWhen | None]:
     assert isinstance(problem.regularization, LeaveOneOut | LeaveKOut)
     error = _cross_validation_error(problem)
-    last = Stage(error, label=_name(problem), max_iter=training.max_iter)
+    k = n_left_out(problem.regularization)
+    name = "leave-one-out" if k == 1 else f"leave-{k}-out"
+    last = Stage(error, label=name, max_iter=training.max_iter)
     way = problem.regularization.homotopy
     if way in ("auto", "none") or training.max_iter == 0:
         return X, [last], None
@@ -285,11 +286,6 @@ def _cross_validated_stages(
     if floors:
         X = _shrink_until_dense(problem, X, floors[0])
     return X, [*stages, last], None
-
-
-def _name(problem: Problem) -> str:
-    k = n_left_out(problem.regularization)
-    return "leave-one-out" if k == 1 else f"leave-{k}-out"
 
 
 def _cross_validation_error(problem: Problem) -> Objective:
@@ -322,13 +318,9 @@ def _extension_stages(
 ) -> list[Stage]:
     error = problem.reconstruction(cross_validated=False)
     if regularization.penalty is None:
-        constraint = (
-            Ball(regularization.radius)
-            if regularization.radius is not None
-            else Box(_box(regularization))
-        )
-        label = f"within {constraint}"
-        return [Stage(error, constraint, label, training.max_iter)]
+        radius, half = regularization.radius, cast(float, regularization.box)
+        constraint = Box(half) if radius is None else Ball(radius)
+        return [Stage(error, constraint, f"within {constraint}", training.max_iter)]
     strengths = _falling(regularization.start, regularization.penalty, regularization.decay)
     return [
         Stage(
@@ -338,11 +330,6 @@ def _extension_stages(
         )
         for strength in strengths
     ]
-
-
-def _box(regularization: Extension) -> float:
-    assert regularization.box is not None
-    return regularization.box
 
 
 def _density_stages(

@@ -74,7 +74,7 @@ def _is_explained(fit: Fit, Y: FloatArray, kept: BoolArray, trim: float) -> Bool
     The size is the root mean squared error of a row's observed entries.
     """
     problem, sizes = fit.problem, np.empty(len(Y))
-    R = problem.reconstruction(cross_validated=True).residuals_of(fit.X, np.arange(kept.sum()))
+    R = problem.reconstruction(cross_validated=True).residuals(fit.X)
     sizes[kept] = np.sqrt((R**2).sum(axis=1)) * problem.rows.unit
     if not kept.all():
         observed = ~np.isnan(Y[~kept])
