@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from oracles.kernel_sums import squared_distances
 
-from twofold.engine.cell_grid import build_grid, find_cell_span
-from twofold.engine.cells import _count_candidates
+from twofold.engine.cells import _count_candidates, build_grid, find_cell_span
 
 
 def points_in_cells(grid, x, radius):

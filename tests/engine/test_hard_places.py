@@ -9,7 +9,7 @@ from finite_differences import relative_error
 from kernel_cases import POWER, name_of
 
 from twofold.engine import KernelSums, PreparedReferences, cells
-from twofold.engine.cell_grid import build_grid
+from twofold.engine.cells import build_grid
 from twofold.kernels import GAUSSIAN, QUARTIC
 
 BACKENDS = ["cpu_dense", "cpu_cells"]

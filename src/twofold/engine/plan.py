@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from twofold.array_types import FloatArray
-from twofold.engine.cell_grid import GRIDDED, CellGrid
-from twofold.engine.cells import candidates_of, grid_for
+from twofold.engine.cells import GRIDDED, CellGrid, candidates_of, grid_for
 from twofold.kernels import Kernel
 
 logger = logging.getLogger(__name__)

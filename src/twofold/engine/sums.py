@@ -28,7 +28,7 @@ from twofold.array_types import FloatArray, IntArray
 from twofold.checks.numbers import is_number
 from twofold.checks.rows import check_finite_points
 from twofold.engine import cells, dense
-from twofold.engine.cell_grid import GRIDDED, CellGrid
+from twofold.engine.cells import GRIDDED, CellGrid
 from twofold.engine.local_fit import FittedSums, LocalFit
 from twofold.engine.plan import Plan, plan
 from twofold.engine.threads import count_threads, run_tasks
