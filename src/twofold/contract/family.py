@@ -7,7 +7,6 @@ contract makes of them, such as the return trip of a row, a family may replace t
 
 from __future__ import annotations
 
-import sys
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -47,11 +46,6 @@ class Family(ABC):
 
     def _check_gaps(self, Y: FloatArray) -> None:  # noqa: B027 - most families place them
         """Raise if entries of rows Y are missing and the family can fill such rows, not place."""
-
-    def _shows_progress(self) -> bool:
-        """Say whether the parameter ``verbose`` asks for progress: "auto" does on a terminal."""
-        verbose = getattr(self, "verbose", False)
-        return sys.stderr.isatty() if verbose == "auto" else bool(verbose)
 
     def _check_parameters(self) -> None:  # noqa: B027 - there may be none
         """Raise if a constructor parameter has a value that no data could make right."""

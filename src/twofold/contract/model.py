@@ -25,6 +25,7 @@ and ``X`` is latent, always.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self
@@ -386,6 +387,11 @@ class TwoWayModel(
         return None
 
     # ---- inside -------------------------------------------------------------------------------
+
+    def _shows_progress(self) -> bool:
+        """Say whether the parameter ``verbose`` asks for progress: "auto" does on a terminal."""
+        verbose = getattr(self, "verbose", False)
+        return sys.stderr.isatty() if verbose == "auto" else bool(verbose)
 
     def _wake(self) -> None:
         """Rebuild what is derived from the fitted attributes."""
