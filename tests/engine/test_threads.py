@@ -48,7 +48,7 @@ def test_blas_is_single_threaded_inside_and_free_again_outside(n_threads):
 
 def test_number_of_threads():
     available = joblib.cpu_count()
-    assert count_threads(None) == available
+    assert count_threads(None) == 1
     assert count_threads(-1) == available
     assert count_threads(-available - 5) == 1
     assert count_threads(3) == 3

@@ -50,7 +50,7 @@ def test_a_walk_keeps_further_coordinates_too():
     Y, clean = sinusoid(300)
     for extension in ("analytic", "ridge"):
         model = DiffusionMap(
-            1, scale=neighbor_scale(Y, 20), extension=extension, preimage="constrained"
+            1, bandwidth=neighbor_scale(Y, 20), extension=extension, preimage="constrained"
         ).fit(Y)
         assert distance(model.reconstruct(Y), clean) < 0.9 * distance(Y, clean)
         assert moves_to_level(model, Y) < 1e-6
