@@ -11,9 +11,9 @@ from oracles.unn import Setting
 from twofold.datasets import make_s_structure
 from twofold.metrics import dsre
 from twofold.unn import cma_es
+from twofold.unn.embedding import Task
 from twofold.unn.point_errors import get_point_error
 from twofold.unn.searches import CMAES
-from twofold.unn.task import Task
 
 cma = pytest.importorskip("cma")
 

@@ -9,9 +9,11 @@ from oracles import unn_search as oracle
 
 from twofold.datasets import make_s_structure
 from twofold.metrics import dsre
+from twofold.unn.embedding import Task
 from twofold.unn.evolution import (
     BLOCK,
     INTERRUPTED,
+    WholeError,
     draw_pairs,
     evolve,
     evolve_points,
@@ -21,8 +23,6 @@ from twofold.unn.evolution import (
 from twofold.unn.line import Line
 from twofold.unn.point_errors import get_point_error
 from twofold.unn.searches import Evolution, EvolutionStrategy
-from twofold.unn.task import Task
-from twofold.unn.whole_error import WholeError
 
 
 def make_task(Y, K=4, q=1, weights=None, error=None, seed=0, **more):

@@ -22,21 +22,20 @@ import numpy as np
 
 from twofold.array_types import FloatArray
 from twofold.engine.threads import single_threaded_blas
-from twofold.unn.evolution import ALL_MADE, INTERRUPTED
+from twofold.unn.embedding import INTERRUPTED, Embedding, Task
+from twofold.unn.evolution import ALL_MADE, WholeError
 from twofold.unn.searches import CMAES
-from twofold.unn.task import Outcome, Task
-from twofold.unn.whole_error import WholeError
 
 # A step costs the square of the unknowns and four times as many errors as there are rows.
 MOST_UNKNOWNS = 100
 
 
-def search(task: Task, search: CMAES) -> Outcome:
+def search(task: Task, search: CMAES) -> Embedding:
     """Seek the embedding of the lowest error, as CMA-ES does.
 
     Returns
     -------
-    Outcome
+    Embedding
         The best embedding of all, with the lowest value so far after each generation. An interrupt
         ends it early.
 
@@ -48,7 +47,7 @@ def search(task: Task, search: CMAES) -> Outcome:
     evolution_strategy = _import_cma()
     n, q = len(task.Y), task.q
     if n < 2:
-        return Outcome(np.zeros((n, q)), np.zeros(1), 0, "nothing to place")
+        return Embedding(np.zeros((n, q)), 0, "nothing to place", np.zeros(1))
     if n * q > MOST_UNKNOWNS:
         warnings.warn(
             f"CMA-ES with {n * q} unknowns ({n} rows, {q} dimensions) may take minutes; it is for "
@@ -85,7 +84,7 @@ def search(task: Task, search: CMAES) -> Outcome:
         except KeyboardInterrupt:
             reason = INTERRUPTED
     X = into_box(X) if is_box else X.copy()
-    return Outcome(X, np.array(history), done, reason)
+    return Embedding(X, done, reason, np.array(history))
 
 
 def outside(candidates: FloatArray) -> FloatArray:

@@ -1,31 +1,48 @@
 """Rows that are put anywhere in latent space, one after the other: Gaussian and swarm embedding.
 
-Each row looks around the place of the nearest row that is there already. Refinement (beyond the
-book, which never looks at a row twice) takes each row up again, looks around the nearest of *all*
-rows, and moves it if that lowers the error of the whole embedding.
+``y*`` is the nearest row that is embedded already and ``x*`` its place. Gaussian embedding
+(Kramer 2013, Algorithm 10) tries random places around it; the row goes where its error is lowest:
+
+    x_l = x* + σ z_l,   z_l ~ N(0, I),   σ = ||y - y*||²,   l = 1..κ              (7.2, 7.3)
+
+Line 6 of the algorithm has ``σ N(x*, 1)``, which would scale ``x*`` as well. Particle swarm
+embedding, PSEA (Algorithm 9), lets a particle start from there with a random velocity and keep its
+best place x~:
+
+    v ← v + c₁ r₁ (x~ - x) + c₂ r₂ (x* - x),   x ← x + v,   v ~ N(0, I), r ~ U[0, 1]   (6.14, 6.15)
+
+The start is not among the places it may keep: neighbours of x* reconstruct a row near y* better
+than most, and everything would end up on one latent point.
+
+Refinement (beyond the book, which never looks at a row twice) takes each row up again, looks around
+the nearest of *all* rows, and moves it if that lowers the error of the whole embedding. The error
+changes for the row itself and for those that have it among their neighbours before or after; these
+are found by their distances to their last neighbours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.unn.growing import find_nearest, tree_of
+from twofold.compiled import compiled
+from twofold.rowwise import blocks
+from twofold.unn.growing import ROUNDING, PointTree, find_nearest, insert, remove, tree_of
 from twofold.unn.nearest_rows import nearest_rows
-from twofold.unn.placing import (
-    Judge,
-    Tries,
-    insert_rows,
-    judge_of,
-    largest_earlier,
-    list_errors,
-    move_rows,
+from twofold.unn.point_errors import POLYNOMIAL_KERNEL, RBF_KERNEL, PointError
+from twofold.unn.rows import (
+    NOBODY,
+    Rows,
+    count_others,
+    error_of_mean,
+    is_complete,
+    rows_of,
+    squared_gap,
+    write_mean,
 )
-from twofold.unn.point_errors import PointError
-from twofold.unn.rows import NOBODY, Rows, is_complete, rows_of, write_mean
 from twofold.unn.searches import Continuous, Gaussian
 
 # Rows between two looks at the progress; random numbers are drawn for this many rows at a time.
@@ -64,7 +81,7 @@ class ContinuousPoints:
         self.search, self.rng, self.n_threads = search, rng, n_threads
         self.error = PointError() if error is None else error
         self.by_product = has_kernel and search.nearest == "argmax"
-        self.k = max(1, n_neighbors - 1) if search.include_self else n_neighbors
+        self.k = count_others(n_neighbors, search.include_self)
         self.Y: FloatArray = np.empty((0, 0))
         self.weights: FloatArray = np.empty(0)
         self.X: FloatArray = np.empty((0, q))
@@ -92,47 +109,36 @@ class ContinuousPoints:
         ``watch`` hears now and then how many rows there are.
         """
         before = len(self.X)
-        self._append(Y, weights)
-        n, q = len(self.Y), self.X.shape[1]
-        rows = self._rows()
-        judge = self._judge(rows)
+        rows, judge = self._append(Y, weights)
+        n = len(self.Y)
         nearest = np.zeros(n - before, dtype=np.int64)
         first = max(before, 1)
         if n > first:
             nearest[first - before :] = self._nearest_earlier(rows, first)
         if n > len(self.tree.X):
             self.tree = tree_of(self.X, n + max(n // 2, BLOCK))
-        for start in range(before, n, BLOCK):
-            stop = min(start + BLOCK, n)
+        for part in blocks(n - before, 1, at_a_time=BLOCK):
             # The stream of random numbers is one for all blocks, so their size does not matter.
-            insert_rows(
-                self.tree,
-                rows,
-                start,
-                nearest[start - before : stop - before],
-                self._draw(stop - start, q),
-                judge,
-            )
+            some = nearest[part]
+            insert_rows(self.tree, rows, before + part.start, some, self._draw(len(some)), judge)
             if watch is not None:
-                watch(stop)
+                watch(before + part.stop)
         self.X = self.tree.X[:n].copy()
 
     def fill(self, number: int) -> FloatArray:
         """Fill the missing entries of a row by the mean of its neighbours; return it (D,)."""
-        gaps, rows = np.isnan(self.Y[number]), self._rows()
+        gaps = np.isnan(self.Y[number])
         if gaps.any():
-            near = self._judge(rows)
-            count = find_nearest(
-                self.tree, self.X[number], number, self.k, near.found, near.sq_dists
-            )
+            rows, near = self._rows()
+            x = self.X[number]
+            count = find_nearest(self.tree, x, number, self.k, near.found, near.sq_dists)
             write_mean(rows, near.found, count, NOBODY, near.f)
             self.Y[number, gaps] = near.f[gaps]
         return self.Y[number]
 
     def full_error(self) -> float:
         """Return the weighted sum of the errors of all rows, as the search counts them."""
-        rows = self._rows()
-        errors, _ = list_errors(self.tree, rows, self._judge(rows))
+        errors, _ = list_errors(self.tree, *self._rows())
         return float(self.weights @ errors)
 
     def refine(
@@ -143,26 +149,15 @@ class ContinuousPoints:
         `watch` hears after each sweep how many were made. An interrupt ends it between two blocks
         of rows, with every row in its place.
         """
-        rows = self._rows()
-        judge = self._judge(rows)
-        n, q = self.X.shape
-        nearest = self._nearest(rows)
+        rows, judge = self._rows()
+        n, nearest = len(self.X), self._nearest(rows)
         errors, reach = list_errors(self.tree, rows, judge)
         totals = [float(self.weights @ errors)]
         try:
             for sweep in range(n_sweeps):
-                for start in range(0, n, BLOCK):
-                    stop = min(start + BLOCK, n)
-                    move_rows(
-                        self.tree,
-                        rows,
-                        start,
-                        nearest[start:stop],
-                        self._draw(stop - start, q),
-                        judge,
-                        errors,
-                        reach,
-                    )
+                for part in blocks(n, 1, at_a_time=BLOCK):
+                    near, tries = nearest[part], self._draw(part.stop - part.start)
+                    move_rows(self.tree, rows, part.start, near, tries, judge, errors, reach)
                 self.X = self.tree.X[:n].copy()
                 totals.append(float(self.weights @ errors))
                 if watch is not None:
@@ -171,36 +166,27 @@ class ContinuousPoints:
             self.X = self.tree.X[:n].copy()
         return totals
 
-    # ---- inside -----------------------------------------------------------------------------
-
-    def _append(self, Y: FloatArray, weights: FloatArray | None) -> None:
+    def _append(self, Y: FloatArray, weights: FloatArray | None) -> tuple[Rows, Judge]:
         new = np.array(Y, dtype=np.float64, ndmin=2)
         own = np.ones(len(new)) if weights is None else np.asarray(weights, dtype=np.float64)
         self.Y = new if not len(self.Y) else np.concatenate([self.Y, new])
         self.weights = np.concatenate([self.weights, own])
+        return self._rows()
 
-    def _rows(self) -> Rows:
-        return rows_of(self.Y, self.weights)
+    def _rows(self) -> tuple[Rows, Judge]:
+        rows = rows_of(self.Y, self.weights)
+        return rows, judge_of(rows, self.k, self.search.include_self, self.error)
 
-    def _judge(self, rows: Rows) -> Judge:
-        return judge_of(rows, self.k, self.search.include_self, self.error)
-
-    def _draw(self, m: int, q: int) -> Tries:
+    def _draw(self, m: int) -> Tries:
         """Return the random numbers for m rows."""
-        search = self.search
+        search, q = self.search, self.X.shape[1]
         if isinstance(search, Gaussian):
             Z = self.rng.standard_normal((m, search.n_candidates, q))
             return Tries(search.spread == "squared", Z, np.empty((m, 0, 2)), np.zeros(2))
-        numbers = [
-            (self.rng.standard_normal((1, q)), self.rng.random((search.n_steps, 2)))
-            for _ in range(m)
-        ]
-        return Tries(
-            False,
-            np.stack([velocity for velocity, _ in numbers]),
-            np.stack([lots for _, lots in numbers]),
-            np.array(search.pull),
-        )
+        Z, lots = np.empty((m, 1, q)), np.empty((m, search.n_steps, 2))
+        for j in range(m):
+            Z[j], lots[j] = self.rng.standard_normal((1, q)), self.rng.random((search.n_steps, 2))
+        return Tries(False, Z, lots, np.array(search.pull))
 
     def _nearest_earlier(self, rows: Rows, first: int) -> IntArray:
         if self.by_product:
@@ -212,3 +198,214 @@ class ContinuousPoints:
             # About their mean less is lost to rounding.
             rows = rows._replace(values=rows.values - rows.values.mean(axis=0))
         return nearest_rows(rows, self.error, n_threads=self.n_threads, **which)[:, 0]
+
+
+class Judge(NamedTuple):
+    """What a latent place of a row is judged by, and room for what is found there.
+
+    Attributes
+    ----------
+    k : how many other rows are neighbours
+    include_self : whether the row itself is one more
+    error : the error of one row
+    found, sq_dists : (k,) the neighbours of the latest place, and their squared distances
+    f : (D,) their mean
+    """
+
+    k: int
+    include_self: bool
+    error: PointError
+    found: IntArray
+    sq_dists: FloatArray
+    f: FloatArray
+
+
+@compiled
+def judge_of(rows: Rows, k: int, include_self: bool, error: PointError) -> Judge:
+    """Return a judge of the places of such rows."""
+    found, sq_dists = np.empty(k, dtype=np.int64), np.empty(k)
+    return Judge(k, include_self, error, found, sq_dists, np.empty(rows.values.shape[1]))
+
+
+@compiled
+def _sort(numbers: IntArray, count: int) -> None:
+    for place in range(1, count):
+        number, at = numbers[place], place
+        while at > 0 and numbers[at - 1] > number:
+            numbers[at] = numbers[at - 1]
+            at -= 1
+        numbers[at] = number
+
+
+@compiled
+def place_error(tree: PointTree, rows: Rows, x: FloatArray, i: int, judge: Judge) -> float:
+    """Return the error of row i at the latent place x, with k other rows as its neighbours."""
+    found, f = judge.found, judge.f
+    count = find_nearest(tree, x, i, judge.k, found, judge.sq_dists)
+    # Places with the same neighbours must tie to the last bit, whatever the order of these.
+    _sort(found, count)
+    write_mean(rows, found, count, i if judge.include_self else NOBODY, f)
+    return error_of_mean(f, rows, i, judge.error)
+
+
+@compiled
+def list_errors(tree: PointTree, rows: Rows, judge: Judge) -> tuple[FloatArray, FloatArray]:
+    """Return the error of each row, and the squared distance to its last neighbour."""
+    n = rows.values.shape[0]
+    errors, reach = np.empty(n), np.empty(n)
+    for i in range(n):
+        errors[i] = place_error(tree, rows, tree.X[i], i, judge) if n > 1 else 0.0
+        reach[i] = judge.sq_dists[max(min(judge.k, n - 1) - 1, 0)]
+    return errors, reach
+
+
+@compiled
+def largest_earlier(Y: FloatArray, first: int, error: PointError) -> IntArray:
+    """Return the earlier row of the largest kernel value for rows from ``first`` on (7.15)."""
+    found = np.zeros(Y.shape[0] - first, dtype=np.int64)
+    for i in range(first, Y.shape[0]):
+        best = -np.inf
+        for j in range(i):
+            product, gap = 0.0, 0.0
+            for d in range(Y.shape[1]):
+                product += Y[i, d] * Y[j, d]
+                gap += (Y[i, d] - Y[j, d]) ** 2
+            value = product
+            if error.kernel == RBF_KERNEL:
+                value = -gap
+            elif error.kernel == POLYNOMIAL_KERNEL:
+                value = (error.scale * product + error.shift) ** error.degree
+            if value > best:
+                best, found[i - first] = value, j
+    return found
+
+
+class Tries(NamedTuple):
+    """Random numbers for the places of some rows.
+
+    Attributes
+    ----------
+    is_squared : whether places spread by the squared distance to the nearest row
+    Z : (rows, places, q) steps from there; of a particle the first velocity, (rows, 1, q)
+    lots : (rows, steps, 2) for a particle; no steps if places are drawn
+    pull : (2,) how strongly a particle is drawn
+    """
+
+    is_squared: bool
+    Z: FloatArray
+    lots: FloatArray
+    pull: FloatArray
+
+
+@compiled
+def _find_place(
+    tree: PointTree,
+    rows: Rows,
+    i: int,
+    near: int,
+    tries: Tries,
+    place: int,
+    judge: Judge,
+    best: FloatArray,
+) -> float:
+    """Write the best place around that of row ``near``; return the error of row i there."""
+    origin, Z, lots = tree.X[near], tries.Z[place], tries.lots[place]
+    x, v, lowest = origin.copy(), Z[0].copy(), 0.0
+    total, common = squared_gap(rows.values[i], rows.mass[i], rows.values[near], rows.mass[near])
+    sigma = total * rows.values.shape[1] / common if common > 0.0 else 1.0
+    if not tries.is_squared:
+        sigma = np.sqrt(sigma)
+    best[:] = origin
+    for step in range(max(lots.shape[0], Z.shape[0])):
+        for m in range(x.size):
+            if lots.shape[0] > 0:
+                v[m] += tries.pull[0] * lots[step, 0] * (best[m] - x[m])
+                v[m] += tries.pull[1] * lots[step, 1] * (origin[m] - x[m])
+                x[m] += v[m]
+            else:
+                x[m] = origin[m] + sigma * Z[step, m]
+        e = place_error(tree, rows, x, i, judge)
+        if step == 0 or e < lowest:
+            lowest = e
+            best[:] = x
+    return lowest
+
+
+@compiled
+def insert_rows(
+    tree: PointTree, rows: Rows, first: int, nearest: IntArray, tries: Tries, judge: Judge
+) -> None:
+    """Embed rows from ``first`` on, each around the place of its nearest one."""
+    best = np.zeros(tree.X.shape[1])
+    for place in range(nearest.size):
+        i = first + place
+        best[:] = 0.0
+        if i > 0:
+            _find_place(tree, rows, i, nearest[place], tries, place, judge, best)
+        tree.X[i] = best
+        insert(tree, i)
+
+
+@compiled
+def _list_touched(
+    X: FloatArray,
+    n: int,
+    i: int,
+    old: FloatArray,
+    new: FloatArray,
+    reach: FloatArray,
+    touched: IntArray,
+) -> int:
+    """Write the rows that have row i among their neighbours before or after its move."""
+    count = 0
+    for j in range(n):
+        before, after = 0.0, 0.0
+        for m in range(X.shape[1]):
+            before += (X[j, m] - old[m]) ** 2
+            after += (X[j, m] - new[m]) ** 2
+        touched[count] = j
+        count += (j != i) & (min(before, after) <= reach[j] * ROUNDING)
+    return count
+
+
+@compiled
+def move_rows(
+    tree: PointTree,
+    rows: Rows,
+    first: int,
+    nearest: IntArray,
+    tries: Tries,
+    judge: Judge,
+    errors: FloatArray,
+    reach: FloatArray,
+) -> None:
+    """Take rows from ``first`` on up and put them where the whole error is lower."""
+    n, q = rows.values.shape[0], tree.X.shape[1]
+    last = min(judge.k, n - 1) - 1
+    best, old = np.zeros(q), np.zeros(q)
+    touched, e_new, r_new = np.empty(n + 1, dtype=np.int64), np.empty(n), np.empty(n)
+    for place in range(nearest.size):
+        i = first + place
+        old[:] = tree.X[i]
+        remove(tree, i)
+        lowest = _find_place(tree, rows, i, nearest[place], tries, place, judge, best)
+        if lowest >= errors[i]:
+            insert(tree, i)
+            continue
+        tree.X[i] = best
+        insert(tree, i)
+        count = _list_touched(tree.X, n, i, old, best, reach, touched)
+        touched[count] = i
+        change = 0.0
+        for t in range(count + 1):
+            j = touched[t]
+            e_new[t] = place_error(tree, rows, tree.X[j], j, judge)
+            r_new[t] = judge.sq_dists[last]
+            change += rows.weights[j] * (e_new[t] - errors[j])
+        if change < 0.0:
+            for t in range(count + 1):
+                errors[touched[t]], reach[touched[t]] = e_new[t], r_new[t]
+        else:
+            remove(tree, i)
+            tree.X[i] = old
+            insert(tree, i)

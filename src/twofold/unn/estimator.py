@@ -3,49 +3,45 @@
 UNN finds latent points such that the mean of each one's latent neighbours reconstructs its row
 (O. Kramer, Dimensionality Reduction with Unsupervised Nearest Neighbors, Springer 2013). Rows are
 embedded one after the other. The rooms of this folder: `searches` names the ways to do that,
-`embedding` goes them by `line`, `lattice` or `continuous` with `gaussian`, `swarm` and `placing`;
-`point_errors` is what they minimise, `growing` finds latent neighbours, `filling` fills gaps,
-`evolution` (by `swaps`) and `cma_es` change whole embeddings, judged by `whole_error`; for the
-fitted model `regression` and `projection`.
+`embedding` goes them by `line`, `lattice` or `continuous`; `point_errors` is what they minimise,
+`growing` finds latent neighbours, `filling` fills gaps, `evolution` (by `swaps`) and `cma_es`
+change whole embeddings; for the fitted model `regression` and `projection`.
 """
 
 from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.checks.numbers import check_count
-from twofold.contract import TwoWayModel
+from twofold.checks.rows import check_missing, checked_weights
+from twofold.contract.distinct_rows import merge_duplicates
 from twofold.contract.fitted_state import COMMON, Array, FittedState, Value
-from twofold.contract.kernel_description import NearestMeans
 from twofold.engine.threads import count_threads
 from twofold.features import RBF, Linear, Polynomial, Sigmoid
 from twofold.latent.density import scott_widths
 from twofold.losses import EpsilonInsensitive, Huber, Squared
 from twofold.model_files import register_value_type
 from twofold.optimize import Event, ProgressBar
-from twofold.unn.data_range import check_range, warn_of_many_neighbors
-from twofold.unn.description import describe
 from twofold.unn.embedding import (
     MISSING,
+    Task,
+    Tell,
     check_dimensions,
     embed,
     is_constructive,
     is_discrete,
+    make_embedder,
 )
-from twofold.unn.partial import grow, is_growing
+from twofold.unn.neighbor_model import NeighborModel
 from twofold.unn.point_errors import get_point_error
-from twofold.unn.projection import LatentDensity, project
-from twofold.unn.regression import Surface
-from twofold.unn.searches import NAMES, get_search
-from twofold.unn.task import Task, Tell
+from twofold.unn.searches import NAMES, Constructive, get_search
 
 for value_type in (Linear, Polynomial, RBF, Sigmoid, Squared, Huber, EpsilonInsensitive):
     register_value_type(value_type)
@@ -55,7 +51,21 @@ LATTICE_SWEEPS = 5
 _TWO_ROWS = np.array([[0.0, 0.0], [1.0, 1.0]])
 
 
-class UNN(TwoWayModel):
+def _is_growing(model: UNN) -> bool:
+    """Say whether a model of these parameters takes new rows in, by an error if it does not."""
+    try:
+        search = get_search(model.search, int(model.n_components), 1)
+    except (TypeError, ValueError):
+        return True  # the call itself says what is wrong with it
+    if not is_constructive(search):
+        raise AttributeError(
+            f"A model with search={search!r} has no partial_fit: it moves all latent points "
+            "together. Fit it again with the new rows."
+        )
+    return True
+
+
+class UNN(NeighborModel):
     """Unsupervised nearest neighbours: rows are embedded one by one, and means lead back.
 
     Parameters
@@ -96,7 +106,7 @@ class UNN(TwoWayModel):
         Threads: -1 for every core, None for one. The result does not depend on it.
     random_state : int, RandomState or None, default=None
         Decides about the order of rows and about random places.
-    verbose : bool or "auto", default=False
+    verbose : bool or "auto", default="auto"
         Progress on standard error: for fits of over two seconds, never, always, or if that is a
         terminal ("auto").
 
@@ -177,7 +187,7 @@ class UNN(TwoWayModel):
         self.random_state = random_state
         self.verbose = verbose
 
-    @available_if(is_growing)  # type: ignore[untyped-decorator]
+    @available_if(_is_growing)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
         """Embed new rows among those that are there.
 
@@ -200,35 +210,23 @@ class UNN(TwoWayModel):
             return self._begin(X, sample_weight)
         self._check_parameters()
         with self._all_or_nothing():
-            grow(self, self._rows_to_take_in(X), sample_weight)
+            Y = self._rows_to_take_in(X)
+            weights = checked_weights(sample_weight, Y)
+            check_missing(Y, columns=False)
+            self._grow(Y, weights)
         return self
-
-    def kernel_regression(self) -> NearestMeans:
-        """Return the way back, means of nearest rows, in plain arrays."""
-        check_is_fitted(self)
-        return describe(self)
 
     # ---- what the contract asks for -------------------------------------------------------------
 
-    def _check_range(self, Y: FloatArray, *, reset: bool) -> None:
-        check_range(Y, differences=reset)
-
     def _fit_distinct(self, Y: FloatArray, weights: FloatArray, source: IntArray) -> FloatArray:
-        warn_of_many_neighbors(int(self.n_neighbors), len(Y))
+        self._warn_of_many_neighbors(len(Y))
         self.search_ = get_search(self.search, int(self.n_components), len(Y))
         check_dimensions(self.search_, int(self.n_components))
         rng = self._generator()
         order = rng.permutation(len(Y)) if self.shuffle else np.argsort(source, kind="stable")
         with ExitStack() as stack:
             task = self._task(Y, weights, rng, self._tell(stack), len(Y))
-            found = embed(
-                task,
-                self.search_,
-                self.missing,
-                self.data_kernel is not None,
-                self._sweeps(),
-                order,
-            )
+            found = embed(task, self.search_, self.missing, self._sweeps(), order)
         if found.filled is not None:
             self.filled_ = found.filled.astype(Y.dtype)
         self.n_iter_, self.stop_reason_ = found.n_iter, found.stop_reason
@@ -239,15 +237,78 @@ class UNN(TwoWayModel):
         self.objective_ = float(self.history_[-1])
         return X
 
-    def _check_refine(self) -> None:
-        if isinstance(self.refine, str) and self.refine == "auto":
-            return
-        try:
-            check_count("refine", self.refine, 0)
-        except ValueError as error:
-            raise ValueError(
-                f"`refine` must be 'auto' or an integer of at least 0; got {self.refine!r}."
-            ) from error
+    def _grow(self, Y: FloatArray, weights: FloatArray) -> None:
+        """Take in rows Y (m, D).
+
+        Rows that are known add to the weight of those they equal. Rows of weight 0, which have a
+        latent point but are no part of the model, go along with their nearest latent neighbour
+        where others make room.
+        """
+        known = self._index.find(Y)
+        fresh = (known < 0) & (weights > 0)
+        old, before, member = self.latent_, len(self.data_), known.copy()
+        self.weights_ = self.weights_.copy()
+        np.add.at(self.weights_, known[known >= 0], weights[known >= 0])
+        if fresh.any():
+            added = merge_duplicates(Y[fresh], weights[fresh])
+            member[fresh] = before + added.member
+            self._insert(added.Y, added.weights, np.flatnonzero(fresh)[added.first])
+        placed = self.embedding_.copy()
+        for j in np.flatnonzero(self.member_ < 0):
+            nearest = int(((old - placed[j]) ** 2).sum(axis=1).argmin())
+            placed[j] += self.latent_[nearest] - old[nearest]
+        self.member_ = np.concatenate([self.member_, member])
+        self.objective_ = self._surface_of(self.latent_).mean_squared_error()
+        self.history_ = np.append(self.history_, self.objective_)
+        self._wake()
+        self._bound_domain()
+        self.embedding_ = np.concatenate([placed, self._place(Y)])
+        there = self.member_ >= 0
+        self.embedding_[there] = self.latent_[self.member_[there]]
+        if hasattr(self, "notes_"):
+            self.notes_ = self.notes_.for_rows(len(self.embedding_))
+
+    def _insert(self, Y: FloatArray, weights: FloatArray, arrival: IntArray) -> None:
+        """Embed distinct new rows one by one, by the search that made the model."""
+        rng, n = self._generator(), len(self.data_)
+        order = rng.permutation(len(Y)) if self.shuffle else np.argsort(arrival, kind="stable")
+        old = self._rows_of_means()
+        new: FloatArray = Y.astype(np.float64)
+        gaps = np.isnan(new)
+        if gaps.any() and self.missing == "repair_and_embed":
+            from twofold.unn.filling import repair
+
+            table = np.concatenate([old.astype(np.float64), new])
+            masses = np.concatenate([self.weights_, weights])
+            new = repair(table, int(self.n_neighbors), masses)[n:]
+        is_repairing = bool(gaps.any()) and self.missing == "embed_and_repair"
+        if is_repairing:
+            order = order[np.argsort(gaps[order].sum(axis=1), kind="stable")]
+        with ExitStack() as stack:
+            tell = self._tell(stack)
+            task = self._task(self.data_, self.weights_, rng, tell, n + len(Y))
+            embedder = make_embedder(task, cast(Constructive, self.search_), n + len(Y))
+            embedder.load(old.astype(np.float64), self.latent_.astype(np.float64), self.weights_)
+            if is_repairing:
+                from twofold.unn.filling import insert_and_fill
+
+                filled = new[order]
+                insert_and_fill(embedder, filled, weights[order], n)
+                new[order] = filled
+            else:
+                embedder.insert(
+                    new[order],
+                    weights[order],
+                    lambda done: tell("embedding rows", done - n, len(Y), np.nan),
+                )
+        if hasattr(self, "filled_") or (gaps.any() and self.missing != "distances"):
+            self.filled_ = np.concatenate([old, new.astype(Y.dtype)])
+        X = embedder.latent.copy()
+        X[n + order] = embedder.latent[n:]
+        self.latent_ = X.astype(Y.dtype)
+        self.data_ = np.concatenate([self.data_, Y])
+        self.weights_ = np.concatenate([self.weights_, weights])
+        self.n_iter_ += len(Y)
 
     def _sweeps(self) -> int:
         """Return how many sweeps refine the embedding."""
@@ -277,6 +338,7 @@ class UNN(TwoWayModel):
             min(int(self.n_neighbors), most),
             get_point_error(self.loss, self.power, self.data_kernel, known),
             rng,
+            self.data_kernel is not None,
             count_threads(self.n_jobs),
             tell,
         )
@@ -296,31 +358,11 @@ class UNN(TwoWayModel):
 
         return tell
 
-    def _surface_of(self, X: FloatArray) -> Surface:
-        return Surface(
-            X,
-            getattr(self, "filled_", self.data_),
-            self.weights_,
-            int(self.n_neighbors),
-            count_threads(self.n_jobs),
-        )
-
-    def _restore(self) -> None:
-        self._surface = self._surface_of(self.latent_)
-        self._space = LatentDensity(self.latent_, self.weights_, self._latent_unit(), self.n_jobs)
-
     def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
-        def is_inside(X: FloatArray) -> BoolArray:
-            # As the user gets to see them: a place on the border must not fall out by rounding.
-            return self._density(X.astype(Y.dtype)) >= self.domain_threshold_
-
-        return project(self._surface, Y, observed, is_inside).astype(Y.dtype)
+        return self._project_onto(self._surface, Y, observed).astype(Y.dtype)
 
     def _regress(self, X: FloatArray) -> FloatArray:
         return self._surface.regress(X).astype(X.dtype)
-
-    def _density(self, X: FloatArray) -> FloatArray:
-        return self._space.at(X).astype(X.dtype)
 
     def _jacobian(self, X: FloatArray) -> FloatArray:
         return self._surface.slopes(X).astype(X.dtype)
@@ -342,7 +384,13 @@ class UNN(TwoWayModel):
     def _check_parameters(self) -> None:
         check_count("n_components", self.n_components)
         check_count("n_neighbors", self.n_neighbors)
-        self._check_refine()
+        if not (isinstance(self.refine, str) and self.refine == "auto"):
+            try:
+                check_count("refine", self.refine, 0)
+            except ValueError as error:
+                raise ValueError(
+                    f"`refine` must be 'auto' or an integer of at least 0; got {self.refine!r}."
+                ) from error
         for name, allowed in (
             ("missing", MISSING),
             ("shuffle", (True, False)),

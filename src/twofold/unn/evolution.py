@@ -10,6 +10,9 @@ such children, or of these and their parents, the best μ go on. σ follows the 
 fifth of the children no worse than the best of their parents, and it grows by 1/0.85; fewer, and it
 shrinks by 0.85. "No worse" and not "better", because the error has plateaus: neighbourhoods change
 in steps, and with "better" σ would shrink on a plateau and never leave it.
+
+Both minimise ``E(X) = Σ_i w_i e_i(X)`` with `e_i` the error of row i for the mean of its K nearest
+latent points, see `point_errors`.
 """
 
 from __future__ import annotations
@@ -17,22 +20,37 @@ from __future__ import annotations
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.unn.rows import RowStore, get_rule
+from twofold.compiled import compiled
+from twofold.engine.threads import run_tasks
+from twofold.rowwise import blocks
+from twofold.unn.continuous import judge_of, list_errors
+from twofold.unn.embedding import INTERRUPTED, Embedding, Task
+from twofold.unn.growing import PointTree, empty_tree, rebuild
+from twofold.unn.point_errors import PointError
+from twofold.unn.rows import (
+    NOBODY,
+    Rows,
+    RowStore,
+    count_others,
+    error_of_mean,
+    get_rule,
+    rows_of,
+    write_mean,
+)
 from twofold.unn.searches import Evolution, EvolutionStrategy
 from twofold.unn.swaps import places_of, try_swaps
-from twofold.unn.task import Outcome, Task
-from twofold.unn.whole_error import WholeError
 
 # Swaps between two looks at the progress; random numbers are drawn for this many at a time.
 BLOCK = 1_000
 ALL_MADE = "all steps made"
-INTERRUPTED = "interrupted"
 
+# Embeddings that a thread takes at a time.
+_EMBEDDINGS = 16
 _SUCCESS_SHARE = 0.2
 _STEP_FACTOR = 0.85
 
 
-def evolve(task: Task, search: Evolution, start: FloatArray) -> Outcome:
+def evolve(task: Task, search: Evolution, start: FloatArray) -> Embedding:
     """Swap rows of an embedding as long as its error does not rise.
 
     Parameters
@@ -44,12 +62,12 @@ def evolve(task: Task, search: Evolution, start: FloatArray) -> Outcome:
 
     Returns
     -------
-    Outcome
+    Embedding
         With the error at the start and after every thousand swaps. An interrupt ends it early.
     """
     n = len(task.Y)
     if n < 2:
-        return Outcome(start, np.zeros(1), 0, "nothing to swap")
+        return Embedding(start, 0, "nothing to swap", np.zeros(1))
     order = np.lexsort(start.T[::-1])
     sites = np.ascontiguousarray(start[order], dtype=np.float64)
     store = RowStore(task.error)
@@ -77,7 +95,7 @@ def evolve(task: Task, search: Evolution, start: FloatArray) -> Outcome:
         reason = INTERRUPTED
     X = np.empty_like(sites)
     X[places.row_at] = sites
-    return Outcome(X, np.array(history), done, reason)
+    return Embedding(X, done, reason, np.array(history))
 
 
 def draw_pairs(rng: np.random.Generator, n: int, m: int) -> IntArray:
@@ -87,7 +105,7 @@ def draw_pairs(rng: np.random.Generator, n: int, m: int) -> IntArray:
     return pairs
 
 
-def evolve_points(task: Task, search: EvolutionStrategy, start: FloatArray) -> Outcome:
+def evolve_points(task: Task, search: EvolutionStrategy, start: FloatArray) -> Embedding:
     """Move all latent points at once by an evolution strategy.
 
     Parameters
@@ -99,7 +117,7 @@ def evolve_points(task: Task, search: EvolutionStrategy, start: FloatArray) -> O
 
     Returns
     -------
-    Outcome
+    Embedding
         The best embedding of all, with the lowest error so far after each generation. An
         interrupt ends it early.
     """
@@ -127,7 +145,7 @@ def evolve_points(task: Task, search: EvolutionStrategy, start: FloatArray) -> O
         reason = INTERRUPTED
     if values.min() < best:
         X = parents[values.argmin()]
-    return Outcome(X.copy(), np.array(history), done, reason)
+    return Embedding(X.copy(), done, reason, np.array(history))
 
 
 def recombine(
@@ -159,3 +177,84 @@ def select(
         children, grown = np.concatenate([children, parents]), np.concatenate([grown, values])
     chosen = np.argsort(grown, kind="stable")[:n_parents]
     return children[chosen], grown[chosen]
+
+
+class WholeError:
+    """E as a function of embeddings; each one is computed by itself, so threads do not matter."""
+
+    def __init__(self, task: Task, include_self: bool) -> None:
+        Y = task.Y - task.Y.mean(axis=0) if task.error.is_shift_invariant else task.Y
+        self._rows = rows_of(Y, task.weights)
+        self._k = min(count_others(task.n_neighbors, include_self), len(Y) - 1)
+        self._include_self, self._error = include_self, task.error
+        self._n_threads = task.n_threads
+
+    def __call__(self, candidates: FloatArray) -> FloatArray:
+        """Return the error (m,) of embeddings (m, n, q)."""
+        m, n, q = candidates.shape
+        values = np.zeros(m)
+        if n == 1:
+            return values  # nobody has a neighbour
+
+        def work(part: slice) -> None:
+            _write_values(
+                empty_tree(n, q),
+                candidates[part],
+                self._rows,
+                self._k,
+                self._include_self,
+                self._error,
+                values[part],
+            )
+
+        run_tasks(work, blocks(m, 1, at_a_time=_EMBEDDINGS), self._n_threads)
+        return values
+
+
+@compiled
+def _write_values(
+    tree: PointTree,
+    candidates: FloatArray,
+    rows: Rows,
+    k: int,
+    include_self: bool,
+    error: PointError,
+    values: FloatArray,
+) -> None:
+    judge = judge_of(rows, k, include_self, error)
+    for c in range(len(candidates)):
+        if tree.X.shape[1] == 1:
+            values[c] = _error_on_line(candidates[c, :, 0], rows, k, include_self, error)
+            continue
+        tree.X[:] = candidates[c]
+        tree.leaf_of[:] = 0  # all points are in the tree; rebuilding finds out where
+        rebuild(tree)
+        errors, _ = list_errors(tree, rows, judge)
+        total = 0.0
+        for i in range(errors.size):
+            total += rows.weights[i] * errors[i]
+        values[c] = total
+
+
+@compiled
+def _error_on_line(
+    x: FloatArray, rows: Rows, k: int, include_self: bool, error: PointError
+) -> float:
+    """Return the error of an embedding x (n,): sorted points have their neighbours beside them."""
+    n = x.size
+    order = np.argsort(x)
+    near, f = np.empty(k, dtype=np.int64), np.empty(rows.values.shape[1])
+    total = 0.0
+    for rank in range(n):
+        i = order[rank]
+        left, right = rank - 1, rank + 1
+        for place in range(k):
+            if right == n or (left >= 0 and x[i] - x[order[left]] <= x[order[right]] - x[i]):
+                near[place] = order[left]
+                left -= 1
+            else:
+                near[place] = order[right]
+                right += 1
+        write_mean(rows, near, k, i if include_self else NOBODY, f)
+        total += rows.weights[i] * error_of_mean(f, rows, i, error)
+    return total

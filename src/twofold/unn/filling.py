@@ -15,30 +15,16 @@ the columns.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.array_types import BoolArray, FloatArray
 from twofold.compiled import compiled
 from twofold.unn.growing import keep_nearest
 
-
-class FillingEmbedder(Protocol):
-    """Rows with latent points, to which rows can be added, and whose gaps can be filled."""
-
-    @property
-    def latent(self) -> FloatArray:
-        """The latent points (n, q)."""
-        ...
-
-    def insert(self, Y: FloatArray, weights: FloatArray | None = None) -> None:
-        """Embed rows, one after the other."""
-        ...
-
-    def fill(self, number: int) -> FloatArray:
-        """Fill the missing entries of a row from its neighbours; return it."""
-        ...
+if TYPE_CHECKING:
+    from twofold.unn.embedding import Embedder
 
 
 def repair(Y: FloatArray, n_neighbors: int, weights: FloatArray | None = None) -> FloatArray:
@@ -74,39 +60,33 @@ def repair(Y: FloatArray, n_neighbors: int, weights: FloatArray | None = None) -
 
 
 def embed_and_repair(
-    Y: FloatArray, weights: FloatArray, embedder: FillingEmbedder
+    Y: FloatArray, weights: FloatArray, embedder: Embedder
 ) -> tuple[FloatArray, FloatArray]:
-    """Embed rows Y (n, D) with gaps, and fill these from latent neighbours.
+    """Return rows Y (n, D) whose gaps are filled from latent neighbours, and latent points (n, q).
 
-    Parameters
-    ----------
-    Y : (n, D)
-        NaN for missing entries.
-    weights : (n,)
-    embedder : FillingEmbedder
-        Without rows. Afterwards it holds the filled rows, those with the fewest gaps first.
-
-    Returns
-    -------
-    filled : (n, D)
-    X : (n, q) latent points
+    The embedder comes without rows. Afterwards it holds the filled rows, those with the fewest gaps
+    first.
     """
     n_gaps = np.isnan(Y).sum(axis=1)
     order = np.argsort(n_gaps, kind="stable")
-    filled = Y[order]
-    own = weights[order]
+    filled, own = Y[order], weights[order]
     n_complete = int((n_gaps == 0).sum())
     if n_complete == 0:
         filled[0] = np.where(np.isnan(filled[0]), _column_means(filled, own), filled[0])
         n_complete = 1
     embedder.insert(filled[:n_complete], own[:n_complete])
-    for number in range(n_complete, len(Y)):
-        embedder.insert(filled[number : number + 1], own[number : number + 1])
-        gaps = np.isnan(filled[number])
-        filled[number, gaps] = embedder.fill(number)[gaps]
+    insert_and_fill(embedder, filled[n_complete:], own[n_complete:], n_complete)
     back, X = np.empty_like(filled), np.empty_like(embedder.latent)
     back[order], X[order] = filled, embedder.latent
     return back, X
+
+
+def insert_and_fill(embedder: Embedder, Y: FloatArray, weights: FloatArray, n_before: int) -> None:
+    """Embed rows Y (m, D) after `n_before` others, each by what it has, and fill their gaps."""
+    for j in range(len(Y)):
+        embedder.insert(Y[j : j + 1], weights[j : j + 1])
+        gaps = np.isnan(Y[j])
+        Y[j, gaps] = embedder.fill(n_before + j)[gaps]
 
 
 def _column_means(Y: FloatArray, weights: FloatArray) -> FloatArray:
@@ -128,16 +108,15 @@ def _repair_in_order(
     """Fill the rows from ``n_complete`` on, one after the other, from those before them."""
     n, D = Y.shape
     found, sq_dists = np.empty(n_neighbors, dtype=np.int64), np.empty(n_neighbors)
-    seen = np.empty(D, dtype=np.int64)
     for i in range(n_complete, n):
-        n_seen = _list_seen(observed[i], seen)
-        if n_seen == 0:
+        seen = np.flatnonzero(observed[i])
+        if seen.size == 0:
             Y[i] = means
             continue
         count = 0
         for j in range(i):
             gap = 0.0
-            for s in range(n_seen):
+            for s in range(seen.size):
                 step = Y[i, seen[s]] - Y[j, seen[s]]
                 gap += step * step
             if count < n_neighbors or gap < sq_dists[n_neighbors - 1]:
@@ -151,14 +130,3 @@ def _repair_in_order(
                 for place in range(count):
                     total += weights[found[place]] * Y[found[place], d]
                 Y[i, d] = total / mass
-
-
-@compiled
-def _list_seen(observed: BoolArray, seen: IntArray) -> int:
-    """Write the columns that a row has; return how many these are."""
-    count = 0
-    for d in range(observed.size):
-        if observed[d]:
-            seen[count] = d
-            count += 1
-    return count

@@ -64,7 +64,7 @@ class PointTree(NamedTuple):
 def empty_tree(capacity: int, q: int) -> PointTree:
     """Return a tree without points, with room for n points of q coordinates."""
     nodes = capacity // 2 + 64  # leaves are made with LEAF / 2 points: twice what it takes
-    return PointTree(
+    tree = PointTree(
         np.zeros((capacity, q)),
         np.full(capacity, NOT_THERE),
         np.full(nodes, -1),
@@ -75,6 +75,8 @@ def empty_tree(capacity: int, q: int) -> PointTree:
         np.zeros((nodes, LEAF), dtype=np.int64),
         np.zeros(2, dtype=np.int64),
     )
+    rebuild(tree)
+    return tree
 
 
 def tree_of(X: FloatArray, capacity: int | None = None) -> PointTree:
@@ -91,21 +93,29 @@ def tree_of(X: FloatArray, capacity: int | None = None) -> PointTree:
 @compiled
 def rebuild(tree: PointTree) -> None:
     """Build the tree anew over the points that are in it, as flat as it can be."""
-    members = np.empty(tree.leaf_of.size, dtype=np.int64)
-    there = 0
-    for i in range(tree.leaf_of.size):
-        members[there] = i
-        there += tree.leaf_of[i] >= 0
-    tree.used[0], tree.used[1] = 1, there
+    tree.used[0] = 1
+    members = np.flatnonzero(tree.leaf_of >= 0)
+    tree.used[1] = members.size
+    _build(tree, 0, members)
+
+
+@compiled
+def _build(tree: PointTree, root: int, members: IntArray) -> None:
+    """Make the tree below a node over some points."""
     nodes, ends = np.empty(DEEPEST, dtype=np.int64), np.empty(DEEPEST, dtype=np.int64)
-    nodes[0], ends[0], waiting, start = 0, there, 1, 0
+    nodes[0], ends[0], waiting, start = root, members.size, 1, 0
     while waiting:  # first children first, so a node's members begin where the last leaf ended
         node, end = nodes[waiting - 1], ends[waiting - 1]
+        tree.axis[node], tree.held[node] = -1, 0
+        tree.box[node, 0], tree.box[node, 1] = np.inf, -np.inf
+        for i in members[start:end]:
+            _take_in(tree, node, tree.X[i])
         if end - start <= LEAF:
-            _fill_leaf(tree, node, members[start:end])
+            tree.bucket[node, : end - start] = members[start:end]
+            for i in members[start:end]:
+                tree.leaf_of[i] = node
             waiting, start = waiting - 1, end
             continue
-        _fill_box(tree, node, members[start:end])
         half = _cut_in_half(tree, node, members[start:end])
         nodes[waiting - 1], nodes[waiting] = tree.child[node] + 1, tree.child[node]
         ends[waiting] = start + half
@@ -113,19 +123,12 @@ def rebuild(tree: PointTree) -> None:
 
 
 @compiled
-def _fill_leaf(tree: PointTree, node: int, members: IntArray) -> None:
-    """Make a leaf of up to ``LEAF`` points."""
-    _clear_leaf(tree, node)
-    for i in members:
-        _put_into(tree, node, i)
-
-
-@compiled
-def _fill_box(tree: PointTree, node: int, members: IntArray) -> None:
-    _clear_leaf(tree, node)
-    tree.held[node] = members.size
-    for i in members:
-        _widen(tree, node, tree.X[i])
+def _take_in(tree: PointTree, node: int, x: FloatArray) -> None:
+    """Count a point below a node, and widen its box."""
+    tree.held[node] += 1
+    for m in range(x.size):
+        tree.box[node, 0, m] = min(tree.box[node, 0, m], x[m])
+        tree.box[node, 1, m] = max(tree.box[node, 1, m], x[m])
 
 
 @compiled
@@ -173,17 +176,28 @@ def _bring_forward(x: FloatArray, members: IntArray, rank: int) -> None:
 @compiled
 def insert(tree: PointTree, i: int) -> None:
     """Take row i of ``tree.X`` in."""
-    if tree.used[1] == 0:
-        tree.used[0] = 1
-        _clear_leaf(tree, 0)
     tree.used[1] += 1
-    node, depth = _descend(tree, tree.X[i])
-    is_deep = depth > 8 + 2 * math.log2(1.0 + tree.used[1])
-    if tree.held[node] == LEAF and (is_deep or tree.used[0] + 2 > tree.axis.size):
+    node, depth, x = 0, 0, tree.X[i]
+    while tree.axis[node] >= 0:
+        _take_in(tree, node, x)
+        first, cut, value = tree.child[node], tree.cut[node], x[tree.axis[node]]
+        if value == cut:  # to the one with fewer, so that equal points do not make the tree deep
+            node = first + (1 if tree.held[first] > tree.held[first + 1] else 0)
+        else:
+            node = first + (1 if value > cut else 0)
+        depth += 1
+    held = tree.held[node]
+    if held < LEAF:
+        tree.bucket[node, held] = i
+        tree.leaf_of[i] = node
+        _take_in(tree, node, x)
+    elif depth > 8 + 2 * math.log2(1.0 + tree.used[1]) or tree.used[0] + 2 > tree.axis.size:
         tree.leaf_of[i] = 0
         rebuild(tree)
     else:
-        _put(tree, node, i)
+        members = np.empty(LEAF + 1, dtype=np.int64)
+        members[:LEAF], members[LEAF] = tree.bucket[node], i
+        _build(tree, node, members)
 
 
 @compiled
@@ -261,66 +275,3 @@ def _distance_to_box(tree: PointTree, node: int, x: FloatArray) -> float:
         gap = max(tree.box[node, 0, m] - x[m], x[m] - tree.box[node, 1, m], 0.0)
         s += gap * gap
     return s
-
-
-@compiled
-def _descend(tree: PointTree, x: FloatArray) -> tuple[int, int]:
-    """Return the leaf for a point, and its depth; nodes on the way take it in."""
-    node, depth = 0, 0
-    while tree.axis[node] >= 0:
-        node = _pass_through(tree, node, x)
-        depth += 1
-    return node, depth
-
-
-@compiled
-def _pass_through(tree: PointTree, node: int, x: FloatArray) -> int:
-    """Let a point pass a node that was cut; return the child it goes to."""
-    _widen(tree, node, x)
-    tree.held[node] += 1
-    first, cut = tree.child[node], tree.cut[node]
-    value = x[tree.axis[node]]
-    if value == cut:  # to the one with fewer, so that equal points do not make the tree deep
-        return first + (1 if tree.held[first] > tree.held[first + 1] else 0)
-    return first + (1 if value > cut else 0)
-
-
-@compiled
-def _put(tree: PointTree, node: int, i: int) -> None:
-    """Put a point into a leaf, which is split if it is full."""
-    if tree.held[node] == LEAF:
-        _split(tree, node)
-        node = _pass_through(tree, node, tree.X[i])
-    _put_into(tree, node, i)
-
-
-@compiled
-def _put_into(tree: PointTree, leaf: int, i: int) -> None:
-    """Put a point into a leaf that has room."""
-    tree.bucket[leaf, tree.held[leaf]] = i
-    tree.held[leaf] += 1
-    tree.leaf_of[i] = leaf
-    _widen(tree, leaf, tree.X[i])
-
-
-@compiled
-def _clear_leaf(tree: PointTree, node: int) -> None:
-    tree.axis[node], tree.held[node] = -1, 0
-    for m in range(tree.X.shape[1]):
-        tree.box[node, 0, m], tree.box[node, 1, m] = np.inf, -np.inf
-
-
-@compiled
-def _widen(tree: PointTree, node: int, x: FloatArray) -> None:
-    for m in range(x.size):
-        tree.box[node, 0, m] = min(tree.box[node, 0, m], x[m])
-        tree.box[node, 1, m] = max(tree.box[node, 1, m], x[m])
-
-
-@compiled
-def _split(tree: PointTree, node: int) -> None:
-    """Cut a full leaf at the median of its widest side."""
-    members = tree.bucket[node]
-    half = _cut_in_half(tree, node, members)
-    _fill_leaf(tree, tree.child[node], members[:half])
-    _fill_leaf(tree, tree.child[node] + 1, members[half:])

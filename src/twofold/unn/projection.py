@@ -1,4 +1,4 @@
-"""Latent points of new rows, and where the data supports a latent place.
+"""Latent points of new rows.
 
 The book carries a new row to the mean of the latent points of its K nearest rows,
 
@@ -21,49 +21,17 @@ import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled
-from twofold.engine import KernelSums, PreparedReferences
 from twofold.engine.threads import run_tasks
-from twofold.kernels import get_kernel
-from twofold.rowwise import SQUARED_GAP, pair_sums
+from twofold.rowwise import SQUARED_GAP, blocks, pair_sums
 from twofold.unn.growing import PointTree, find_nearest, keep_nearest
-from twofold.unn.regression import Surface, blocks_of
+from twofold.unn.regression import Surface
 from twofold.unn.rows import NOBODY, Rows, squared_gap, write_mean
 
-# Kernel weights below this, relative to the largest, are left out of a density.
-TOLERANCE = 1e-6
 # Distances in memory at a time, for each thread: 32 MB.
 VALUES_AT_A_TIME = 2_000_000
 MOST_ROWS_AT_A_TIME = 64
 
 IsInside: TypeAlias = Callable[[FloatArray], BoolArray]
-
-
-class LatentDensity:
-    """A Gaussian kernel density over latent points, in units of one kernel at its centre.
-
-    Parameters
-    ----------
-    X : (n, q) latent points
-    weights : (n,)
-    unit : (q,) bandwidth along each coordinate
-    n_jobs : int or None
-    """
-
-    def __init__(
-        self, X: FloatArray, weights: FloatArray, unit: FloatArray, n_jobs: int | None
-    ) -> None:
-        self.unit = unit
-        self.engine = KernelSums(get_kernel("gaussian"), TOLERANCE, n_jobs)
-        shares = (weights / weights.sum())[:, None]
-        self.prepared = PreparedReferences(self.engine, self._in_units(X), shares)
-
-    def at(self, X: FloatArray) -> FloatArray:
-        """Return the density (m,), float64."""
-        sums = self.prepared.at(self._in_units(X))
-        return sums.values[:, 0] * self.engine.kernel.value(sums.shift)
-
-    def _in_units(self, X: FloatArray) -> FloatArray:
-        return np.ascontiguousarray(np.asarray(X, dtype=np.float64) / self.unit)
 
 
 def project(
@@ -102,7 +70,7 @@ def _project(surface: Surface, Y: FloatArray, seen: FloatArray, *, anywhere: boo
         )
 
     size = int(np.clip(VALUES_AT_A_TIME // len(images), 1, MOST_ROWS_AT_A_TIME))
-    run_tasks(work, blocks_of(len(Y), size), surface.n_threads)
+    run_tasks(work, blocks(len(Y), 1, at_a_time=size), surface.n_threads)
     return X
 
 

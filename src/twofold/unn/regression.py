@@ -20,6 +20,7 @@ import numpy as np
 from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled
 from twofold.engine.threads import run_tasks
+from twofold.rowwise import blocks
 from twofold.unn.growing import PointTree, find_nearest, tree_of
 from twofold.unn.rows import NOBODY, Rows, is_complete, rows_of, write_mean
 
@@ -73,6 +74,7 @@ class Surface:
         self.n_neighbors = min(n_neighbors, len(X))
         self.n_threads = n_threads
         self.tree = tree_of(self.X)
+        self.parts: list[Surface] = []  # one for each cluster, where there are clusters
 
     def neighbors(self, X: FloatArray, k: int, hidden: IntArray | None = None) -> IntArray:
         """Return the k nearest points of each place (m, k), by their numbers in this surface."""
@@ -84,7 +86,7 @@ class Surface:
         def work(part: slice) -> None:
             find_neighbors(self.tree, places[part], unseen[part], found[part], sq_dists[part])
 
-        run_tasks(work, blocks_of(len(X)), self.n_threads)
+        run_tasks(work, blocks(len(X), 1, at_a_time=BLOCK), self.n_threads)
         return found
 
     def regress(self, X: FloatArray) -> FloatArray:
@@ -97,7 +99,7 @@ class Surface:
         def work(part: slice) -> None:
             write_means(self.rows, found[part], F[part])
 
-        run_tasks(work, blocks_of(len(F)), self.n_threads)
+        run_tasks(work, blocks(len(F), 1, at_a_time=BLOCK), self.n_threads)
         return F
 
     @cached_property
@@ -151,8 +153,3 @@ class Surface:
         root = np.sqrt(w)[:, None]
         fit: FloatArray = np.linalg.pinv(root * near, rcond=FLAT) @ (root * (Y - w @ Y / w.sum()))
         return fit.T / unit
-
-
-def blocks_of(m: int, size: int = BLOCK) -> list[slice]:
-    """Cut m rows into blocks of one size."""
-    return [slice(start, min(start + size, m)) for start in range(0, m, size)]

@@ -23,7 +23,7 @@ from twofold.unn.point_errors import NO_KERNEL, PointError, row_error
 
 NOBODY = -1
 _ROUNDING = 1e-11
-# Rows are taken away from sums where none weighs more than so many times another.
+# Rows are taken away from sums where none weighs more than this many times another.
 _EVEN = 1e6
 
 
@@ -82,8 +82,13 @@ def get_rule(n_neighbors: int, criterion: str, error: PointError, include_self: 
         raise ValueError(f"`n_neighbors` must be at least 1; got {n_neighbors!r}.")
     if criterion not in ("point", "full"):
         raise ValueError(f"`criterion` must be 'point' or 'full'; got {criterion!r}.")
-    n_others = max(1, n_neighbors - 1) if include_self else n_neighbors
-    return Rule(int(n_others), bool(include_self), criterion == "full", error)
+    n_others = count_others(n_neighbors, include_self)
+    return Rule(n_others, bool(include_self), criterion == "full", error)
+
+
+def count_others(n_neighbors: int, include_self: bool) -> int:
+    """Return how many other rows a neighbourhood has; at least one, or nothing would count."""
+    return max(1, int(n_neighbors) - 1) if include_self else int(n_neighbors)
 
 
 @compiled

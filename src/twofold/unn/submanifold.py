@@ -27,22 +27,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.checks.numbers import check_count
 from twofold.checks.rows import check_size
-from twofold.contract import TwoWayModel
 from twofold.contract.fitted_state import COMMON, Array, FittedState, Number, Value
-from twofold.contract.kernel_description import NearestMeans
-from twofold.engine.threads import count_threads
 from twofold.features import RBF, Linear, Polynomial, Sigmoid
 from twofold.unn.constructive_k_means import ConstructiveKMeans
-from twofold.unn.data_range import check_range, warn_of_many_neighbors
-from twofold.unn.description import describe
 from twofold.unn.embedding import INTERRUPTED, is_discrete
 from twofold.unn.estimator import UNN
-from twofold.unn.projection import LatentDensity, project
+from twofold.unn.neighbor_model import NeighborModel
 from twofold.unn.regression import Surface
 from twofold.unn.searches import get_search
 
@@ -54,7 +48,7 @@ CANDIDATE_KERNELS = (
 )
 
 
-class SubmanifoldUNN(TwoWayModel):
+class SubmanifoldUNN(NeighborModel):
     """Clusters, each with a manifold of its own, on one map.
 
     Parameters
@@ -161,18 +155,10 @@ class SubmanifoldUNN(TwoWayModel):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def kernel_regression(self) -> NearestMeans:
-        """Return the way back, means of the nearest rows of a cluster, in plain arrays."""
-        check_is_fitted(self)
-        return describe(self, self.clusters_)
-
     # ---- what the contract asks for -------------------------------------------------------------
 
-    def _check_range(self, Y: FloatArray, *, reset: bool) -> None:
-        check_range(Y, differences=reset)
-
     def _fit_distinct(self, Y: FloatArray, weights: FloatArray, source: IntArray) -> FloatArray:
-        warn_of_many_neighbors(int(self.n_neighbors), len(Y))
+        self._warn_of_many_neighbors(len(Y))
         rows = self._filled(Y)
         # The order of the table, for those who want it to matter.
         arrival = np.arange(len(Y)) if self.shuffle else np.argsort(source, kind="stable")
@@ -273,11 +259,8 @@ class SubmanifoldUNN(TwoWayModel):
 
     def _surfaces_of(self, X: FloatArray) -> list[Surface]:
         """Return the way back of each cluster."""
-        rows, threads = getattr(self, "filled_", self.data_), count_threads(self.n_jobs)
-        return [
-            Surface(X[own], rows[own], self.weights_[own], int(self.n_neighbors), threads)
-            for own in (self.clusters_ == code for code in range(len(self.cluster_centers_)))
-        ]
+        codes = range(len(self.cluster_centers_))
+        return [self._surface_of(X, self.clusters_ == code) for code in codes]
 
     def _embed(self, Y: FloatArray) -> None:
         super()._embed(Y)
@@ -287,18 +270,14 @@ class SubmanifoldUNN(TwoWayModel):
             self.labels_[left_out] = self._nearest_centers(Y[left_out])
 
     def _restore(self) -> None:
-        whole = Surface(self.latent_, self.data_, self.weights_, 1, count_threads(self.n_jobs))
-        self._surface = (whole, self._surfaces_of(self.latent_))
-        self._space = LatentDensity(self.latent_, self.weights_, self._latent_unit(), self.n_jobs)
+        super()._restore()
+        self._surface.parts = self._surfaces_of(self.latent_)
 
     def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
-        def is_inside(X: FloatArray) -> BoolArray:
-            return self._density(X.astype(Y.dtype)) >= self.domain_threshold_
-
         X: FloatArray = np.empty((len(Y), self._n_features_out), dtype=Y.dtype)
         lowest = np.full(len(Y), np.inf)
-        for surface in self._surface[1]:
-            places = project(surface, Y, observed, is_inside)
+        for surface in self._surface.parts:
+            places = self._project_onto(surface, Y, observed)
             gaps = np.nansum((surface.regress(places) - Y) ** 2, axis=1)
             nearer = gaps < lowest
             X[nearer], lowest[nearer] = places[nearer], gaps[nearer]
@@ -311,25 +290,22 @@ class SubmanifoldUNN(TwoWayModel):
 
     def _clusters_at(self, X: FloatArray) -> IntArray:
         """Return the cluster (m,) that each latent place belongs to."""
-        whole = self._surface[0]
+        whole = self._surface
         return self.clusters_[whole.order[whole.neighbors(X, 1)[:, 0]]]
 
     def _regress(self, X: FloatArray) -> FloatArray:
         F: FloatArray = np.empty((len(X), self.data_.shape[1]), dtype=X.dtype)
         labels = self._clusters_at(X)
         for code in np.unique(labels):
-            F[labels == code] = self._surface[1][code].regress(X[labels == code])
+            F[labels == code] = self._surface.parts[code].regress(X[labels == code])
         return F
 
     def _jacobian(self, X: FloatArray) -> FloatArray:
         J: FloatArray = np.empty((len(X), self.data_.shape[1], X.shape[1]), dtype=X.dtype)
         labels = self._clusters_at(X)
         for code in np.unique(labels):
-            J[labels == code] = self._surface[1][code].slopes(X[labels == code])
+            J[labels == code] = self._surface.parts[code].slopes(X[labels == code])
         return J
-
-    def _density(self, X: FloatArray) -> FloatArray:
-        return self._space.at(X).astype(X.dtype)
 
     def _latent_unit(self) -> FloatArray:
         n, q = self.latent_.shape
