@@ -34,6 +34,7 @@ import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from twofold.tables.dialect import FIRST_BYTES
 from twofold.tables.replacing import replacing
 
 FORMAT_VERSION = 1
@@ -51,15 +52,6 @@ _DTYPES = {"bool", "float16", "float32", "float64"} | {
 }
 _BUILT_IN_TYPES = {"float", "tuple", "numpy", "array", "text_array"}
 _VALUE_TYPES: dict[str, type] = {}
-
-_FIRST_BYTES = (
-    (b"PK\x03\x04", "a zip archive (such as .npz, .pt or .xlsx)"),
-    (b"\x93NUMPY", "a numpy .npy file"),
-    (b"\x89HDF", "an HDF5 file (such as .h5ad)"),
-    (b"PAR1", "a Parquet table"),
-    (b"version https://git-lfs", "a Git LFS pointer, whose file is still to be downloaded"),
-    *((bytes([0x80, protocol]), "a Python pickle, which is never opened") for protocol in range(6)),
-)
 
 
 class ModelFileError(ValueError):
@@ -438,8 +430,10 @@ def _altered(path: Path, finding: str) -> ModelFileError:
 
 def _foreign(path: Path, start: bytes) -> ModelFileError:
     """Say what a file that is not safetensors looks like."""
-    kind = next((kind for prefix, kind in _FIRST_BYTES if start.startswith(prefix)), None)
-    if kind is None and b"\0" not in start:
+    kind = next((kind for prefix, kind, _ in FIRST_BYTES if start.startswith(prefix)), None)
+    if start[:1] == b"\x80" and start[1] < 6:
+        kind = "a Python pickle, which is never opened"
+    elif kind is None and b"\0" not in start:
         kind = "a text table, such as CSV" if set(b",;\t") & set(start) else "text"
     return ModelFileError(
         f"'{path}' is not a model file: from its first bytes {start[:8]!r} it looks like "

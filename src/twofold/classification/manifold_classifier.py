@@ -127,10 +127,6 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
             How much each row counts; a row of weight 0 takes no part.
-
-        Returns
-        -------
-        self
         """
         template = self._template()
         _check_share(self.reject)
@@ -192,30 +188,15 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
         return self._errors(self._rows(X))
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Return negative errors, or for two classes how much smaller the second one's error is.
+        """Return negative errors (n_samples, n_classes).
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
+        For two classes it is how much smaller the second one's error is (n_samples,).
         """
         errors = self.errors(X)
         return errors[:, 0] - errors[:, 1] if errors.shape[1] == 2 else -errors
 
     def predict(self, X: Any) -> Labels:
-        """Return the class of each row, or ``reject_label_``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """Return the class (n_samples,) of each row, or ``reject_label_``."""
         best, is_rejected = self._judge(X)
         if self.reject_label_ is None:
             return self.classes_[best]
@@ -223,16 +204,7 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
         return answers[np.where(is_rejected, len(self.classes_), best)]
 
     def is_rejected(self, X: Any) -> BoolArray:
-        """Say which rows lie too far from the manifold that is nearest to them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of bool of shape (n_samples,)
-        """
+        """Say which rows (n_samples,) lie too far from the manifold that is nearest to them."""
         return self._judge(X)[1]
 
     def _judge(self, X: Any) -> tuple[IntArray, BoolArray]:
@@ -255,12 +227,7 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted classifier to a file that runs no code when opened.
-
-        Parameters
-        ----------
-        path : str or path
-        """
+        """Write the fitted classifier to a file that runs no code when opened."""
         check_is_fitted(self)
         parameters = self.get_params(deep=False)
         parameters["model"] = template_of(self.model)

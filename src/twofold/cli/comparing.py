@@ -205,14 +205,6 @@ def _tell(console: Console, found: Comparison, output: str | None) -> None:
 def score_lines(found: Comparison) -> list[str]:
     """Return the scores in columns of text, best first."""
     shown = [name for name in SHOWN if name in found.table]
-    cells: list[list[Any]] = [["method", *(HEADINGS.get(name, name) for name in shown)]]
-    for method, row in found.table.iterrows():
-        cells.append([str(method), *(f"{row[name]:.3g}" for name in shown)])
-    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
-    return [
-        "  ".join(
-            cell.ljust(width) if column == 0 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    ]
+    frame = found.table[shown].rename(columns=HEADINGS).rename_axis(columns="method")
+    text: str = frame.to_string(float_format=lambda value: f"{value:.3g}", na_rep="nan")
+    return [line.rstrip() for line in text.splitlines()]

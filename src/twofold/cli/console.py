@@ -115,11 +115,49 @@ class Console:
         """
         if self.quiet:
             yield lambda rows: None
-        elif _error_stream().is_terminal:
-            with _bar(expected) as advance:
-                yield advance
-        else:
-            yield _line_writer(expected, self.say)
+            return
+        bar = _Bar() if _error_stream().is_terminal else None
+        started = last = time.monotonic()
+        done = 0
+
+        def advance(rows: int) -> None:
+            nonlocal done, last
+            done += rows
+            now, total = time.monotonic(), expected()
+            if bar is not None:
+                if now - started > SECONDS_BEFORE_BAR:
+                    bar.draw(done, total, _count(done, total, now - started))
+            elif now - last >= SECONDS_BETWEEN_LINES:  # for logs
+                last = now
+                self.say(_count(done, total, now - started))
+
+        try:
+            yield advance
+        finally:
+            if bar is not None:
+                bar.progress.stop()
+
+
+class _Bar:
+    """A bar with the rows done and some words, which goes away when it is stopped."""
+
+    def __init__(self) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        self.progress = Progress(
+            TextColumn("rows"),
+            BarColumn(bar_width=20),
+            TextColumn("{task.fields[count]}", markup=False),
+            console=_error_stream(),
+            transient=True,
+            auto_refresh=False,
+        )
+        self._task = self.progress.add_task("", total=None, count="")
+
+    def draw(self, done: int, total: int | None, words: str) -> None:
+        self.progress.update(self._task, total=total, completed=done, count=words)
+        self.progress.start()
+        self.progress.refresh()
 
 
 def show_error(message: str, hint: str | None = None) -> None:
@@ -181,57 +219,6 @@ def _print(stream: RichConsole, lead: str, style: str, text: str) -> None:
     from rich.text import Text
 
     stream.print(Text.assemble((lead, style), for_terminal(text)), soft_wrap=True, highlight=False)
-
-
-@contextmanager
-def _bar(expected: Callable[[], int | None]) -> Iterator[Advance]:
-    """Draw a bar with the rows done and their rate, once it has taken a while."""
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    progress = Progress(
-        TextColumn("rows"),
-        BarColumn(bar_width=20),
-        TextColumn("{task.fields[count]}", markup=False),
-        console=_error_stream(),
-        transient=True,
-        auto_refresh=False,
-    )
-    task = progress.add_task("", total=None, count="")
-    started, done, is_open = time.monotonic(), 0, False
-
-    def advance(rows: int) -> None:
-        nonlocal done, is_open
-        done += rows
-        elapsed = time.monotonic() - started
-        total = expected()
-        progress.update(task, total=total, completed=done, count=_count(done, total, elapsed))
-        if not is_open and elapsed > SECONDS_BEFORE_BAR:
-            progress.start()
-            is_open = True
-        if is_open:
-            progress.refresh()
-
-    try:
-        yield advance
-    finally:
-        if is_open:
-            progress.stop()
-
-
-def _line_writer(expected: Callable[[], int | None], say: Callable[[str], None]) -> Advance:
-    """Return what writes a plain line now and then, for logs."""
-    started = last = time.monotonic()
-    done = 0
-
-    def advance(rows: int) -> None:
-        nonlocal done, last
-        done += rows
-        now = time.monotonic()
-        if now - last >= SECONDS_BETWEEN_LINES:
-            last = now
-            say(_count(done, expected(), now - started))
-
-    return advance
 
 
 def _count(done: int, total: int | None, elapsed: float) -> str:

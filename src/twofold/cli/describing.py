@@ -35,32 +35,41 @@ CLOSED_FORM = "closed form"
 def describe(model: Any, versions: dict[str, str]) -> dict[str, Any]:
     """Return what a fitted model is and how it came about."""
     inside = getattr(model, "model_", model)
-    parameters = _parameters(inside)
+    given = inside.get_params(deep=False)
+    usual = inspect.signature(type(inside)).parameters
+    parameters = {name: str(value) for name, value in given.items() if name not in OF_THE_RUN}
     facts: dict[str, Any] = {
         "class": type(inside).__name__,
         "scale": getattr(model, "how", "none"),
         "n_features": int(model.n_features_in_),
         "columns": shown_feature_names(model),
         "parameters": parameters,
-        "changed_parameters": _changed(inside, parameters),
+        "changed_parameters": [n for n, v in parameters.items() if v != str(usual[n].default)],
         "versions": versions,
     }
     if hasattr(model, "embedding_"):
-        facts |= {
-            "rows": len(model.embedding_),
-            "dimensions": int(model.embedding_.shape[1]),
-        }
+        n, q = model.embedding_.shape
+        facts |= {"rows": n, "dimensions": q}
     if hasattr(model, "latent_"):
-        facts |= {
-            "carried_rows": len(model.latent_),
-            "missing_cells": _missing_cells(model),
-        }
+        facts |= {"carried_rows": len(model.latent_), "missing_cells": _missing_cells(model)}
     for name in ("start_", "n_iter_", "stop_reason_", "objective_", "backend_"):
         if hasattr(model, name):
             facts[name.rstrip("_")] = getattr(model, name)
     facts["still_improving"] = is_still_improving(model)
-    facts["found"] = {name.rstrip("_"): _plain_found(model, name) for name in _found(model)}
-    return facts | _notes(model)
+    # What a fit chose by itself: what only repeats a parameter is none.
+    facts["found"] = {
+        name.rstrip("_"): _plain(getattr(model, name))
+        for name in FOUND
+        if hasattr(model, name) and str(getattr(model, name)) != str(given.get(name[:-1]))
+    }
+    from twofold.contract.row_notes import RowNotes
+
+    notes = getattr(model, "notes_", RowNotes())
+    return facts | {
+        "has_names": notes.names is not None,
+        "labels": {name: _label_in_words(values) for name, values in notes.labels.items()},
+        "image_shape": notes.image_shape,
+    }
 
 
 def describe_in_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
@@ -80,7 +89,7 @@ def describe_in_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         pairs.append(("images", " x ".join(str(side) for side in facts["image_shape"])))
     if "n_iter" in facts:
         how = (facts["stop_reason"], facts["n_iter"], facts["still_improving"])
-        pairs.append(("fit", how_it_went(facts.get("start"), *how)))
+        pairs.append(("fit", how_it_ended(*how, facts.get("start"))))
         pairs.append(("objective", f"{facts['objective']:.6g}"))
     for name, words in FOUND.items():
         if name.rstrip("_") in facts["found"]:
@@ -102,22 +111,20 @@ def is_still_improving(model: Any) -> bool:
     return before - values[-1] >= SMALL_GAIN * abs(before)
 
 
-def how_it_went(start: str | None, reason: str, n_iter: int, still_improving: bool) -> str:
-    """Return in words where a fit began, if that was chosen, and how it ended."""
-    end = how_it_ended(reason, n_iter, still_improving)
-    return end if start is None else f"start {start}, {end}"
-
-
-def how_it_ended(reason: str, n_iter: int, still_improving: bool) -> str:
-    """Return in words how many iterations a fit took, and why no more."""
+def how_it_ended(reason: str, n_iter: int, still_improving: bool, start: str | None = None) -> str:
+    """Return in words where a fit began, if that was chosen, how long it took, and why no more."""
+    begun = "" if start is None else f"start {start}, "
     if reason == CLOSED_FORM:
-        return reason
+        return f"{begun}{reason}"
     steps = counted(n_iter, "iteration")
     if reason != "max_iter":
-        return f"{steps}, {reason}"
-    if still_improving:
-        return f"stopped after {steps} (more would still improve it: raise --max-iter)"
-    return f"stopped after {steps} (more would change little; --max-iter for more)"
+        return f"{begun}{steps}, {reason}"
+    advice = (
+        "more would still improve it: raise --max-iter"
+        if still_improving
+        else "more would change little; --max-iter for more"
+    )
+    return f"{begun}stopped after {steps} ({advice})"
 
 
 def is_squared_error(model: Any) -> bool:
@@ -149,39 +156,13 @@ def _rows_in_words(facts: dict[str, Any]) -> str:
     return words
 
 
-def _parameters(model: Any) -> dict[str, str]:
-    given = model.get_params(deep=False)
-    return {name: str(value) for name, value in given.items() if name not in OF_THE_RUN}
-
-
-def _changed(model: Any, parameters: dict[str, str]) -> list[str]:
-    """Return the names of parameters that are not what they are by default."""
-    usual = inspect.signature(type(model)).parameters
-    return [name for name, value in parameters.items() if value != str(usual[name].default)]
-
-
-def _found(model: Any) -> list[str]:
-    """Return the names of what a fit chose by itself: what only repeats a parameter is none."""
-    given = getattr(model, "model_", model).get_params(deep=False)
-    return [
-        name
-        for name in FOUND
-        if hasattr(model, name) and str(getattr(model, name)) != str(given.get(name[:-1]))
-    ]
-
-
-def _plain_found(model: Any, name: str) -> Any:
+def _plain(value: Any) -> Any:
     """Return a fitted attribute as numbers or as text."""
-    value = getattr(model, name)
     if hasattr(value, "tolist"):
         return value.tolist()
     if hasattr(value, "shape"):  # of a grid its sides say enough
         return " x ".join(str(side) for side in value.shape)
-    return value if _is_number(value) else str(value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float)
+    return value if isinstance(value, int | float) else str(value)
 
 
 def _in_words(value: Any) -> str:
@@ -189,7 +170,7 @@ def _in_words(value: Any) -> str:
     if isinstance(value, list):
         more = f" and {len(value) - MOST_NUMBERS:,} more" if len(value) > MOST_NUMBERS else ""
         return ", ".join(f"{one:.4g}" for one in value[:MOST_NUMBERS]) + more
-    return f"{value:.6g}" if _is_number(value) else str(value)
+    return f"{value:.6g}" if isinstance(value, int | float) else str(value)
 
 
 def _missing_cells(model: Any) -> int:
@@ -199,18 +180,6 @@ def _missing_cells(model: Any) -> int:
     # A sparse kernel matrix holds the entries that are not zero.
     values = model.data_.data if issparse(model.data_) else model.data_
     return int(np.isnan(values).sum())
-
-
-def _notes(model: Any) -> dict[str, Any]:
-    """Return what is known about rows beside their numbers."""
-    notes = getattr(model, "notes_", None)
-    if notes is None:
-        return {"has_names": False, "labels": {}, "image_shape": None}
-    return {
-        "has_names": notes.names is not None,
-        "labels": {name: _label_in_words(values) for name, values in notes.labels.items()},
-        "image_shape": notes.image_shape,
-    }
 
 
 def _label_in_words(values: Any) -> str:

@@ -14,7 +14,7 @@ import typer
 
 from twofold.cli.console import CommandError, Console, Interrupted, UsageError, counted, listed
 from twofold.cli.describing import (
-    how_it_went,
+    how_it_ended,
     is_left_out,
     is_squared_error,
     is_still_improving,
@@ -255,8 +255,8 @@ def summarize(model: TwoWayModel, rows: TrainingTable, seconds: float) -> dict[s
 
 def tell_summary(console: Console, summary: dict[str, Any]) -> None:
     """Say how a fit went."""
-    end = how_it_went(
-        summary["start"], summary["stop_reason"], summary["iterations"], summary["still_improving"]
+    end = how_it_ended(
+        summary["stop_reason"], summary["iterations"], summary["still_improving"], summary["start"]
     )
     console.say(f"fitted in {summary['seconds']:.1f} s: {end}")
     if summary["error_share"] is not None:

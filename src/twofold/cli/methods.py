@@ -26,21 +26,14 @@ GRIDS = ("grid", "nodes")
 
 @dataclass(frozen=True)
 class Method:
-    """A family of models as the command line offers it.
+    """A family of models as the command line offers it."""
 
-    Attributes
-    ----------
-    name : what --method calls it; with _ for - it is the name that `compare` knows
-    options : its parameters that have options of their own
-    may_exceed_columns : whether the map may have more dimensions than the table has columns
-    for_many_rows : a parameter that is None unless a large table is made small, and what to do
-    first_phase : what a fit does before all else, and the same for an interrupt in it
-    """
-
-    name: str
-    options: tuple[str, ...] = ()
-    may_exceed_columns: bool = False
+    name: str  # what --method calls it; with _ for - it is the name that `compare` knows
+    options: tuple[str, ...] = ()  # its parameters that have options of their own
+    may_exceed_columns: bool = False  # whether the map may have more dimensions than the table
+    # A parameter that is None unless a large table is made small, and what to do.
     for_many_rows: tuple[str, str] | None = None
+    # What a fit does before all else, and the same for an interrupt in it.
     first_phase: tuple[str, str] = ("fitting", "the map was being fitted")
 
     def make(

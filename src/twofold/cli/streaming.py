@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from twofold.cli.columns import Match, feature_names, find_row_names, match_columns
 from twofold.cli.console import CommandError, Console, counted, listed
@@ -20,8 +21,6 @@ from twofold.cli.files import check_output, check_streams, open_model, shown
 from twofold.tables import open_table, open_writer
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from twofold.array_types import BoolArray, FloatArray
     from twofold.contract import TwoWayModel
     from twofold.tables import Dialect, TableSource
@@ -173,8 +172,6 @@ def as_rows(model: TwoWayModel, Y: FloatArray) -> Any:
     names = feature_names(model)
     if names is None:
         return Y
-    import pandas as pd
-
     return pd.DataFrame(Y, columns=names)
 
 

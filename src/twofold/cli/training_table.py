@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from twofold.cli.columns import are_default, find_columns, naming_column, split_names
 from twofold.cli.console import (
@@ -24,8 +25,6 @@ from twofold.contract.distinct_rows import merge_duplicates
 from twofold.tables import open_table
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from twofold.tables import TableSource
     from twofold.tables.cells import NearlyNumbers
 
@@ -104,13 +103,17 @@ def read_training_table(
         console.say(note)
     if len(source.columns) > MANY_COLUMNS:  # said before they are read: that may take a minute
         console.say(f"{shown(source.path)}: {counted(len(source.columns), 'column')}")
-    labels = find_columns(
-        split_names(wanted.labels, source.columns), source.columns, path, "--label names"
+    labels, chosen, dropped = (
+        find_columns(split_names(given, source.columns), source.columns, path, f"{option} names")
+        for option, given in (
+            ("--label", wanted.labels),
+            ("--columns", wanted.columns),
+            ("--drop", wanted.drop),
+        )
     )
-    labels += _companions(source, wanted, labels, console)
-    frame, features, left_out = _read_columns(source, path, wanted, labels)
-    dropped = set(split_names(wanted.drop, source.columns))
-    names_from = None if source.has_index else _names_among(source, frame, set(labels) | dropped)
+    labels += _companions(source, {*labels, *chosen, *dropped}, console)
+    frame, features, left_out = _read_columns(source, labels, chosen, dropped)
+    names_from = None if source.has_index else _names_among(source, frame, {*labels, *dropped})
     left_out = [(name, why) for name, why in left_out if name != names_from]
     values = frame[features]
     if not features:
@@ -137,39 +140,28 @@ def read_training_table(
 
 
 def _read_columns(
-    source: TableSource, path: str, wanted: Wanted, labels: list[str]
+    source: TableSource, labels: list[str], chosen: list[str], dropped: list[str]
 ) -> tuple[pd.DataFrame, list[str], list[tuple[str, str]]]:
     """Return the table, the columns to fit, and those left out with the reason."""
-    columns = source.columns
-    if wanted.columns:
-        chosen = find_columns(
-            split_names(wanted.columns, columns), columns, path, "--columns names"
+    if both := [name for name in chosen if name in labels]:
+        raise UsageError(
+            f"{listed(both)} cannot be a label and a column to fit at once: a map coloured by "
+            "what it was made from proves nothing.",
+            "Leave it out of --columns or of --label.",
         )
-        both = [name for name in chosen if name in labels]
-        if both:
-            raise UsageError(
-                f"{listed(both)} cannot be a label and a column to fit at once: a map coloured by "
-                "what it was made from proves nothing.",
-                "Leave it out of --columns or of --label.",
-            )
-        frame = source.read(numbers="detect")
+    frame = source.read(numbers="detect")
+    if chosen:
         text = [name for name, _ in source.left_out if name in chosen]
         if text:  # raises, with line and cell, unless the columns are only empty
             frame[text] = source.read(numbers=text)[text]
         return frame, chosen, []
-    dropped = find_columns(split_names(wanted.drop, columns), columns, path, "--drop names")
-    frame = source.read(numbers="detect")
     left_out = [(name, why) for name, why in source.left_out if name not in {*dropped, *labels}]
     without = {*dropped, *labels, *(name for name, _ in left_out)}
-    return frame, [name for name in columns if name not in without], left_out
+    return frame, [name for name in source.columns if name not in without], left_out
 
 
-def _companions(
-    source: TableSource, wanted: Wanted, labels: list[str], console: Console
-) -> list[str]:
+def _companions(source: TableSource, told: set[str], console: Console) -> list[str]:
     """Return the columns beside the matrix of a file, which are labels unless told otherwise."""
-    columns = source.columns
-    told = {*labels, *split_names(wanted.columns, columns), *split_names(wanted.drop, columns)}
     found = [name for name in source.companions if name not in told]
     if len(found) == 1:
         console.say(f"'{found[0]}' taken as a label: it is not part of X")

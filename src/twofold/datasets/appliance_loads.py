@@ -126,10 +126,6 @@ def make_appliance_loads(
     random_state : int, Generator or None, default=None
         Seed of the draw.
 
-    Returns
-    -------
-    ApplianceLoads
-
     Examples
     --------
     >>> loads = make_appliance_loads(study="install", random_state=0)
@@ -146,16 +142,12 @@ def make_appliance_loads(
         use = np.array([appliance.use for appliance in APPLIANCES])
         kinds = rng.choice(n_kinds, n, p=np.repeat(use / use.sum() / 2, 2))
     time = np.zeros(n) if study == "install" else np.sort(rng.random(n))
-    wear = 1 + drift * time[:, None] * _drift_directions()
+    # Lamps age to higher resistance at different speed; a fixed pattern, as for one household.
+    directions = np.sin(1.0 + 2.4 * np.arange(len(APPLIANCES)))
+    wear = 1 + drift * time[:, None] * directions
     appliance, is_on = kinds // 2, kinds % 2 == 0
     traces = _measure(appliance, is_on, wear, noise, rng)
     return ApplianceLoads(traces, appliance, is_on, time)
-
-
-def _drift_directions() -> FloatArray:
-    """Return which way the resistance of each appliance drifts, and how fast (15,)."""
-    # Lamps age to higher resistance at different speed; a fixed pattern, as for one household.
-    return np.sin(1.0 + 2.4 * np.arange(len(APPLIANCES)))
 
 
 def _measure(

@@ -16,7 +16,6 @@ import sys
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -127,7 +126,11 @@ class _Planner:
                 if payload is not None:
                     return payload
         for share in (ROWS_PER_REFERENCE, 0):
-            found = self._largest(partial(_with_share, show, share), most, LEAST_REFERENCES)
+
+            def show_share(count: int, share: float = share) -> Shown:
+                return show(count, int(share * count), 8)
+
+            found = self._largest(show_share, most, LEAST_REFERENCES)
             if found is not None:
                 return found
         raise TooLargeError(self.smallest - self.room)
@@ -225,10 +228,6 @@ class _Planner:
         size = payload.size()
         self.smallest = min(self.smallest, size)
         return payload, size
-
-
-def _with_share(show: Callable[[int, int, int], Shown], share: float, count: int) -> Shown:
-    return show(count, int(share * count), 8)
 
 
 def _meeting(tried: list[tuple[int, int]], goal: float) -> int:

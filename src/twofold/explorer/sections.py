@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from twofold.array_types import BoolArray, FloatArray
+from twofold.array_types import FloatArray
 from twofold.contract.row_notes import NoteArray
 
 CodeArray = npt.NDArray[np.unsignedinteger[Any]]
@@ -183,7 +183,8 @@ class Scale:
         has_gaps = any(bool(np.isnan(table).any()) for table in tables)
         top = 2**bits - 1
         n_steps = top - 1 if has_gaps else top
-        whole = np.all([_is_whole(table) for table in tables], axis=0) & (high - low <= n_steps)
+        is_whole = [((np.rint(table) == table) | np.isnan(table)).all(axis=0) for table in tables]
+        whole = np.all(is_whole, axis=0) & (high - low <= n_steps)
         step = np.where(whole, 1.0, short((high.astype(float) - low) / n_steps))
         exact = whole | (high == low)
         return cls(short(low), step, top if has_gaps else None, bits, bool(exact.all()))
@@ -206,11 +207,6 @@ class Scale:
         codes = self.codes(Y)
         values = self.low + codes * self.step
         return values if self.missing is None else np.where(codes == self.missing, np.nan, values)
-
-
-def _is_whole(Y: FloatArray) -> BoolArray:
-    """Say which columns hold whole numbers, or nothing, only."""
-    return ((np.rint(Y) == Y) | np.isnan(Y)).all(axis=0)
 
 
 def bits_for(tables: list[FloatArray]) -> tuple[int, ...]:

@@ -257,10 +257,6 @@ def coranking(
     random_state : int, RandomState instance or None
         Seed of the sample.
 
-    Returns
-    -------
-    CoRanking
-
     Raises
     ------
     ValueError

@@ -64,31 +64,16 @@ MAP_DIMENSION = 2
 
 @dataclass(frozen=True, eq=False)
 class LocalScale:
-    """Neighbourhoods of one size.
+    """Neighbourhoods of one size."""
 
-    Attributes
-    ----------
-    n_neighbors : int
-        Rows of a neighbourhood, its centre among them.
-    shares, isotropic : ndarrays of shape (d,)
-        Shares of the variance along local principal axes, of the rows and of isotropic ones.
-    variance : float
-        Variance of a neighbourhood as a share of the variance of all rows.
-    neighbor_dimension : float
-        The dimension by neighbour distances.
-    in_one_piece : float
-        Share of the rows of a neighbourhood that are in one piece with its centre.
-    across_gaps : float
-        Share of the neighbourhoods in which one neighbour is many times as far away as the one
-        before: those of tight groups that are smaller than neighbourhoods.
-    """
-
-    n_neighbors: int
-    shares: FloatArray
-    isotropic: FloatArray
-    variance: float
-    neighbor_dimension: float
-    in_one_piece: float
+    n_neighbors: int  # rows of a neighbourhood, its centre among them
+    shares: FloatArray  # (d,) of the variance along local principal axes
+    isotropic: FloatArray  # (d,) the same of isotropic rows
+    variance: float  # of a neighbourhood as a share of the variance of all rows
+    neighbor_dimension: float  # by neighbour distances
+    in_one_piece: float  # share of the rows of a neighbourhood in one piece with its centre
+    # Share of the neighbourhoods in which one neighbour is many times as far away as the one
+    # before: those of tight groups that are smaller than neighbourhoods.
     across_gaps: float = 0.0
 
     def gaps(self, most: int) -> FloatArray:
@@ -122,22 +107,13 @@ class LocalScale:
 
 @dataclass(frozen=True, eq=False)
 class LocalDimension:
-    """What neighbourhoods say of the dimension.
+    """What neighbourhoods say of the dimension."""
 
-    Attributes
-    ----------
-    dimension : what two scales in a row agree on, or None
-    scales : those that do not reach into other clusters
-    found : the first clear gap of each of them, 0 for none
-    looked_at : how many directions were compared where nothing is clear
-    decided : the scale that decided, or the one of the largest gap
-    """
-
-    dimension: int | None
-    scales: list[LocalScale]
-    found: list[int]
-    looked_at: int
-    decided: LocalScale
+    dimension: int | None  # what two scales in a row agree on
+    scales: list[LocalScale]  # those that do not reach into other clusters
+    found: list[int]  # the first clear gap of each of them, 0 for none
+    looked_at: int  # how many directions were compared where nothing is clear
+    decided: LocalScale  # the scale that decided, or the one of the largest gap
 
     def gaps(self) -> list[float]:
         """Return for each scale its first clear gap, or the largest if none is clear."""
@@ -226,19 +202,7 @@ def neighborhood_sizes(n: int) -> list[int]:
 
 
 def local_scales(Y: FloatArray, random_state: int | None = 0) -> list[LocalScale]:
-    """Measure the neighbourhoods of rows (n, D), from small to large.
-
-    Parameters
-    ----------
-    Y : ndarray of shape (n, D)
-        Distinct rows, at least twelve.
-    random_state : int or None
-        Draws the centres.
-
-    Returns
-    -------
-    list of LocalScale
-    """
+    """Measure the neighbourhoods of at least twelve distinct rows (n, D), from small to large."""
     rng = np.random.default_rng(random_state)
     rows, total = _leading_axes(Y)
     sizes = neighborhood_sizes(len(rows))

@@ -78,21 +78,6 @@ def continuity(
     """Return how far neighbours in the data are still neighbours in the embedding.
 
     :func:`trustworthiness` with data and embedding exchanged; same parameters and range.
-
-    Parameters
-    ----------
-    Y : array-like of shape (n_samples, n_features)
-        Data.
-    X : array-like of shape (n_samples, n_components)
-        Embedding of the same rows.
-    n_neighbors : int
-        Less than half the number of points.
-    sample, random_state
-        As in :func:`twofold.metrics.coranking`.
-
-    Returns
-    -------
-    float
     """
     return _ranked_score("continuity", Y, X, n_neighbors, sample, random_state)
 
@@ -160,10 +145,6 @@ def quantization_error(Y: Any, prototypes: Any, *, squared: bool = True) -> floa
         Codebook vectors, cluster centres, landmarks.
     squared : bool
         False: the mean of the distances themselves.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -267,10 +248,6 @@ def reconstruction_error(Y: Any, Y_hat: Any, *, relative: bool = True) -> float:
         The same rows as a model gives them back.
     relative : bool
         False: the squared error of a row, mean over rows, in squared units of the data.
-
-    Returns
-    -------
-    float
 
     Examples
     --------

@@ -129,10 +129,6 @@ class DistanceWeightedKNNRegressor(RegressorMixin, _DistanceWeighted):
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-
-        Returns
-        -------
-        self
         """
         _check_numeric_targets(y)
         rows, y = validate_data(
@@ -143,16 +139,7 @@ class DistanceWeightedKNNRegressor(RegressorMixin, _DistanceWeighted):
         return self
 
     def predict(self, X: Any) -> FloatArray:
-        """Return the weighted mean of the nearest rows' targets.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        """
+        """Return the weighted means (n_samples, [n_outputs]) of the nearest rows' targets."""
         check_is_fitted(self)
         return self._in_batches(self.neighbors_.predict, X)
 
@@ -196,10 +183,6 @@ class DistanceWeightedKNNClassifier(ClassifierMixin, _DistanceWeighted):
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-
-        Returns
-        -------
-        self
         """
         rows, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
         check_range(rows)
@@ -209,29 +192,11 @@ class DistanceWeightedKNNClassifier(ClassifierMixin, _DistanceWeighted):
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the share of the votes that each class has.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
+        """Return the share of the votes (n_samples, n_classes) that each class has."""
         check_is_fitted(self)
         return self._in_batches(self.neighbors_.predict_proba, X)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the class with most votes, of several the smallest.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """Return the class (n_samples,) with most votes, of several the smallest."""
         share = self.predict_proba(X)
         return self.classes_[share.argmax(axis=1)]

@@ -83,10 +83,6 @@ class ModelBasedKNN(ClassifierMixin, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
             Labels.
-
-        Returns
-        -------
-        self
         """
         if self.mode not in MODES:
             raise ValueError(f"`mode` must be one of {MODES}; got {self.mode!r}.")
@@ -115,16 +111,7 @@ class ModelBasedKNN(ClassifierMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the class of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """Return the class (n_samples,) of each row."""
         check_is_fitted(self)
         Y = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         check_range(Y, differences=False)

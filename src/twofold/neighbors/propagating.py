@@ -73,10 +73,6 @@ class PropagatingNearestNeighbor(ClassifierMixin, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
             Labels; -1, None or NaN for rows without one.
-
-        Returns
-        -------
-        self
         """
         labels, unlabelled = _read_labels(y)
         Y, codes = validate_data(self, X, labels, dtype=[np.float64, np.float32])
@@ -92,16 +88,7 @@ class PropagatingNearestNeighbor(ClassifierMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> Labels:
-        """Return the label of the nearest row of the training set.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """Return the label (n_samples,) of the nearest row of the training set."""
         check_is_fitted(self)
         Y = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         check_range(Y, differences=False)

@@ -105,10 +105,6 @@ def coranking(coranking: CoRanking | Mapping[str, CoRanking], ax: Axes | None = 
     ax : matplotlib Axes, default=None
         Where to draw; a new figure by default.
 
-    Returns
-    -------
-    matplotlib Axes
-
     Examples
     --------
     >>> import numpy as np
@@ -121,7 +117,8 @@ def coranking(coranking: CoRanking | Mapping[str, CoRanking], ax: Axes | None = 
         raise ValueError("`coranking` must hold at least one curve; got none.")
     ax = open_axes(ax, (4.8, 3.2))
     for number, (name, ranks) in enumerate(curves.items()):
-        sizes = _some_sizes(len(ranks.r_nx()))
+        largest = len(ranks.r_nx())
+        sizes = np.unique(np.geomspace(1, largest, CURVE_POINTS).round().astype(int))
         label = f"{name}  {ranks.auc:.2f}" if name else f"mean {ranks.auc:.2f}"
         ax.plot(sizes, ranks.r_nx(sizes), color=category_style(number).color, linewidth=1.4,
                 label=label)  # fmt: skip
@@ -148,10 +145,6 @@ def dimension_choice(choice: DimensionChoice, *, ax: Axes | None = None) -> Axes
         As :func:`twofold.selection.choose_dimension` returns it.
     ax : matplotlib Axes, default=None
         Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib Axes
 
     Examples
     --------
@@ -238,8 +231,3 @@ def _plain_numbers(ax: Axes) -> None:
     ax.yaxis.set_major_formatter("{x:g}")
     # Within a decade there may be no power of ten to read off.
     ax.yaxis.set_minor_formatter("{x:g}" if high < 10 * low else "")
-
-
-def _some_sizes(largest: int) -> Any:
-    sizes = np.geomspace(1, largest, CURVE_POINTS).round().astype(int)
-    return np.unique(sizes)

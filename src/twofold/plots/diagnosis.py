@@ -33,10 +33,6 @@ def history(model: TwoWayModel, *, ax: Axes | None = None) -> Axes:
     ax : matplotlib Axes, default=None
         Where to draw; a new figure by default.
 
-    Returns
-    -------
-    matplotlib Axes
-
     Examples
     --------
     >>> from twofold import UKR, plots
@@ -121,10 +117,6 @@ def errors(model: TwoWayModel, X: Any = None, *, ax: Axes | None = None) -> Axes
     ax : matplotlib Axes, default=None
         Where to draw; a new figure by default.
 
-    Returns
-    -------
-    matplotlib Axes
-
     Examples
     --------
     >>> from twofold import UKR, plots
@@ -192,10 +184,6 @@ def dimension_curve(
         The error, or several errors, for each number of latent dimensions; lower is better.
     ax : matplotlib Axes, default=None
         Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib Axes
 
     Examples
     --------

@@ -74,10 +74,6 @@ def sensitivity(
     ax : matplotlib Axes, default=None
         Where to draw; a new figure by default.
 
-    Returns
-    -------
-    matplotlib Axes
-
     Examples
     --------
     >>> from twofold import UKR, plots
@@ -113,10 +109,6 @@ def sensitivities(
     figure : matplotlib Figure, default=None
         Where to draw; a new one by default. One that is empty and has no layout gets a constrained
         one, so that nothing overlaps.
-
-    Returns
-    -------
-    matplotlib Figure
 
     Examples
     --------
@@ -174,10 +166,6 @@ def important_features(model: TwoWayModel, n: int = 20, *, ax: Axes | None = Non
         How many features, the most important ones.
     ax : matplotlib Axes, default=None
         Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib Axes
 
     Examples
     --------

@@ -78,10 +78,6 @@ def grid(
     ax : matplotlib Axes, default=None
         Where to draw; a new figure by default.
 
-    Returns
-    -------
-    matplotlib Axes
-
     Examples
     --------
     >>> from twofold import UKR, plots
@@ -169,10 +165,6 @@ def path(
         How an item is drawn, as in :func:`grid`.
     ax : matplotlib Axes, default=None
         Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib Axes
 
     Examples
     --------

@@ -31,7 +31,7 @@ from twofold.plots.drawing import (
 from twofold.plots.latent_view import LatentView, Lattice
 from twofold.plots.names import draw_names
 from twofold.plots.palette import COLORS, INK, QUIET
-from twofold.plots.row_colors import Categories, row_colors
+from twofold.plots.row_colors import Categories, log_magnification, row_colors
 
 # The lattice of what needs a Jacobian at every place.
 JACOBIAN_SIZE = 110
@@ -85,10 +85,6 @@ def latent_map(
         Write the names of rows beside them, as many as fit without covering anything. They are
         placed for the size the figure has now.
 
-    Returns
-    -------
-    matplotlib Axes
-
     Examples
     --------
     >>> from twofold import UKR, plots
@@ -140,10 +136,6 @@ def magnification(
     ax : matplotlib Axes, default=None
         Where to draw; a new figure by default.
 
-    Returns
-    -------
-    matplotlib Axes
-
     Examples
     --------
     >>> from twofold import UKR, plots
@@ -156,7 +148,7 @@ def magnification(
     lattice = view.lattice(JACOBIAN_SIZE)
     support = view.support(lattice)
     wanted = lattice.nearly(support >= 0)
-    values = lattice.evaluate(lambda X: _log_magnification(model, X), wanted)[:, 0]
+    values = lattice.evaluate(lambda X: log_magnification(model, X), wanted)[:, 0]
     values[np.isneginf(values) & ~_near_rows(model, lattice.places)] = np.nan
     # A place that is flat but for rounding has a magnification of nearly 0, or of 0.
     values = np.maximum(values, color_limits(values)[1] - MOST_DECADES)
@@ -190,11 +182,6 @@ def _draw_faint_rows(ax: Axes, seen: FloatArray) -> None:
         zorder=2,
         rasterized=len(seen) > MOST_VECTOR_POINTS,
     )
-
-
-def _log_magnification(model: TwoWayModel, X: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore"):
-        return np.log10(model.magnification(X).astype(np.float64))
 
 
 def _near_rows(model: TwoWayModel, X: FloatArray) -> BoolArray:

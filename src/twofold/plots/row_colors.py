@@ -200,9 +200,14 @@ def _by_feature(model: TwoWayModel, feature: int) -> Amounts:
     return Amounts(fitted.astype(np.float64), f"{name}, reconstructed")
 
 
-def _by_magnification(model: TwoWayModel) -> Amounts:
+def log_magnification(model: TwoWayModel, X: FloatArray) -> FloatArray:
+    """Return the decimal logarithm of the magnification at places (m, q)."""
     with np.errstate(divide="ignore"):
-        found = np.log10(model.magnification(model.embedding_).astype(np.float64))
+        return np.log10(model.magnification(X).astype(np.float64))
+
+
+def _by_magnification(model: TwoWayModel) -> Amounts:
+    found = log_magnification(model, model.embedding_)
     return Amounts(np.where(np.isfinite(found), found, np.nan), "log10 magnification")
 
 

@@ -146,10 +146,6 @@ def compare(
     random_state : int or None, default=0
     n_jobs : int or None, default=-1
 
-    Returns
-    -------
-    Comparison
-
     Raises
     ------
     ValueError

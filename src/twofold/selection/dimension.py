@@ -101,10 +101,6 @@ def choose_dimension(
         Draws the rows that are looked at if there are many.
     n_jobs : int or None, default=-1
 
-    Returns
-    -------
-    DimensionChoice
-
     Examples
     --------
     >>> from twofold.datasets import make_random_manifold

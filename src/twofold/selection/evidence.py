@@ -109,10 +109,6 @@ def gp_evidence(
     random_state : int, Generator or None
         Draws subsets, and starts beyond the third.
 
-    Returns
-    -------
-    Evidence
-
     Raises
     ------
     ValueError

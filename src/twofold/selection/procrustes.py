@@ -66,10 +66,6 @@ def procrustes_distance(X: Any, Z: Any) -> float:
     X, Z : array-like of shape (n_samples, n_components)
         The embeddings; row i of both is the same point.
 
-    Returns
-    -------
-    float
-
     Raises
     ------
     ValueError

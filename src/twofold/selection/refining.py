@@ -80,10 +80,6 @@ def refine(
     random_state : int or None, default=0
     n_jobs : int or None, default=-1
 
-    Returns
-    -------
-    Refined
-
     Examples
     --------
     >>> from sklearn.manifold import Isomap

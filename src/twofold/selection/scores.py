@@ -38,22 +38,12 @@ DOMINANT_SHARE = 0.9
 
 @dataclass(frozen=True)
 class Scored:
-    """An embedding and what is measured about it.
-
-    Attributes
-    ----------
-    embedding : ndarray of shape (n, q)
-    evidence : Evidence
-    ranks : CoRanking
-    model : UKR
-        The two-way model of the embedding.
-    scores : dict of str to float
-    """
+    """An embedding (n, q) and what is measured about it."""
 
     embedding: FloatArray
     evidence: Evidence
     ranks: CoRanking
-    model: UKR
+    model: UKR  # the two-way model of the embedding
     scores: dict[str, float]
 
 

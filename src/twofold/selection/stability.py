@@ -107,10 +107,6 @@ def stability(
     random_state : int, Generator or None
         Draws the surrogates.
 
-    Returns
-    -------
-    Stability
-
     Raises
     ------
     ValueError

@@ -18,16 +18,14 @@ import math
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from twofold.tables.cells import CellRules, TableError, text_of
 from twofold.tables.table import LARGE_BYTES, MOST_PACKED, TypedTable, load_package
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 AnyArray: TypeAlias = npt.NDArray[Any]
 
@@ -67,14 +65,13 @@ class ArrayTable(TypedTable):
         beside = tuple(key for key in self._columns if key != INDEX_KEY)
         names = [*self._matrix_names, *beside]
         self.companions = () if ORDER_KEY in arrays else beside
-        self.own_index = _own_index(self._columns, arrays)
+        if INDEX_KEY in self._columns:
+            self.own_index = str(arrays.get(INDEX_NAME_KEY, ""))
         if sorted(ordered) == sorted(names):
             names = ordered
         self.names = tuple(names) if self.own_index is None else (self.own_index, *names)
 
     def _frames(self, rows: int) -> Iterator[pd.DataFrame]:
-        import pandas as pd
-
         for start in range(0, len(self._matrix), rows):
             part = slice(start, start + rows)
             frame = pd.DataFrame(np.array(self._matrix[part]), columns=list(self._matrix_names))
@@ -184,13 +181,6 @@ def _check_matrix(matrix: AnyArray, name: str) -> None:
         raise TableError(f"'{name}' has no {'columns' if len(matrix) else 'rows'}.")
 
 
-def _own_index(columns: Mapping[str, AnyArray], arrays: Mapping[str, AnyArray]) -> str | None:
-    """Return the name of the index, "" if it has none; None without one."""
-    if INDEX_KEY not in columns:
-        return None
-    return str(arrays[INDEX_NAME_KEY]) if INDEX_NAME_KEY in arrays else ""
-
-
 class AnnDataTable(TypedTable):
     """An h5ad file."""
 
@@ -213,8 +203,6 @@ class AnnDataTable(TypedTable):
             raise TableError(f"'{name}' has no rows.")
 
     def _frames(self, rows: int) -> Iterator[pd.DataFrame]:
-        import pandas as pd
-
         with self._open() as data:
             for start in range(0, len(self._row_names), rows):
                 part = slice(start, start + rows)
@@ -339,8 +327,6 @@ class NpzSink:
 
     def finish(self) -> None:
         """Write all arrays."""
-        import pandas as pd
-
         frame = pd.concat(self._frames)
         numbers = [name for name in frame.columns if _is_numeric(frame[name])]
         names = np.array([str(name) for name in frame.columns])

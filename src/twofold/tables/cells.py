@@ -11,14 +11,12 @@ import dataclasses
 import math
 import re
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from twofold.array_types import FloatArray
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MISSING_MARKERS = ("", "NA", "N/A", "NaN", "null", "None", "#N/A", "<NA>", "?", "-")
 _GROUPED = re.compile(r"[+-]?\d{1,3}([,.' \u00a0\u202f]\d{3})+([.,]\d+)?")
@@ -61,20 +59,10 @@ class BadCell(ValueError):  # noqa: N818 - never leaves this package
 
 @dataclasses.dataclass(frozen=True)
 class CellRules:
-    """Which cells are missing, and which character starts the decimals.
+    """Which cells are missing, and which character starts the decimals."""
 
-    Parameters
-    ----------
-    texts : frozenset of str
-        Markers of missing cells in lower case.
-    numbers : tuple of float
-        Markers that are numbers, such as -999; they count in any spelling.
-    decimal : {".", ","}
-        Character before the decimals.
-    """
-
-    texts: frozenset[str]
-    numbers: tuple[float, ...] = ()
+    texts: frozenset[str]  # markers of missing cells in lower case
+    numbers: tuple[float, ...] = ()  # markers such as -999, which count in any spelling
     decimal: str = "."
 
     def number(self, cell: object) -> float:
@@ -128,9 +116,7 @@ class CellRules:
 
     def numbers_of(self, column: Any) -> FloatArray:
         """Return a pandas column as float64, missing cells as NaN; raise `BadCell` if it is not."""
-        from pandas.api import types
-
-        if types.is_numeric_dtype(column) and column.dtype.kind in "iuf":
+        if pd.api.types.is_numeric_dtype(column) and column.dtype.kind in "iuf":
             values = column.to_numpy(dtype=np.float64, na_value=np.nan)
         else:
             values = np.empty(len(column))
@@ -202,8 +188,6 @@ def with_numbers(
     ``place(i)`` says where row i of the frame stands in the file; a cell that is no number raises
     `NotANumberError` with it.
     """
-    import pandas as pd
-
     wanted = [name for name in frame.columns if name in numbers]
     if not wanted:
         return frame
@@ -239,21 +223,11 @@ def text_of(column: pd.Series) -> list[str]:
 
 
 class NearlyNumbers(NamedTuple):
-    """What keeps a column whose cells are mostly numbers from being one.
+    """What keeps a column whose cells are mostly numbers from being one."""
 
-    Attributes
-    ----------
-    reason : str
-        How many cells, and the first of them.
-    advice : str
-        How to write them as numbers; empty for texts that may stand for missing values.
-    texts : tuple of str
-        The different texts of these cells, the first one first.
-    """
-
-    reason: str
-    advice: str
-    texts: tuple[str, ...]
+    reason: str  # how many cells, and the first of them
+    advice: str  # how to write them as numbers; "" for texts that may stand for missing values
+    texts: tuple[str, ...]  # the different texts of these cells, the first one first
 
 
 def nearly_numbers(column: pd.Series, rules: CellRules) -> NearlyNumbers | None:

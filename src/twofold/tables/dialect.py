@@ -32,11 +32,12 @@ _MAX_CELLS = 100_000
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # what Excel writes and reads
 _COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 _POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
-_BINARY = (
-    (b"PK\x03\x04", "a zip archive, such as an Excel workbook", "Save the sheet as CSV."),
+# What files of other kinds begin with, and what to do with them if a text was expected.
+FIRST_BYTES = (
+    (b"PK\x03\x04", "a zip archive, such as an Excel workbook or .npz", "Save the sheet as CSV."),
     (b"\xd0\xcf\x11\xe0", "an old Excel workbook", "Save the sheet as CSV."),
     (b"PAR1", "a Parquet table", "Give the file the suffix .parquet."),
-    (b"\x93NUMPY", "a numpy array", "Give the file the suffix .npy."),
+    (b"\x93NUMPY", "a numpy array (.npy)", "Give the file the suffix .npy."),
     (b"\x89HDF", "an HDF5 file", "Give the file the suffix .h5ad if it is from AnnData."),
     (b"version https://git-lfs", "a Git LFS pointer", "Download its file with `git lfs pull`."),
 )
@@ -114,16 +115,10 @@ def examine(path: str | os.PathLike[str], name: str) -> tuple[Dialect, str]:
             "Look for a quote that is opened and never closed, and check how it was written.",
         )
     decimal = _decimal(records, separator)
-    dialect = Dialect(separator, decimal, encoding, True, skip, line_end=line_end)
     has_header, more = _has_header(body, separator, records, cell_rules(decimal=decimal))
-    dialect = dataclasses.replace(
-        dialect,
-        has_header=has_header,
-        blank_after_separator=_has_blanks(body, separator),
-        has_separator_line=told is not None,
-        notes=(*notes, *more),
-    )
-    return dialect, body
+    has_blanks, is_told = _has_blanks(body, separator), told is not None
+    found = (separator, decimal, encoding, has_header, skip, has_blanks, line_end, is_told)
+    return Dialect(*found, notes=(*notes, *more)), body
 
 
 def _told_separator(mark: str, name: str) -> str:
@@ -184,7 +179,7 @@ def _first_bytes(path: str | os.PathLike[str], name: str) -> tuple[bytes, bool]:
         raise damaged_gzip(name) from error
     if not raw:
         raise TableError(f"'{name}' is empty (0 bytes).", "Check how it was written.")
-    for start, kind, hint in _BINARY:
+    for start, kind, hint in FIRST_BYTES:
         if raw.startswith(start):
             raise TableError(f"'{name}' is no text: it looks like {kind}.", hint)
     is_whole = len(raw) < size

@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from twofold.tables.cells import CellRules, TableError
 from twofold.tables.table import TypedTable, load_package
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class ParquetTable(TypedTable):
@@ -71,8 +70,6 @@ class ParquetTable(TypedTable):
 
         Without them a column would change its type from batch to batch, as gaps come and go.
         """
-        import pandas as pd
-
         types = self._arrow.types
         found: dict[int, Any] = {}
         if any(types.is_nested(field.type) for field in schema):

@@ -16,7 +16,9 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+import pandas as pd
 
 from twofold.tables.array_files import AnnDataTable, ArrayTable
 from twofold.tables.cells import (
@@ -32,9 +34,6 @@ from twofold.tables.cells import (
 from twofold.tables.parquet_files import ParquetTable
 from twofold.tables.table import Table, close_names
 from twofold.tables.text_files import TextTable
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".tab", ".dat", ".data")
 _READABLE = "csv, tsv, txt (also .gz), parquet, npy, npz and h5ad"
@@ -130,8 +129,6 @@ class TableSource:
         TableError
             If a line has too many or too few cells, or a cell is no number.
         """
-        import pandas as pd
-
         if isinstance(numbers, str) and numbers == "detect":
             return self._read_detected()
         frames = list(self.chunks(numbers=numbers))
@@ -157,8 +154,6 @@ class TableSource:
 
     def _indexed(self, numbers: frozenset[str], rows: int | None) -> Iterator[pd.DataFrame]:
         """Yield the blocks of the file with their index, and count the rows."""
-        import pandas as pd
-
         done = 0
         for frame in self._table.blocks(numbers, rows):
             self._rows_read = done + len(frame)
@@ -245,10 +240,6 @@ def open_table(
         Further markers of missing cells, beside the empty cell, NA, N/A, NaN, null, None, #N/A,
         <NA>, ? and a lone dash (in upper or lower case).
 
-    Returns
-    -------
-    source : TableSource
-
     Raises
     ------
     TableError
@@ -302,8 +293,6 @@ def _from_stdin(index: str | None, missing: Sequence[str]) -> TableSource:
 
 def _regrouped(frames: Iterator[pd.DataFrame], rows: int) -> Iterator[pd.DataFrame]:
     """Yield frames of exactly ``rows`` rows, the last of what is left."""
-    import pandas as pd
-
     pending: list[pd.DataFrame] = []
     n_pending = 0
     for frame in frames:

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+import pandas as pd
+
 from twofold.tables.cells import CellRules, TableError, with_numbers
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from twofold.tables.dialect import Dialect
 
 # Frames that nobody wishes otherwise have about so many cells: eight bytes each, 64 MB.
@@ -23,28 +23,17 @@ LARGE_BYTES, MOST_PACKED = 1 << 30, 200
 
 
 class Table(ABC):
-    """An opened file: names, and blocks of rows with all columns.
+    """An opened file: names, and blocks of rows with all columns."""
 
-    Attributes
-    ----------
-    names : all columns
-    own_index : the column that the file itself says is the index, "" if that has no name
-    companions : columns that the file keeps beside its matrix
-    n_rows : None while it is not known
-    share_read : of the bytes of a text, by the last block
-    dialect : how a text is written
-    notes : sentences worth telling the user
-    """
-
-    names: tuple[str, ...]
-    own_index: str | None = None
-    companions: tuple[str, ...] = ()
-    n_rows: int | None = None
-    share_read = 0.0
-    dialect: Dialect | None = None
+    names: tuple[str, ...]  # of all columns
+    own_index: str | None = None  # what the file itself calls its index, "" if that has no name
+    companions: tuple[str, ...] = ()  # columns that the file keeps beside its matrix
+    n_rows: int | None = None  # None while it is not known
+    share_read = 0.0  # of the bytes of a text, by the last block
+    dialect: Dialect | None = None  # how a text is written
 
     def __init__(self, name: str, rules: CellRules) -> None:
-        self.notes: list[str] = []
+        self.notes: list[str] = []  # sentences worth telling the user
         self.rules = rules
         self._name = name
 

@@ -25,9 +25,10 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from twofold.tables.cells import TableError, cell_rules, with_numbers
 from twofold.tables.dialect import (
@@ -42,9 +43,6 @@ from twofold.tables.dialect import (
     western_note,
 )
 from twofold.tables.table import Table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # The first block is small, so that a look at the first rows is cheap. Parsing a block costs time
 # for every column, so the blocks of a wide table are larger: this many bytes per column.
@@ -85,8 +83,9 @@ class TextTable(Table):
 
     def _fields(self, head: str) -> tuple[list[str | None], int]:
         """Return the names of the columns in the file, and the lines that the header takes."""
-        lines = head if self.dialect.separator != " " else _joined_blanks(head)
-        reader = csv_records(io.StringIO(lines), self.dialect)
+        if self.dialect.separator == " ":
+            head = _single_blanks(head.encode()).decode()
+        reader = csv_records(io.StringIO(head), self.dialect)
         records = (record for record in reader if not is_blank(record))
         first, header_lines = next(records), 0
         if not self.dialect.has_header:
@@ -136,8 +135,6 @@ class TextTable(Table):
         self, block: Block, numbers: frozenset[str], reader: BlockReader
     ) -> pd.DataFrame:
         """Return a block without quotes as a frame, cut at its separators."""
-        import pandas as pd
-
         rows = [record for _, record in reader.records(block)]
         cells = np.array(rows, dtype=object).reshape(len(rows), len(self._fields_in_file))
         cells[cells == ""] = None
@@ -186,8 +183,6 @@ class TextTable(Table):
         self, block: Block, is_number: Sequence[bool], reader: BlockReader
     ) -> pd.DataFrame:
         """Return a block as a frame, by pandas and if need be cell by cell."""
-        import pandas as pd
-
         markers = self.rules.spellings()
         options: dict[str, Any] = {
             "sep": self.dialect.separator,
@@ -268,11 +263,6 @@ def _is_short(data: bytes, dialect: Dialect) -> bool:
     table = bytes.maketrans(digits + b"E+", b"0" * len(digits) + b"e-")
     shape = data.translate(table)
     return b"0" * 17 not in shape and b"0e0" not in shape and b"0e-" not in shape
-
-
-def _joined_blanks(text: str) -> str:
-    """Return lines whose cells are parted by exactly one blank."""
-    return "\n".join(" ".join(line.split()) for line in text.split("\n"))
 
 
 class Block(NamedTuple):

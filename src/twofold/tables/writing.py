@@ -14,9 +14,10 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 
 from twofold.array_types import FloatArray
 from twofold.checks.harmless_text import for_terminal
@@ -27,27 +28,8 @@ from twofold.tables.parquet_files import ParquetSink
 from twofold.tables.reading import TEXT_SUFFIXES, TableSource
 from twofold.tables.replacing import replacing
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 _WRITABLE = "csv, tsv, txt (also .gz), parquet, npy and npz"
 _MAX_WHOLE = 1e15  # whole numbers up to here are written without exponent by repr as well
-
-
-class Sink(Protocol):
-    """What a kind of file takes."""
-
-    def write(self, frame: pd.DataFrame, has_index: bool) -> None:
-        """Take some rows."""
-        ...
-
-    def finish(self) -> None:
-        """Write what is left, once all rows are there."""
-        ...
-
-    def close(self) -> None:
-        """Let the file go, finished or not."""
-        ...
 
 
 class TableWriter:
@@ -142,6 +124,8 @@ class TableWriter:
         self.n_rows += len(frame)
 
 
+# What takes frames: `write`, then `finish` once all rows are there, then `close` in any case.
+Sink: TypeAlias = "TextSink | ParquetSink | NpySink | NpzSink"
 _BINARY: dict[str, Callable[[Path], Sink]] = {
     ".parquet": ParquetSink,
     ".pq": ParquetSink,
@@ -239,12 +223,10 @@ def _text_sink(partial: Path, name: str, dialect: Dialect) -> TextSink:
         sys.stdout.flush()
         is_terminal = sys.stdout.isatty()
         binary = None if is_terminal else getattr(sys.stdout, "buffer", None)
-        standard: BytesOut = binary or _TextOut(is_terminal)
-        return TextSink(standard, dialect, closes=False)
+        return TextSink(binary or _TextOut(is_terminal), dialect, closes=False)
     if name.lower().endswith(".gz"):
         # No name and no time inside, so that the same table gives the same bytes.
-        file = partial.open("wb")
-        return TextSink(_OwningGzip(file), dialect)
+        return TextSink(_OwningGzip(partial.open("wb")), dialect)
     return TextSink(partial.open("wb"), dialect)
 
 
@@ -295,22 +277,10 @@ def _cannot_write(path: str, error: OSError) -> TableError:
 # ---- text ---------------------------------------------------------------------------------------
 
 
-class BytesOut(Protocol):
-    """The part of a binary file that is needed here."""
-
-    def write(self, data: bytes, /) -> Any:
-        """Write some bytes."""
-        ...
-
-    def flush(self) -> Any:
-        """Hand all bytes on."""
-        ...
-
-
 class TextSink:
     """Write frames as text."""
 
-    def __init__(self, file: BytesOut, dialect: Dialect, *, closes: bool = True) -> None:
+    def __init__(self, file: Any, dialect: Dialect, *, closes: bool = True) -> None:
         self._file = file
         self._dialect = dialect
         self._closes = closes
@@ -338,12 +308,13 @@ class TextSink:
     def close(self) -> None:
         """Close the file, unless it is standard output."""
         if self._closes:
-            self._file.close()  # type: ignore[attr-defined]
+            self._file.close()
 
     def _header(self, frame: pd.DataFrame, has_index: bool) -> bytes:
         """Return the line of names; quoted if they could be taken for numbers."""
         names = [str(name) for name in frame.columns]
-        quoting = csv.QUOTE_ALL if any(map(_looks_like_number, names)) else csv.QUOTE_MINIMAL
+        looks_like_number = any(name and cell_rules().is_number(name) for name in names)
+        quoting = csv.QUOTE_ALL if looks_like_number else csv.QUOTE_MINIMAL
         index_name = frame.index.name
         index = ["" if index_name is None else str(index_name)] if has_index else []
         return self._lines([[*index, *names]], quoting)
@@ -388,7 +359,3 @@ def _float_texts(values: FloatArray) -> list[str]:
     if values.dtype == np.float64:
         written = [repr(value) for value in written]
     return ["" if text == "nan" else text.removesuffix(".0") for text in written]
-
-
-def _looks_like_number(name: str) -> bool:
-    return bool(name) and cell_rules().is_number(name)
