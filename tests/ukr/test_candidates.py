@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from twofold.neighborhoods.graphs import find_neighbors, smallest_connecting_size
 from twofold.ukr import starts
-from twofold.ukr.starts import ALL, make_candidates
+from twofold.ukr.starts import ALL, Candidates
 
 
 def spiral(seed, n=300):
@@ -29,6 +29,10 @@ def spiral(seed, n=300):
     t = -0.2 + np.sqrt(0.04 + 1.4 * (np.arange(n) + rng.uniform(size=n)) / n)
     curve = (t + 0.2)[:, None] * np.column_stack([np.sin(4 * np.pi * t), np.cos(4 * np.pi * t)])
     return t, curve + rng.uniform(-0.1, 0.1, size=(n, 2))
+
+
+def make_candidates(Y, q, *, methods=ALL, **options):
+    return Candidates(Y, q, **options).find(methods)
 
 
 def one(found, method):
@@ -101,8 +105,8 @@ def test_result_does_not_depend_on_the_threads_of_the_libraries(tmp_path):
     Y = curved_sheet(600, D=40)
     np.save(tmp_path / "Y.npy", Y)
     code = (
-        "import sys, numpy as np; from twofold.ukr.starts import make_candidates; "
-        "Y = np.load(sys.argv[1] + '/Y.npy'); found = make_candidates(Y, 2, n_jobs=1); "
+        "import sys, numpy as np; from twofold.ukr.starts import Candidates; "
+        "Y = np.load(sys.argv[1] + '/Y.npy'); found = Candidates(Y, 2, n_jobs=1).find(); "
         "np.savez(sys.argv[1] + '/X.npz', **found)"
     )
     variables = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -111,6 +115,18 @@ def test_result_does_not_depend_on_the_threads_of_the_libraries(tmp_path):
     with threadpool_limits(1), np.load(tmp_path / "X.npz") as other:
         for name, X in make_candidates(Y, 2, n_jobs=2).items():
             assert X.tobytes() == other[name].tobytes(), name
+
+
+def test_what_was_found_for_one_method_serves_the_next():
+    Y = curved_sheet(150)
+    candidates = Candidates(Y, 2)
+    candidates.find(["pca", "isomap", "lle"])
+    for method in ("tsne", "laplacian"):
+        alone = make_candidates(Y, 2, methods=[method])
+        after = candidates.find([method])
+        assert list(after) == list(alone)
+        for name, X in alone.items():
+            assert X.tobytes() == after[name].tobytes(), name
 
 
 def test_thread_limits_are_given_back():

@@ -74,5 +74,5 @@ def run_tasks(
     """Return ``[work(task) for task in tasks]``, computed side by side."""
     with single_threaded_blas():
         if n_threads == 1 or len(tasks) == 1:
-            return [work(task) for task in tasks]
+            return list(map(work, tasks))
         return list(_pool(n_threads).map(work, tasks))

@@ -35,7 +35,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -146,18 +146,22 @@ class _Search:
 
     def try_name(self, init: str, Y: FloatArray) -> None:
         """Try what a name stands for; t-SNE only if the quicker ones leave much open."""
-        if init == "auto":
-            self.try_methods(Y, tuple(method for method in ALL if method != "tsne"))
-            lowest = min(start.error for start in self.starts)
-            if not self.interrupted and lowest > WELL_UNFOLDED * self.problem.spread():
-                self.try_methods(Y, ("tsne",))
-            return
-        if init not in KNOWN:
+        if init not in ("auto", *KNOWN):
             raise ValueError(
                 f"`init` must be 'auto', one of {KNOWN}, an (n_samples, n_components) array "
                 f"or an estimator with fit_transform; got {init!r}."
             )
-        self.try_methods(Y, (init,))
+        self.tell("start embeddings", 0, 1)
+        n_jobs = self.problem.engine.n_threads
+        candidates = Candidates(Y, self.q, random_state=self.seed, n_jobs=n_jobs)
+        if init == "auto":
+            self.try_methods(candidates, tuple(method for method in ALL if method != "tsne"))
+            lowest = min(start.error for start in self.starts)
+            if not self.interrupted and lowest > WELL_UNFOLDED * self.problem.spread():
+                self.tell("start embeddings", 0, 1)
+                self.try_methods(candidates, ("tsne",))
+            return
+        self.try_methods(candidates, (init,))
         if not any(_method(start.name) == init for start in self.starts):
             raise ValueError(
                 f"init={init!r} gives no {self.q}-dimensional start for {len(Y)} distinct rows "
@@ -165,14 +169,10 @@ class _Search:
                 "one piece). Use init='auto', 'pca' or a start of your own."
             )
 
-    def try_methods(self, Y: FloatArray, methods: tuple[str, ...]) -> None:
+    def try_methods(self, candidates: Candidates, methods: tuple[str, ...]) -> None:
         """Compute and scale the candidates of some methods."""
-        self.tell("start embeddings", 0, 1)
-        n_jobs = self.problem.engine.n_threads
         try:
-            found = make_candidates(
-                Y, self.q, methods=methods, random_state=self.seed, n_jobs=n_jobs
-            )
+            found = candidates.find(methods)
         except StartsInterrupted as stop:
             found, self.interrupted = stop.finished, True
         asked = {name: X for name, X in found.items() if _method(name) in methods}
@@ -206,47 +206,139 @@ class _Search:
 # ---- start embeddings --------------------------------------------------------------------------
 
 
-def make_candidates(
-    Y: FloatArray,
-    q: int,
-    *,
-    methods: Sequence[str] = ALL,
-    random_state: int = 0,
-    n_jobs: int | None = -1,
-) -> dict[str, FloatArray]:
-    """Return start embeddings (n, q) of complete, distinct rows Y (n, D), at least one.
+class Candidates:
+    """Start embeddings (n, q) of complete, distinct rows Y (n, D).
 
-    Their names are methods, with the neighbourhood size where there is one, in the order of
-    ``KNOWN`` and by growing neighbourhood. All are centred. Columns of LLE and Laplacian eigenmaps,
-    which have no scale of their own, have unit standard deviation; the others keep their aspect
-    ratio, the widest column having unit standard deviation.
+    What several of them need, such as neighbours, is found once. The result is the same for any
+    number of threads.
 
     >>> import numpy as np
-    >>> from twofold.ukr.starts import make_candidates
+    >>> from twofold.ukr.starts import Candidates
     >>> angle = np.linspace(0.0, 3.0, 60)
     >>> Y = np.column_stack([np.cos(angle), np.sin(angle)])
-    >>> list(make_candidates(Y, 1, methods=["pca", "isomap"]))
+    >>> list(Candidates(Y, 1).find(["pca", "isomap"]))
     ['pca', 'isomap-2', 'isomap-3', 'isomap-6']
     """
-    _check_arguments(Y, q, methods)
-    with _single_threaded_pool(n_jobs) as pool:
-        chosen = _representatives(len(Y), random_state)
-        Y = _normalize(_reduce_features(Y, chosen, q, random_state))
-        X_pca = _principal_components(Y, q, random_state)
-        tasks = _plan(Y[chosen], X_pca[chosen], methods, random_state)
-        futures = {name: pool.submit(_attempt, name, task) for name, task in tasks.items()}
-        finished, interrupted = _collect(futures)
-        embeddings = {name: X for name, X in finished.items() if X is not None}
-        if embeddings and len(chosen) < len(Y):
-            embeddings = _place_rest(Y, chosen, embeddings, pool)
-    if "pca" in methods or not embeddings:
-        embeddings["pca"] = X_pca
-    # In the order of KNOWN; the sort is stable, so the sizes of a method stay in order.
-    names = sorted(embeddings, key=lambda name: KNOWN.index(_method(name)))
-    candidates = {name: _standardize(name, embeddings[name]) for name in names}
-    if interrupted:
-        raise StartsInterrupted(candidates)
-    return candidates
+
+    def __init__(
+        self, Y: FloatArray, q: int, *, random_state: int = 0, n_jobs: int | None = -1
+    ) -> None:
+        n, n_features = Y.shape
+        if n < 3:
+            raise ValueError(f"`Y` must have at least 3 distinct rows; got {n}. Pass more rows.")
+        if not 1 <= q <= n_features:
+            raise ValueError(
+                f"`q` must be in [1, number of features = {n_features}]; got {q}. "
+                "Lower it or pass more features."
+            )
+        self.q, self.seed, self.n_jobs = q, random_state, n_jobs
+        self.chosen = _representatives(n, random_state)
+        with single_threaded():
+            self.Y = _normalize(_reduce_features(Y, self.chosen, q, random_state))
+            self.X_pca = _principal_components(self.Y, q, random_state)
+        self.rows = self.Y[self.chosen]  # those that are embedded
+        self.embedded: dict[str, FloatArray] = {}
+        self._nearest: list[tuple[FloatArray, IntArray]] | None = None
+
+    def find(self, methods: Sequence[str] = ALL) -> dict[str, FloatArray]:
+        """Return the embeddings of some methods, at least one, that of PCA.
+
+        Their names are methods, with the neighbourhood size where there is one, in the order of
+        ``KNOWN`` and by growing neighbourhood. All are centred. Columns of LLE and Laplacian
+        eigenmaps, which have no scale of their own, have unit standard deviation; the others keep
+        their aspect ratio, the widest column having unit standard deviation.
+        """
+        unknown = sorted(set(methods) - set(KNOWN))
+        if unknown:
+            raise ValueError(
+                f"`methods` must be taken from {', '.join(KNOWN)}; got {', '.join(unknown)}. "
+                "Remove it or correct its spelling."
+            )
+        with _single_threaded_pool(self.n_jobs) as pool:
+            tasks = self._plan(methods)
+            futures = {name: pool.submit(_attempt, name, task) for name, task in tasks.items()}
+            finished, interrupted = _collect(futures)
+            found = {name: X for name, X in finished.items() if X is not None}
+            self.embedded |= found
+            if found and len(self.chosen) < len(self.Y):
+                found = self._place_rest(found, pool)
+        if "pca" in methods or not found:
+            found["pca"] = self.X_pca
+        # In the order of KNOWN; the sort is stable, so the sizes of a method stay in order.
+        names = sorted(found, key=lambda name: KNOWN.index(_method(name)))
+        candidates = {name: _standardize(name, found[name]) for name in names}
+        if interrupted:
+            raise StartsInterrupted(candidates)
+        return candidates
+
+    def _plan(self, methods: Sequence[str]) -> dict[str, Callable[[], FloatArray]]:
+        """Return what is to be computed from the neighbours, by name, the longest first."""
+        rows, q, seed = self.rows, self.q, self.seed
+        if len(rows) < max(_MIN_ROWS, q + 3) or not set(methods) - {"pca"}:
+            return {}
+        tasks: dict[str, Callable[[], FloatArray]] = {}
+        if "unn" in methods:
+            tasks["unn"] = partial(_unn_start, rows, q, seed)
+        sizes = self._sizes
+        if "tsne" in methods and q <= MAX_TSNE_DIMENSIONS:
+            tasks["tsne"] = self._unrolled_tsne
+        if "lle" in methods and self._connecting_size:
+            for size in sizes[1:] or sizes:
+                tasks[f"lle-{size}"] = partial(lle, rows, self._table.indices[:, :size], q, seed)
+        if "isomap" in methods:
+            for size in sizes:
+                tasks[f"isomap-{size}"] = partial(isomap, self._graph(size), q, seed)
+        if "laplacian" in methods:
+            graph = self._graph(sizes[0])
+            tasks[f"laplacian-{sizes[0]}"] = partial(laplacian_eigenmaps, graph, q, seed)
+        return tasks
+
+    @cached_property
+    def _table(self) -> NeighborTable:
+        largest = round(_GROWTH[-1] * max(MAX_CONNECTING_SIZE, self.q + 1))
+        return find_neighbors(self.rows, min(len(self.rows) - 1, max(TSNE_NEIGHBORS, largest)))
+
+    @cached_property
+    def _connecting_size(self) -> int | None:
+        smallest = smallest_connecting_size(self._table)
+        return None if smallest is None or smallest > MAX_CONNECTING_SIZE else smallest
+
+    @cached_property
+    def _sizes(self) -> list[int]:
+        """The neighbourhood sizes to try."""
+        # q + 1 neighbours are the fewest that can span q directions around a row.
+        base = max(self._connecting_size or _BRIDGED_SIZE, self.q + 1)
+        return sorted({min(len(self.rows) - 1, round(base * growth)) for growth in _GROWTH})
+
+    def _graph(self, size: int) -> csr_array:
+        """Return the symmetric and connected graph of a neighbourhood size."""
+        graph = self._table.symmetric_graph(size)
+        return graph if self._connecting_size else join_parts(graph, self.rows)[0]
+
+    def _unrolled_tsne(self) -> FloatArray:
+        """Run t-SNE from the Isomap of the smallest neighbourhoods."""
+        X = self.embedded.get(f"isomap-{self._sizes[0]}")
+        try:
+            X = isomap(self._graph(self._sizes[0]), self.q, self.seed) if X is None else X
+        except np.linalg.LinAlgError:
+            X = self.X_pca[self.chosen]
+        return tsne(self._table, _standardize("tsne", X), self.seed)
+
+    def _place_rest(
+        self, embeddings: dict[str, FloatArray], pool: Executor
+    ) -> dict[str, FloatArray]:
+        """Extend embeddings of the chosen rows to all rows."""
+        if self._nearest is None:
+            searcher = NearestNeighbors(n_neighbors=_PLACING_NEIGHBORS).fit(self.rows)
+            search = [self.Y[rows] for rows in _row_blocks(len(self.Y))]
+            self._nearest = list(pool.map(searcher.kneighbors, search))
+        placed = {}
+        for name, X in embeddings.items():
+            latent_distances, _ = NearestNeighbors(n_neighbors=1).fit(X).kneighbors()
+            reach = _PLACING_REACH * float(np.median(latent_distances))
+            placed[name] = np.concatenate([_place(X, *found, reach) for found in self._nearest])
+            placed[name][self.chosen] = X
+        return placed
 
 
 class StartsInterrupted(KeyboardInterrupt):
@@ -268,23 +360,6 @@ def _collect(
             future.cancel()
         ready = {name: f for name, f in futures.items() if f.done() and not f.cancelled()}
         return {name: future.result() for name, future in ready.items()}, True
-
-
-def _check_arguments(Y: FloatArray, q: int, methods: Sequence[str]) -> None:
-    unknown = sorted(set(methods) - set(KNOWN))
-    if unknown:
-        raise ValueError(
-            f"`methods` must be taken from {', '.join(KNOWN)}; got {', '.join(unknown)}. "
-            "Remove it or correct its spelling."
-        )
-    n, n_features = Y.shape
-    if n < 3:
-        raise ValueError(f"`Y` must have at least 3 distinct rows; got {n}. Pass more rows.")
-    if not 1 <= q <= n_features:
-        raise ValueError(
-            f"`q` must be in [1, number of features = {n_features}]; got {q}. "
-            "Lower it or pass more features."
-        )
 
 
 @contextmanager
@@ -349,76 +424,12 @@ def _principal_components(Y: FloatArray, q: int, random_state: int) -> FloatArra
     return X
 
 
-@dataclass(frozen=True)
-class _Neighborhood:
-    """The rows that are embedded, their neighbours and the sizes to try."""
-
-    Y: FloatArray
-    table: NeighborTable
-    sizes: tuple[int, ...]
-    is_connected: bool
-
-    def graph(self, size: int) -> csr_array:
-        """Return the symmetric and connected graph of a neighbourhood size."""
-        graph = self.table.symmetric_graph(size)
-        return graph if self.is_connected else join_parts(graph, self.Y)[0]
-
-
-def _explore(Y: FloatArray, q: int) -> _Neighborhood:
-    """Search the neighbours of all rows and choose the neighbourhood sizes."""
-    n = len(Y)
-    largest = round(_GROWTH[-1] * max(MAX_CONNECTING_SIZE, q + 1))
-    table = find_neighbors(Y, min(n - 1, max(TSNE_NEIGHBORS, largest)))
-    smallest = smallest_connecting_size(table)
-    is_connected = smallest is not None and smallest <= MAX_CONNECTING_SIZE
-    base = smallest if smallest is not None and is_connected else _BRIDGED_SIZE
-    # q + 1 neighbours are the fewest that can span q directions around a row.
-    base = max(base, q + 1)
-    sizes = sorted({min(n - 1, round(base * growth)) for growth in _GROWTH})
-    return _Neighborhood(Y, table, tuple(sizes), is_connected)
-
-
-def _plan(
-    Y: FloatArray, X_pca: FloatArray, methods: Sequence[str], seed: int
-) -> dict[str, Callable[[], FloatArray]]:
-    """Return what is to be computed from the neighbours, by name, the longest first."""
-    n, q = X_pca.shape
-    if n < max(_MIN_ROWS, q + 3) or not set(methods) - {"pca"}:
-        return {}
-    tasks: dict[str, Callable[[], FloatArray]] = {}
-    if "unn" in methods:
-        tasks["unn"] = partial(_unn_start, Y, q, seed)
-    place = _explore(Y, q)
-    sizes = place.sizes
-    if "tsne" in methods and q <= MAX_TSNE_DIMENSIONS:
-        tasks["tsne"] = partial(_unrolled_tsne, place, X_pca, seed)
-    if "lle" in methods and place.is_connected:
-        for size in sizes[1:] or sizes:
-            tasks[f"lle-{size}"] = partial(lle, Y, place.table.indices[:, :size], q, seed)
-    if "isomap" in methods:
-        for size in sizes:
-            tasks[f"isomap-{size}"] = partial(isomap, place.graph(size), q, seed)
-    if "laplacian" in methods:
-        graph = place.graph(sizes[0])
-        tasks[f"laplacian-{sizes[0]}"] = partial(laplacian_eigenmaps, graph, q, seed)
-    return tasks
-
-
 def _unn_start(Y: FloatArray, q: int, random_state: int) -> FloatArray:
     """Embed by unsupervised nearest neighbours: on a line, or a refined Gaussian embedding."""
     from twofold.unn import UNN  # a family of its own, loaded by those who ask for it
 
     embedding: FloatArray = UNN(q, random_state=random_state, n_jobs=1).fit_transform(Y)
     return embedding
-
-
-def _unrolled_tsne(place: _Neighborhood, X_pca: FloatArray, seed: int) -> FloatArray:
-    """Run t-SNE from the Isomap of the smallest neighbourhoods."""
-    try:
-        X_start = isomap(place.graph(place.sizes[0]), X_pca.shape[1], seed)
-    except np.linalg.LinAlgError:
-        X_start = X_pca
-    return tsne(place.table, _standardize("tsne", X_start), seed)
 
 
 def _attempt(name: str, task: Callable[[], FloatArray]) -> FloatArray | None:
@@ -432,23 +443,6 @@ def _attempt(name: str, task: Callable[[], FloatArray]) -> FloatArray | None:
         logger.debug("start %s left out: it does not fill its dimensions", name)
         return None
     return X
-
-
-def _place_rest(
-    Y: FloatArray, chosen: IntArray, embeddings: dict[str, FloatArray], pool: Executor
-) -> dict[str, FloatArray]:
-    """Extend embeddings of the chosen rows to all rows."""
-    searcher = NearestNeighbors(n_neighbors=_PLACING_NEIGHBORS).fit(Y[chosen])
-    blocks = _row_blocks(len(Y))
-    found: list[tuple[FloatArray, IntArray]]
-    found = list(pool.map(lambda rows: searcher.kneighbors(Y[rows]), blocks))
-    placed = {}
-    for name, X in embeddings.items():
-        latent_distances, _ = NearestNeighbors(n_neighbors=1).fit(X).kneighbors()
-        reach = _PLACING_REACH * float(np.median(latent_distances))
-        placed[name] = np.concatenate([_place(X, *block, reach) for block in found])
-        placed[name][chosen] = X
-    return placed
 
 
 def _place(X: FloatArray, distances: FloatArray, nearest: IntArray, reach: float) -> FloatArray:
@@ -473,7 +467,7 @@ def _method(name: str) -> str:
 
 
 def _standardize(name: str, X: FloatArray) -> FloatArray:
-    """Centre and scale as `make_candidates` promises."""
+    """Centre and scale as `Candidates.find` promises."""
     X = X - X.mean(axis=0)
     deviations = X.std(axis=0)
     X /= deviations.max() if _method(name) in _COMMON_SCALE else deviations
