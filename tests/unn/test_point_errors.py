@@ -6,7 +6,7 @@ from oracles import unn as oracle
 
 from twofold.features import RBF, Laplacian, Linear, Polynomial, Sigmoid, get_data_kernel
 from twofold.losses import EpsilonInsensitive, Huber, Squared, get_loss
-from twofold.unn.point_errors import get_point_error, row_error, row_errors
+from twofold.unn.point_errors import get_point_error, row_error
 
 LOSSES = {
     "squared": (Squared(), 0.0),
@@ -29,7 +29,8 @@ def pair():
 def test_losses_of_minkowski_distances(pair, loss, power):
     F, Y = pair
     spec, number = LOSSES[loss]
-    found = row_errors(F, Y, get_point_error(spec, power))
+    error = get_point_error(spec, power)
+    found = [row_error(f, y, error) for f, y in zip(F, Y, strict=True)]
     r = np.linalg.norm(F - Y, ord=power, axis=1)
     assert r.min() < 1.5 < r.max()  # both branches of a loss are there
     expected = [oracle.loss_of(value**2, loss, number) for value in r]
@@ -43,7 +44,8 @@ def test_distances_in_feature_space(pair, kernel, loss):
     spec, number = LOSSES[loss]
     squares = kernel.diagonal(F) - 2 * np.diag(kernel.gram(F, Y)) + kernel.diagonal(Y)
     expected = [oracle.loss_of(value, loss, number) for value in squares]
-    found = row_errors(F, Y, get_point_error(spec, 2, kernel))
+    error = get_point_error(spec, 2, kernel)
+    found = [row_error(f, y, error) for f, y in zip(F, Y, strict=True)]
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 

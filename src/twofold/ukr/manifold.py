@@ -6,7 +6,6 @@ which `_restore` builds what regression and projection need.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self, cast
@@ -47,6 +46,7 @@ from twofold.features import (
 from twofold.kernels import KERNELS, Kernel, get_kernel
 from twofold.losses import Loss, Squared, get_loss
 from twofold.optimize import Callback, ProgressBar, Solution, StopReason
+from twofold.process_settings import warn
 from twofold.regularization import Density, Smoothest, get_regularization
 from twofold.ukr.feature_space import FeatureSpace
 from twofold.ukr.objective import Problem, common_scale, scale_each_dimension, stretch
@@ -334,8 +334,7 @@ class KernelManifold(TwoWayModel):
         self.objective_, self.history_ = float(solution.value * unit), solution.history * unit
         self.n_iter_, self.stop_reason_ = solution.n_iter, str(solution.stop_reason)
         if solution.stop_reason is StopReason.INTERRUPTED:
-            warnings.warn(
+            warn(
                 f"Interrupted after {solution.n_iter} iterations; the best model so far is kept.",
                 ConvergenceWarning,
-                stacklevel=4,
             )

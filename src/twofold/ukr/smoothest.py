@@ -18,7 +18,6 @@ the tubes by ε would cost ten times the present extension, and grows where viol
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -29,6 +28,7 @@ from sklearn.exceptions import ConvergenceWarning
 from twofold.array_types import FloatArray, IntArray
 from twofold.losses import EpsilonInsensitive, Squared
 from twofold.optimize import Solution, Stage, continue_through
+from twofold.process_settings import warn
 from twofold.regularization import LeaveOneOut
 from twofold.ukr.objective import Problem, Reconstruction
 from twofold.ukr.terms import ExtensionPenalty, SumOf
@@ -101,19 +101,17 @@ class _Tubes:
             stop_when=self._update,
         )
         if self.is_far_off and not solution.stop_reason.was_wished:
-            warnings.warn(
+            warn(
                 f"Some rows are still up to {self.violation * self.problem.rows.unit:.3g} outside "
                 "of their tolerances; raise `max_iter`, or `eps`.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         value = _extension(solution.X)
         if value < COLLAPSED * _extension(X):
-            warnings.warn(
+            warn(
                 "The tolerances are wider than the data, and all latent points fell together; "
                 "lower `eps`.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return Smoothed(replace(solution, value=value), self.violation)
 

@@ -36,8 +36,7 @@ from twofold.engine import (
 )
 from twofold.engine.threads import single_threaded_blas
 from twofold.losses import Loss, is_rotation_invariant
-
-_NUMBERS_AT_A_TIME = 20_000_000
+from twofold.rowwise import blocks
 
 
 class CarriedRows:
@@ -231,9 +230,8 @@ class Surface:
     def density(self, X: FloatArray) -> FloatArray:
         """Return p(x) (m,), relative to F(0) = 1."""
         # The sums of all columns come with it: of very wide rows a few places at a time.
-        step = max(1, _NUMBERS_AT_A_TIME // self.rows.V.shape[1])
-        pieces = [X[start : start + step] for start in range(0, len(X), step)] or [X]
-        return np.concatenate([self._density(self.prepared.at(piece)) for piece in pieces])
+        parts = blocks(len(X), self.rows.V.shape[1]) or [slice(0)]
+        return np.concatenate([self._density(self.prepared.at(X[part])) for part in parts])
 
     def _density(self, sums: Sums) -> FloatArray:
         lowered = self.engine.kernel.value(sums.shift)

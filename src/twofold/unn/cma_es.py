@@ -31,18 +31,10 @@ MOST_UNKNOWNS = 100
 
 
 def search(task: Task, search: CMAES) -> Embedding:
-    """Seek the embedding of the lowest error, as CMA-ES does.
+    """Return the embedding of the lowest error of all that CMA-ES meets.
 
-    Returns
-    -------
-    Embedding
-        The best embedding of all, with the lowest value so far after each generation. An interrupt
-        ends it early.
-
-    Raises
-    ------
-    ImportError
-        Without the package `cma`.
+    The history has the lowest value so far after each generation. An interrupt ends it early.
+    Raises ImportError without the package `cma`.
     """
     evolution_strategy = _import_cma()
     n, q = len(task.Y), task.q

@@ -27,15 +27,13 @@ without such a number there is one cluster. With 0.77 clear blobs, iris (two) an
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import FloatArray, IntArray
@@ -43,6 +41,7 @@ from twofold.checks.numbers import is_number
 from twofold.checks.rows import checked_weights
 from twofold.compiled import compiled
 from twofold.engine.threads import single_threaded
+from twofold.rowwise import blocks
 from twofold.unn.data_range import check_range
 
 ORDERS = ("farthest", "given")
@@ -57,7 +56,6 @@ MOST_CLOUD_ROWS = 2_000
 # Of many clusters one in this many may open at a time, so that thousands open in a hundred rounds.
 CLUSTERS_PER_OPENING = 8
 SETTLING_STEPS = 20
-VALUES_AT_A_TIME = 4_000_000
 
 
 class ConstructiveKMeans(ClusterMixin, BaseEstimator):
@@ -126,7 +124,7 @@ class ConstructiveKMeans(ClusterMixin, BaseEstimator):
         Y = validate_data(self, X, dtype=[np.float64, np.float32])
         check_range(Y)
         weights = checked_weights(sample_weight, Y)
-        rows, counted = Y[weights > 0].astype(np.float64), weights[weights > 0]
+        rows, counted = Y[weights > 0].astype(np.float64, order="C"), weights[weights > 0]
         # Far from 0, inner products lose the digits that tell rows apart.
         middle = np.average(rows, axis=0, weights=counted)
         rows = rows - middle
@@ -136,10 +134,11 @@ class ConstructiveKMeans(ClusterMixin, BaseEstimator):
             else:
                 self.threshold_ = float(self.threshold)
             if self.order == "given":
-                grown = _empty(Y.shape[1]).take_in(rows, counted, self.threshold_)
+                nothing = np.empty((0, Y.shape[1])), np.empty(0)
+                grown = _Clusters(*_one_pass(rows, counted, *nothing, self.threshold_))
             else:
                 grown = _settled(rows, counted, self.threshold_)
-        self._keep(replace(grown, centers=grown.centers + middle), Y, weights)
+        self._keep(grown._replace(centers=grown.centers + middle), Y, weights)
         return self
 
     def partial_fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
@@ -164,9 +163,10 @@ class ConstructiveKMeans(ClusterMixin, BaseEstimator):
         Y = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         check_range(Y, differences=False)
         weights = checked_weights(sample_weight, Y)
-        before = _Clusters(self.cluster_centers_.astype(np.float64), self.counts_, np.empty(0, int))
-        rows = Y[weights > 0].astype(np.float64)
-        self._keep(before.take_in(rows, weights[weights > 0], self.threshold_), Y, weights)
+        rows = Y[weights > 0].astype(np.float64, order="C")
+        centers = self.cluster_centers_.astype(np.float64)
+        grown = _one_pass(rows, weights[weights > 0], centers, self.counts_, self.threshold_)
+        self._keep(_Clusters(*grown), Y, weights)
         return self
 
     def predict(self, X: Any) -> IntArray:
@@ -203,22 +203,12 @@ class ConstructiveKMeans(ClusterMixin, BaseEstimator):
             raise ValueError(f"`order` must be one of {ORDERS}; got {self.order!r}.")
 
 
-@dataclass(frozen=True)
-class _Clusters:
+class _Clusters(NamedTuple):
     """Centres (k, D), the summed weights (k,) of their rows, and the clusters of rows (n,)."""
 
     centers: FloatArray
     counts: FloatArray
     labels: IntArray
-
-    def take_in(self, Y: FloatArray, weights: FloatArray, zeta: float) -> _Clusters:
-        """Return the clusters after one pass over rows Y (n, D)."""
-        Y = np.ascontiguousarray(Y)
-        return _Clusters(*_one_pass(Y, weights, self.centers, self.counts, zeta))
-
-
-def _empty(D: int) -> _Clusters:
-    return _Clusters(np.empty((0, D)), np.empty(0), np.empty(0, dtype=np.int64))
 
 
 @compiled
@@ -279,8 +269,7 @@ def _clearest_threshold(Y: FloatArray, weights: FloatArray) -> float:
     return SLACK * threshold
 
 
-@dataclass(frozen=True)
-class _Level:
+class _Level(NamedTuple):
     """What there is to say about some number of clusters.
 
     ``overlap`` is 1 - s, ``widest`` the largest distance of a row to its centre; clusters are
@@ -368,9 +357,8 @@ def _nearest(Y: FloatArray, C: FloatArray) -> tuple[IntArray, FloatArray]:
 
 def _second_nearest(Y: FloatArray, C: FloatArray) -> FloatArray:
     """Return the distance of each row to its second nearest centre."""
-    size = max(1, VALUES_AT_A_TIME // len(C))
     parts = [
         np.partition(euclidean_distances(Y[rows], C), 1, axis=1)[:, 1]
-        for rows in gen_batches(len(Y), size)
+        for rows in blocks(len(Y), len(C))
     ]
     return np.concatenate(parts)

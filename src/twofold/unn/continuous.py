@@ -32,7 +32,7 @@ from twofold.compiled import compiled
 from twofold.rowwise import blocks
 from twofold.unn.growing import ROUNDING, PointTree, find_nearest, insert, remove, tree_of
 from twofold.unn.nearest_rows import nearest_rows
-from twofold.unn.point_errors import POLYNOMIAL_KERNEL, RBF_KERNEL, PointError
+from twofold.unn.point_errors import PointError
 from twofold.unn.rows import (
     NOBODY,
     Rows,
@@ -52,19 +52,7 @@ BLOCK = 256
 class ContinuousPoints:
     """Rows with latent points, to which rows can be added.
 
-    Parameters
-    ----------
-    q : int
-        Latent dimensions.
-    search : Gaussian or Swarm
-    n_neighbors : int
-        K.
-    rng : numpy Generator
-        Decides about the places that are tried.
-    error : PointError
-    has_kernel : bool
-        Whether a data kernel was given; the linear one leaves no trace in ``error``.
-    n_threads : int
+    `has_kernel` says whether a data kernel was given; the linear one leaves no trace in `error`.
     """
 
     def __init__(
@@ -80,7 +68,7 @@ class ContinuousPoints:
     ) -> None:
         self.search, self.rng, self.n_threads = search, rng, n_threads
         self.error = PointError() if error is None else error
-        self.by_product = has_kernel and search.nearest == "argmax"
+        self.by_value = has_kernel and search.nearest == "argmax"
         self.k = count_others(n_neighbors, search.include_self)
         self.Y: FloatArray = np.empty((0, 0))
         self.weights: FloatArray = np.empty(0)
@@ -114,7 +102,9 @@ class ContinuousPoints:
         nearest = np.zeros(n - before, dtype=np.int64)
         first = max(before, 1)
         if n > first:
-            nearest[first - before :] = self._nearest_earlier(rows, first)
+            nearest[first - before :] = self._nearest(
+                rows, self.by_value, first=first, earlier=True
+            )
         if n > len(self.tree.X):
             self.tree = tree_of(self.X, n + max(n // 2, BLOCK))
         for part in blocks(n - before, 1, at_a_time=BLOCK):
@@ -188,16 +178,12 @@ class ContinuousPoints:
             Z[j], lots[j] = self.rng.standard_normal((1, q)), self.rng.random((search.n_steps, 2))
         return Tries(False, Z, lots, np.array(search.pull))
 
-    def _nearest_earlier(self, rows: Rows, first: int) -> IntArray:
-        if self.by_product:
-            return largest_earlier(rows.values, first, self.error)
-        return self._nearest(rows, first=first, earlier=True)
-
-    def _nearest(self, rows: Rows, **which: Any) -> IntArray:
-        if self.error.is_shift_invariant and is_complete(rows):
+    def _nearest(self, rows: Rows, by_value: bool = False, **which: Any) -> IntArray:
+        if self.error.is_shift_invariant and is_complete(rows) and not by_value:
             # About their mean less is lost to rounding.
             rows = rows._replace(values=rows.values - rows.values.mean(axis=0))
-        return nearest_rows(rows, self.error, n_threads=self.n_threads, **which)[:, 0]
+        which["n_threads"] = self.n_threads
+        return nearest_rows(rows, self.error, by_value=by_value, **which)[:, 0]
 
 
 class Judge(NamedTuple):
@@ -228,22 +214,12 @@ def judge_of(rows: Rows, k: int, include_self: bool, error: PointError) -> Judge
 
 
 @compiled
-def _sort(numbers: IntArray, count: int) -> None:
-    for place in range(1, count):
-        number, at = numbers[place], place
-        while at > 0 and numbers[at - 1] > number:
-            numbers[at] = numbers[at - 1]
-            at -= 1
-        numbers[at] = number
-
-
-@compiled
 def place_error(tree: PointTree, rows: Rows, x: FloatArray, i: int, judge: Judge) -> float:
     """Return the error of row i at the latent place x, with k other rows as its neighbours."""
     found, f = judge.found, judge.f
     count = find_nearest(tree, x, i, judge.k, found, judge.sq_dists)
     # Places with the same neighbours must tie to the last bit, whatever the order of these.
-    _sort(found, count)
+    found[:count].sort()
     write_mean(rows, found, count, i if judge.include_self else NOBODY, f)
     return error_of_mean(f, rows, i, judge.error)
 
@@ -257,27 +233,6 @@ def list_errors(tree: PointTree, rows: Rows, judge: Judge) -> tuple[FloatArray, 
         errors[i] = place_error(tree, rows, tree.X[i], i, judge) if n > 1 else 0.0
         reach[i] = judge.sq_dists[max(min(judge.k, n - 1) - 1, 0)]
     return errors, reach
-
-
-@compiled
-def largest_earlier(Y: FloatArray, first: int, error: PointError) -> IntArray:
-    """Return the earlier row of the largest kernel value for rows from ``first`` on (7.15)."""
-    found = np.zeros(Y.shape[0] - first, dtype=np.int64)
-    for i in range(first, Y.shape[0]):
-        best = -np.inf
-        for j in range(i):
-            product, gap = 0.0, 0.0
-            for d in range(Y.shape[1]):
-                product += Y[i, d] * Y[j, d]
-                gap += (Y[i, d] - Y[j, d]) ** 2
-            value = product
-            if error.kernel == RBF_KERNEL:
-                value = -gap
-            elif error.kernel == POLYNOMIAL_KERNEL:
-                value = (error.scale * product + error.shift) ** error.degree
-            if value > best:
-                best, found[i - first] = value, j
-    return found
 
 
 class Tries(NamedTuple):

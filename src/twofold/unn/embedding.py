@@ -1,8 +1,9 @@
 """Making an embedding: which search does it, in which order rows come, and what is missing.
 
-Constructive searches put one row after the other into a `Line`, a `Lattice` or `ContinuousPoints`,
-which all have the same few methods (`Embedder`). The others start from such an embedding, or from
-nothing, and change all of it.
+Constructive searches put one row after the other into an `Embedder`: a `Line`, a `Lattice` or
+`ContinuousPoints`. All of these `insert` rows, `load` those that have latent points, `fill` the
+gaps of a row from its neighbours, and `refine`. The other searches start from such an embedding,
+or from nothing, and change all of it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -28,6 +29,13 @@ from twofold.unn.searches import (
     Search,
     Swarm,
 )
+
+if TYPE_CHECKING:
+    from twofold.unn.continuous import ContinuousPoints
+    from twofold.unn.lattice import Lattice
+    from twofold.unn.line import Line
+
+    Embedder: TypeAlias = Line | Lattice | ContinuousPoints
 
 MISSING = ("repair_and_embed", "embed_and_repair", "distances")
 MOST_LATTICE_DIMENSIONS = 3
@@ -89,33 +97,6 @@ class Embedding:
     filled: FloatArray | None = None
 
 
-class Embedder(Protocol):
-    """Rows with latent points, to which rows can be added."""
-
-    @property
-    def latent(self) -> FloatArray:
-        """The latent points (n, q)."""
-        ...
-
-    def insert(
-        self, Y: FloatArray, weights: FloatArray | None = None, watch: Watch | None = None
-    ) -> None:
-        """Embed rows, one after the other."""
-        ...
-
-    def load(self, Y: FloatArray, latent: FloatArray, weights: FloatArray | None = None) -> None:
-        """Take over rows that have latent points."""
-        ...
-
-    def fill(self, number: int) -> FloatArray:
-        """Fill the missing entries of a row from its neighbours; return it."""
-        ...
-
-    def refine(self, n_sweeps: int = 1, watch: Watch | None = None) -> list[float]:
-        """Put rows elsewhere where the whole error falls; `watch` hears after each sweep."""
-        ...
-
-
 def is_constructive(search: Search) -> bool:
     """Say whether a search puts one row after the other."""
     return isinstance(search, Exhaustive | Greedy | Gaussian | Swarm)
@@ -158,17 +139,9 @@ def make_embedder(task: Task, search: Constructive, n_rows: int) -> Embedder:
 
 
 def embed(task: Task, search: Search, missing: str, n_sweeps: int, order: IntArray) -> Embedding:
-    """Embed the rows of a task, which come in the given order; NaN where entries are missing.
+    """Embed the rows of a task, NaN where entries are missing, in an order (n,) of their own.
 
-    Parameters
-    ----------
-    task : Task
-        Its rows may be incomplete, and are in any order.
-    search : Search
-    missing : {"repair_and_embed", "embed_and_repair", "distances"}
-    n_sweeps : int
-        Refinement after a constructive search.
-    order : (n,) numbers of the rows, first to last
+    `missing` is one of ``MISSING``; `n_sweeps` refine what a constructive search found.
     """
     filled = None
     if np.isnan(task.Y).any():

@@ -51,19 +51,9 @@ _STEP_FACTOR = 0.85
 
 
 def evolve(task: Task, search: Evolution, start: FloatArray) -> Embedding:
-    """Swap rows of an embedding as long as its error does not rise.
+    """Swap rows of an embedding `start` (n, q), ranks or sites, as long as its error does not rise.
 
-    Parameters
-    ----------
-    task : Task
-    search : Evolution
-    start : (n, q)
-        Ranks, or sites of a lattice, one for each row.
-
-    Returns
-    -------
-    Embedding
-        With the error at the start and after every thousand swaps. An interrupt ends it early.
+    The history has the error at the start and after every thousand swaps. An interrupt ends it.
     """
     n = len(task.Y)
     if n < 2:
@@ -72,9 +62,8 @@ def evolve(task: Task, search: Evolution, start: FloatArray) -> Embedding:
     sites = np.ascontiguousarray(start[order], dtype=np.float64)
     store = RowStore(task.error)
     store.append(task.Y, task.weights)
-    rows = store.rows()
     rule = get_rule(task.n_neighbors, "full", task.error, search.include_self)
-    places = places_of(sites, order, rows, rule)
+    places = places_of(sites, order, store.rows(), rule)
 
     def value() -> float:
         return float(task.weights[places.row_at] @ places.errors)
@@ -84,7 +73,7 @@ def evolve(task: Task, search: Evolution, start: FloatArray) -> Embedding:
     try:
         while done < search.n_steps:
             pairs = draw_pairs(task.rng, n, min(BLOCK, search.n_steps - done))
-            tried, idle = try_swaps(pairs, idle, patience, places, rows, rule)
+            tried, idle = try_swaps(pairs, idle, patience, places, rule)
             done += tried
             history.append(value())
             if idle >= patience and done < search.n_steps:
@@ -106,20 +95,10 @@ def draw_pairs(rng: np.random.Generator, n: int, m: int) -> IntArray:
 
 
 def evolve_points(task: Task, search: EvolutionStrategy, start: FloatArray) -> Embedding:
-    """Move all latent points at once by an evolution strategy.
+    """Move all latent points at once by an evolution strategy; return the best embedding of all.
 
-    Parameters
-    ----------
-    task : Task
-    search : EvolutionStrategy
-    start : (n, q)
-        One parent; the others are the same, moved by random steps.
-
-    Returns
-    -------
-    Embedding
-        The best embedding of all, with the lowest error so far after each generation. An
-        interrupt ends it early.
+    One parent is `start` (n, q), the others are the same moved by random steps. The history has the
+    lowest error so far after each generation. An interrupt ends it.
     """
     whole_error, rng = WholeError(task, search.include_self), task.rng
     parents: FloatArray = np.repeat(start[None], search.n_parents, axis=0).astype(np.float64)

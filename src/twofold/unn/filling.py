@@ -28,18 +28,10 @@ if TYPE_CHECKING:
 
 
 def repair(Y: FloatArray, n_neighbors: int, weights: FloatArray | None = None) -> FloatArray:
-    """Return a copy of Y (n, D) whose gaps are filled from the nearest complete rows.
+    """Return a copy of Y (n, D) whose gaps, NaN, are filled from the K nearest complete rows.
 
-    Costs O(n² D) at most and no memory beyond a few copies of Y.
-
-    Parameters
-    ----------
-    Y : (n, D)
-        NaN for missing entries; each column has one that is not.
-    n_neighbors : int
-        K; while there are fewer complete rows, all of them are neighbours.
-    weights : (n,), optional
-        How much each row counts in means; ones by default.
+    While there are fewer of these, all are neighbours. Each column has an observed entry. Costs
+    O(n² D) at most and no memory beyond a few copies of Y.
     """
     n_gaps = np.isnan(Y).sum(axis=1)
     order = np.lexsort((*np.nan_to_num(Y, nan=-np.inf).T[::-1], n_gaps))

@@ -143,34 +143,11 @@ def _cut_in_half(tree: PointTree, node: int, members: IntArray) -> int:
         if side > width:
             axis, width = m, side
     half = members.size // 2
-    _bring_forward(tree.X[:, axis], members, half - 1)
+    members[:] = members[np.argsort(tree.X[members, axis])]
     tree.axis[node], tree.child[node] = axis, tree.used[0]
     tree.cut[node] = tree.X[members[half - 1], axis]
     tree.used[0] += 2
     return half
-
-
-@compiled
-def _bring_forward(x: FloatArray, members: IntArray, rank: int) -> None:
-    """Order members so that the one of this rank is in its place: none before is larger."""
-    low, high = 0, members.size - 1
-    while low < high:
-        pivot = x[members[(low + high) // 2]]
-        left, right = low, high
-        while left <= right:
-            while left < high and x[members[left]] < pivot:
-                left += 1
-            while right > low and x[members[right]] > pivot:
-                right -= 1
-            if left <= right:
-                members[left], members[right] = members[right], members[left]
-                left, right = left + 1, right - 1
-        if rank <= right:
-            high = right
-        elif rank >= left:
-            low = left
-        else:
-            return
 
 
 @compiled

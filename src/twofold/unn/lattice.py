@@ -53,16 +53,8 @@ class Lattice(SortedRows):
     """Rows on a lattice that grows.
 
     Refinement lets each row change places with those beside its ten nearest rows, where that lowers
-    the sum of all errors. Free sites stay free.
-
-    Parameters
-    ----------
-    n_components : int
-        1, 2 or 3.
-    n_rows : int
-        How many rows are expected; the box grows if more come.
-    options
-        As for :class:`SortedRows`.
+    the sum of all errors. Free sites stay free. Options are those of `SortedRows`, `n_rows` the
+    rows that are expected; the box grows if more come.
     """
 
     def __init__(self, n_components: int, *, n_rows: int = 1, **options: Any) -> None:
@@ -127,15 +119,12 @@ class Lattice(SortedRows):
         n = len(self)
         _refresh(np.ones(n, dtype=np.bool_), n, self._cells(), self._rule)
 
-    def _candidates(self) -> IntArray:
-        return self._nearest_others()
-
     def _sweep(self, candidates: IntArray, rule: Rule) -> int:
-        sites, rows = self._store["sites"], self._store.rows()
+        sites = self._store["sites"]
         order = np.lexsort(sites.T[::-1])
         ordered = sites[order]
-        places = places_of(ordered.astype(np.float64), order, rows, rule)
-        kept = swap_beside(candidates, 2 * self._q, places, rows, rule)
+        places = places_of(ordered.astype(np.float64), order, self._store.rows(), rule)
+        kept = swap_beside(candidates, 2 * self._q, places, rule)
         fresh = np.empty_like(sites)
         fresh[places.row_at] = ordered
         self._place(fresh)

@@ -42,20 +42,9 @@ _TILE = 1_024
 class SortedRows(ABC):
     """Rows that are put somewhere one after the other.
 
-    Parameters
-    ----------
-    n_neighbors : int
-        K, at least 1.
-    criterion : {"point", "full"}
-        What a place is judged by: the error of the row put there, or that of all rows.
-    error : PointError
-        The error of one row.
-    include_self : bool
-        Whether a row is one of its own K neighbours.
-    exhaustive : bool
-        Whether all places are tried, or those next to the nearest row.
-    n_threads : int
-        Changes nothing but the time.
+    The criterion "point" judges a place by the error of the row put there, "full" by that of all
+    rows. With `include_self` a row is one of its own K neighbours, with `exhaustive` all places are
+    tried and not only those next to the nearest row.
     """
 
     def __init__(
@@ -79,14 +68,9 @@ class SortedRows(ABC):
         return len(self._store)
 
     def refine(self, n_sweeps: int = 1, watch: Watch | None = None) -> list[float]:
-        """Put each row elsewhere if that lowers the sum of all errors.
+        """Put each row elsewhere if that lowers the sum of all errors; return it before and after.
 
         Sweeps end early when no row moves. `watch` hears after each how many were made.
-
-        Returns
-        -------
-        list of float
-            The sum of errors before and after each sweep.
         """
         rule = self._rule._replace(is_full=True)
         history = [self.full_error()]  # which also computes the error of each row
@@ -114,10 +98,6 @@ class SortedRows(ABC):
         """Compute the error of each row."""
 
     @abstractmethod
-    def _candidates(self) -> IntArray:
-        """Return the rows next to which each row may be put, (n, candidates)."""
-
-    @abstractmethod
     def _sweep(self, candidates: IntArray, rule: Rule) -> int:
         """Go over all rows once; return how many went elsewhere."""
 
@@ -134,8 +114,8 @@ class SortedRows(ABC):
         )[:, 0]
         return np.concatenate([np.full(first - start, NOBODY), found])
 
-    def _nearest_others(self) -> IntArray:
-        """Return the ten nearest others of each row, fewer if there are fewer rows."""
+    def _candidates(self) -> IntArray:
+        """Return the rows next to which each row may be put, (n, candidates): the nearest ones."""
         k = min(N_CANDIDATES, len(self) - 1)
         return nearest_rows(self._store.rows(), self._error, k, n_threads=self._n_threads)
 
@@ -165,16 +145,10 @@ class Line(SortedRows):
     def insert(
         self, Y: FloatArray, weights: FloatArray | None = None, watch: Watch | None = None
     ) -> None:
-        """Put rows on the line, one after the other.
+        """Put rows Y (m, D) on the line, one after the other; NaN where entries are missing.
 
-        Parameters
-        ----------
-        Y : (rows, D)
-            NaN for missing entries; with a data kernel none may be missing.
-        weights : (rows,), optional
-            Ones by default.
-        watch : callable, optional
-            Called with the number of rows on the line, now and then.
+        With a data kernel none may be missing. ``watch`` hears now and then how many rows there
+        are.
         """
         start = len(self)
         line = self._append(Y, weights)
@@ -208,7 +182,7 @@ class Line(SortedRows):
     def _candidates(self) -> IntArray:
         if self._exhaustive:  # all gaps
             return np.empty((len(self), 0), dtype=np.intp)
-        return self._nearest_others()
+        return super()._candidates()
 
     def _sweep(self, candidates: IntArray, rule: Rule) -> int:
         line, moves = self._line(), 0

@@ -19,7 +19,8 @@ import numpy as np
 from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled
 from twofold.engine.threads import run_tasks
-from twofold.unn.point_errors import NO_KERNEL, RBF_KERNEL, PointError, nearness
+from twofold.neighborhoods.nearest import insert_sorted
+from twofold.unn.point_errors import NO_KERNEL, RBF_KERNEL, TANH_KERNEL, PointError, nearness
 from twofold.unn.rows import Rows, is_complete, squared_gap
 
 _ROWS = 256
@@ -34,15 +35,21 @@ def nearest_rows(
     *,
     first: int = 0,
     earlier: bool = False,
+    by_value: bool = False,
     n_threads: int = 1,
 ) -> IntArray:
     """Return the numbers (n - first, k) of the k nearest other rows of each row from `first` on.
 
     With `earlier` only rows that came before count; `first` is then at least k. `error` says in
-    which feature space distances are measured.
+    which feature space distances are measured; `by_value` takes the rows of the largest kernel
+    values instead, as the book has it (7.15).
     """
     Y = rows.values
     own = np.einsum("id,id->i", Y, Y)
+    if by_value and error.kernel != RBF_KERNEL:  # whose values fall with the distance anyway
+        own[:] = 0.0  # what is left of distances are kernel values, -2 k(y_i, y_j)
+        if error.kernel == TANH_KERNEL:  # rises with the products, which never saturate
+            error = error._replace(kernel=NO_KERNEL)
 
     def search(start: int) -> IntArray:
         stop = min(start + _ROWS, len(Y))
@@ -62,16 +69,6 @@ def nearest_rows(
     if not tasks:
         return np.empty((0, k), dtype=np.intp)
     return np.concatenate(run_tasks(search, tasks, n_threads)[::-1])
-
-
-@compiled
-def _sort_in(value: float, number: int, best: FloatArray, nearest: IntArray) -> None:
-    """Put a row that is nearer than the last of those found into its place."""
-    place = len(best) - 1
-    while place > 0 and best[place - 1] > value:
-        best[place], nearest[place] = best[place - 1], nearest[place - 1]
-        place -= 1
-    best[place], nearest[place] = value, number
 
 
 @compiled
@@ -106,7 +103,7 @@ def _take_nearest(
             if smallest < best[i, k - 1]:
                 for j in range(low, high):
                     if row[j] < best[i, k - 1]:
-                        _sort_in(row[j], column + j, best[i], nearest[i])
+                        insert_sorted(best[i], nearest[i], row[j], column + j)
 
 
 @compiled
@@ -127,5 +124,5 @@ def _take_nearest_in_common(
                 if value == math.inf:
                     nearest[i - start, found] = j
                 else:
-                    _sort_in(value, j, best[i - start], nearest[i - start])
+                    insert_sorted(best[i - start], nearest[i - start], value, j)
                 found += 1

@@ -90,24 +90,9 @@ def get_point_error(
     data_kernel: object = None,
     Y: FloatArray | None = None,
 ) -> PointError:
-    """Return the error of that loss, order and kernel.
+    """Return the error of a loss, an order of the Minkowski distance and a data kernel, checked.
 
-    Parameters
-    ----------
-    loss : str or loss
-        "squared", "absolute", "row_huber", or an object Squared, Huber or EpsilonInsensitive of
-        :mod:`twofold.losses`.
-    power : float
-        Order of the Minkowski distance, from 1 to infinity; 2 with a data kernel.
-    data_kernel : None, str or DataKernel
-        None, "linear", "poly", "rbf", "tanh" or an object of :mod:`twofold.features`.
-    Y : (n, D), optional
-        Rows from which numbers are chosen that `loss` and `data_kernel` leave open.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For anything that is not in these lists.
+    Numbers that loss and kernel leave open are chosen from rows Y (n, D).
     """
     if not is_number(power) or not power >= 1:
         raise ValueError(
@@ -222,20 +207,15 @@ def _kernel_of(product: float, error: PointError) -> float:
 
 
 @compiled
-def squared_residual(ff: float, fy: float, yy: float, error: PointError) -> float:
-    """Return ``r²`` from inner products of f and y (power 2, any kernel)."""
-    if error.kernel == NO_KERNEL:
-        return ff - 2.0 * fy + yy
-    if error.kernel == RBF_KERNEL:
-        # 2 - 2k would lose everything for a small gamma.
-        return -2.0 * math.expm1(-error.scale * (ff - 2.0 * fy + yy))
-    return _kernel_of(ff, error) - 2.0 * _kernel_of(fy, error) + _kernel_of(yy, error)
-
-
-@compiled
 def error_of_products(ff: float, fy: float, yy: float, error: PointError) -> float:
     """Return the error from inner products of f and y (power 2, any kernel)."""
-    return loss_of(squared_residual(ff, fy, yy, error), error)
+    squared = ff - 2.0 * fy + yy
+    if error.kernel == RBF_KERNEL:
+        # 2 - 2k would lose everything for a small gamma.
+        squared = -2.0 * math.expm1(-error.scale * squared)
+    elif error.kernel != NO_KERNEL:
+        squared = _kernel_of(ff, error) - 2.0 * _kernel_of(fy, error) + _kernel_of(yy, error)
+    return loss_of(squared, error)
 
 
 @compiled
@@ -271,26 +251,11 @@ def row_error(f: FloatArray, y: FloatArray, error: PointError) -> float:
 
 
 @compiled
-def row_errors(F: FloatArray, Y: FloatArray, error: PointError) -> FloatArray:
-    """Return the error of each row of Y (n, D) for the means F (n, D)."""
-    errors = np.empty(len(Y))
-    for i in range(len(Y)):
-        errors[i] = row_error(F[i], Y[i], error)
-    return errors
-
-
-@compiled
 def nearness(product: float, own: float, error: PointError) -> float:
     """Return what is smallest for the nearest row: a (feature) distance, up to what all share.
 
-    Parameters
-    ----------
-    product : float
-        ``<a, y>`` of a candidate a with the row y that looks for its nearest one.
-    own : float
-        ``<a, a>``.
-
-    The order of the Minkowski distance plays no part: (5.7) asks for the Euclidean nearest row.
+    `product` is ``<a, y>`` of a candidate a with the row y in question, `own` is ``<a, a>``. The
+    order of the Minkowski distance plays no part: (5.7) asks for the Euclidean nearest row.
     """
     if error.kernel == POLYNOMIAL_KERNEL or error.kernel == TANH_KERNEL:
         return _kernel_of(own, error) - 2.0 * _kernel_of(product, error)

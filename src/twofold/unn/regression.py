@@ -36,33 +36,20 @@ FARTHEST = 1e100
 def find_neighbors(
     tree: PointTree, X: FloatArray, hidden: IntArray, found: IntArray, sq_dists: FloatArray
 ) -> None:
-    """Write the nearest points of each place X (m, q) into ``found`` (m, k), -1 where too few."""
+    """Write the k nearest points of each place X (m, q), of at least as many, into ``found``."""
     for j in range(X.shape[0]):
-        count = find_nearest(tree, X[j], hidden[j], found.shape[1], found[j], sq_dists[j])
-        found[j, count:] = -1
+        find_nearest(tree, X[j], hidden[j], found.shape[1], found[j], sq_dists[j])
 
 
 @compiled
 def write_means(rows: Rows, found: IntArray, F: FloatArray) -> None:
     """Write the mean of each list of neighbours (m, k) into F (m, D)."""
     for j in range(F.shape[0]):
-        count = 0
-        while count < found.shape[1] and found[j, count] >= 0:
-            count += 1
-        write_mean(rows, found[j], count, NOBODY, F[j])
+        write_mean(rows, found[j], found.shape[1], NOBODY, F[j])
 
 
 class Surface:
-    """Latent points with the rows they carry, in the order of their coordinates.
-
-    Parameters
-    ----------
-    X : (n, q) latent points
-    Y : (n, D) rows, NaN where entries are missing
-    weights : (n,)
-    n_neighbors : K
-    n_threads : int
-    """
+    """Latent points X (n, q) with rows Y (n, D) they carry, in the order of their coordinates."""
 
     def __init__(
         self, X: FloatArray, Y: FloatArray, weights: FloatArray, n_neighbors: int, n_threads: int
@@ -113,20 +100,14 @@ class Surface:
         n, q = self.X.shape
         return self.neighbors(self.X, min(2 * q, n - 1), np.arange(n))
 
-    def squared_errors(self) -> FloatArray:
-        """Return ``||f_{-i}(x_i) - y_i||²`` (n,), each row left out of its own neighbourhood."""
-        k = min(self.n_neighbors, len(self.X) - 1)
-        gaps = self._means(self.neighbors(self.X, k, np.arange(len(self.X)))) - self.rows.values
+    def mean_squared_error(self) -> float:
+        """Return the mean of ``||f_{-i}(x_i) - y_i||²``, each row left out of its own K."""
+        n, w = len(self.X), self.rows.weights
+        found = self.neighbors(self.X, min(self.n_neighbors, n - 1), np.arange(n))
+        gaps = self._means(found) - self.rows.values
         if not is_complete(self.rows):
             gaps[self.rows.mass == 0] = 0
-        errors = np.empty(len(gaps))
-        errors[self.order] = (gaps**2).sum(axis=1)
-        return errors
-
-    def mean_squared_error(self) -> float:
-        """Return the mean of `squared_errors`, rows counted by their weights."""
-        w = self.rows.weights
-        return float(w @ self.squared_errors()[self.order] / w.sum())
+        return float(w @ (gaps**2).sum(axis=1) / w.sum())
 
     def slopes(self, X: FloatArray) -> FloatArray:
         """Return the slopes (m, D, q) of a linear fit around each place."""

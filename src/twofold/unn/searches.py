@@ -24,6 +24,18 @@ from twofold.model_files import register_value_type
 
 # Up to this many rows "auto" looks at every gap of the line.
 MOST_EXHAUSTIVE = 5_000
+_NEAREST = ("distance", "argmax")
+
+
+def _check(search: Any, *counts: str, **choices: tuple[str, ...]) -> None:
+    """Check numbers and names of a search, and whether `include_self` is one of two."""
+    for name in counts:
+        check_count(name, getattr(search, name))
+    for name, allowed in choices.items():
+        if getattr(search, name) not in allowed:
+            raise ValueError(f"`{name}` must be one of {allowed}; got {getattr(search, name)!r}.")
+    if not isinstance(search.include_self, bool):
+        raise ValueError(f"`include_self` must be True or False; got {search.include_self!r}.")
 
 
 @dataclass(frozen=True)
@@ -34,8 +46,7 @@ class _Sorting:
     include_self: bool = True
 
     def __post_init__(self) -> None:
-        _check_choice("criterion", self.criterion, ("point", "full"))
-        _check_flag("include_self", self.include_self)
+        _check(self, criterion=("point", "full"))
 
 
 @register_value_type
@@ -89,10 +100,7 @@ class Gaussian:
     include_self: bool = True
 
     def __post_init__(self) -> None:
-        check_count("n_candidates", self.n_candidates)
-        _check_choice("nearest", self.nearest, ("distance", "argmax"))
-        _check_choice("spread", self.spread, ("squared", "distance"))
-        _check_flag("include_self", self.include_self)
+        _check(self, "n_candidates", nearest=_NEAREST, spread=("squared", "distance"))
 
 
 @register_value_type
@@ -116,7 +124,7 @@ class Swarm:
     include_self: bool = True
 
     def __post_init__(self) -> None:
-        check_count("n_steps", self.n_steps)
+        _check(self, "n_steps", nearest=_NEAREST)
         try:
             pull = tuple(float(c) for c in self.pull)
         except (TypeError, ValueError):
@@ -124,8 +132,6 @@ class Swarm:
         if len(pull) != 2 or not all(0 <= c < math.inf for c in pull):
             raise ValueError(f"`pull` must be two numbers of at least 0; got {self.pull!r}.")
         object.__setattr__(self, "pull", pull)
-        _check_choice("nearest", self.nearest, ("distance", "argmax"))
-        _check_flag("include_self", self.include_self)
 
 
 @register_value_type
@@ -151,11 +157,9 @@ class Evolution:
     include_self: bool = True
 
     def __post_init__(self) -> None:
-        check_count("n_steps", self.n_steps)
+        _check(self, "n_steps", start=("sorted", "order"))
         if self.patience is not None:
             check_count("patience", self.patience)
-        _check_choice("start", self.start, ("sorted", "order"))
-        _check_flag("include_self", self.include_self)
 
 
 @register_value_type
@@ -190,12 +194,10 @@ class EvolutionStrategy:
     include_self: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("n_generations", "n_parents", "n_children", "n_mates"):
-            check_count(name, getattr(self, name))
-        _check_choice("selection", self.selection, ("comma", "plus"))
-        _check_choice("recombination", self.recombination, ("dominant", "intermediate"))
+        counts = ("n_generations", "n_parents", "n_children", "n_mates")
+        ways = ("dominant", "intermediate")
+        _check(self, *counts, selection=("comma", "plus"), recombination=ways)
         check_positive("sigma", self.sigma)
-        _check_flag("include_self", self.include_self)
         if self.selection == "comma" and self.n_children < self.n_parents:
             raise ValueError(
                 f"With selection='comma' there must be at least as many children as parents; got "
@@ -235,14 +237,12 @@ class CMAES:
     include_self: bool = True
 
     def __post_init__(self) -> None:
-        _check_choice("space", self.space, ("penalty", "box"))
+        _check(self, "n_generations", space=("penalty", "box"))
         if not is_number(self.penalty) or not 0 <= self.penalty < math.inf:
             raise ValueError(f"`penalty` must be a number of at least 0; got {self.penalty!r}.")
-        check_count("n_generations", self.n_generations)
         if self.population is not None:
             check_count("population", self.population, 4)
         check_positive("sigma", self.sigma)
-        _check_flag("include_self", self.include_self)
 
 
 Sorting: TypeAlias = Exhaustive | Greedy
@@ -285,13 +285,3 @@ def get_search(spec: Any, q: int, n: int) -> Search:
     if not isinstance(spec, tuple(NAMES.values())):
         raise TypeError(f"{expected}; got {spec!r}.")
     return cast(Search, spec)
-
-
-def _check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ValueError(f"`{name}` must be one of {allowed}; got {value!r}.")
-
-
-def _check_flag(name: str, value: object) -> None:
-    if not isinstance(value, bool):
-        raise ValueError(f"`{name}` must be True or False; got {value!r}.")

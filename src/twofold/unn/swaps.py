@@ -31,16 +31,21 @@ class Places(NamedTuple):
 
     Attributes
     ----------
+    rows : Rows
+    is_even : whether rows may be taken away from sums
     near : (n, m) the nearest other places of each place
     first, users : (n + 1,), (n m,)
         ``users[first[p] : first[p + 1]]`` are the places that have p among their nearest.
     row_at : (n,) the row at each place
-    sums, masses : (n, D), (n, 1) or (n, D)
-        Sums of rows by their weights, and of these weights, over the nearest places.
+    sums, masses : (n + 1, D), (n + 1, 1) or (n + 1, D)
+        Sums of rows by their weights, and of these weights, over the nearest places; the last are
+        written over in a try.
     errors : (n,) error of the row at each place
-    is_even : whether rows may be taken away from sums
+    shared : (n,) marks of places, zeros between tries
     """
 
+    rows: Rows
+    is_even: bool
     near: IntArray
     first: IntArray
     users: IntArray
@@ -48,14 +53,6 @@ class Places(NamedTuple):
     sums: FloatArray
     masses: FloatArray
     errors: FloatArray
-    is_even: bool
-
-
-class Scratch(NamedTuple):
-    """Room that tries write over: a mean of rows with its mass, marks of places (n,)."""
-
-    sums: FloatArray
-    masses: FloatArray
     shared: IntArray
 
 
@@ -71,205 +68,161 @@ def places_of(sites: FloatArray, order: IntArray, rows: Rows, rule: Rule) -> Pla
     users = np.argsort(near.ravel(), kind="stable") // m
     first = np.concatenate([[0], np.cumsum(np.bincount(near.ravel(), minlength=n))])
     places = Places(
+        rows,
+        is_even(rows),
         near,
         first.astype(np.int64),
         users.astype(np.int64),
         np.array(order, dtype=np.int64),
-        np.empty((n, rows.values.shape[1])),
-        np.empty((n, rows.mass.shape[1])),
+        np.empty((n + 1, rows.values.shape[1])),
+        np.empty((n + 1, rows.mass.shape[1])),
         np.empty(n),
-        is_even(rows),
+        np.zeros(n, dtype=np.int64),
     )
-    _refresh_all(places, rows, rule)
+    _refresh(np.arange(n), places, rule)
     return places
 
 
 @compiled
-def _scratch(places: Places) -> Scratch:
-    return Scratch(
-        np.empty(places.sums.shape[1]),
-        np.empty(places.masses.shape[1]),
-        np.zeros(places.row_at.size, dtype=np.int64),
-    )
-
-
-@compiled
-def _sum_up(place: int, places: Places, rows: Rows, sums: FloatArray, masses: FloatArray) -> None:
+def _sum_up(place: int, into: int, places: Places) -> None:
     """Write the sums and masses over the neighbours of a place."""
+    sums, masses = places.sums[into], places.masses[into]
     sums[:] = 0.0
     masses[:] = 0.0
     for other in places.near[place]:
-        add_row(sums, masses, rows, places.row_at[other])
+        add_row(sums, masses, places.rows, places.row_at[other])
 
 
 @compiled
-def _error_of(sums: FloatArray, masses: FloatArray, number: int, rows: Rows, rule: Rule) -> float:
-    """Return the error of a row whose neighbours have these sums and masses; writes over both."""
+def _error_in_try(number: int, places: Places, rule: Rule) -> float:
+    """Return the error of a row whose neighbours have the last sums; writes over these."""
+    sums, masses = places.sums[-1], places.masses[-1]
     if rule.include_self:
-        add_row(sums, masses, rows, number)
-    return error_of_sums(sums, masses, rows, number, rule.error)
+        add_row(sums, masses, places.rows, number)
+    return error_of_sums(sums, masses, places.rows, number, rule.error)
 
 
 @compiled
-def _refresh(place: int, places: Places, rows: Rows, rule: Rule, room: Scratch) -> None:
-    """Compute sums, masses and the error of a place."""
-    _sum_up(place, places, rows, places.sums[place], places.masses[place])
-    room.sums[:] = places.sums[place]
-    room.masses[:] = places.masses[place]
-    places.errors[place] = _error_of(room.sums, room.masses, places.row_at[place], rows, rule)
+def _refresh(some: IntArray, places: Places, rule: Rule) -> None:
+    """Compute sums, masses and errors of some places."""
+    for place in some:
+        _sum_up(place, place, places)
+        places.sums[-1] = places.sums[place]
+        places.masses[-1] = places.masses[place]
+        places.errors[place] = _error_in_try(places.row_at[place], places, rule)
 
 
 @compiled
-def _refresh_all(places: Places, rows: Rows, rule: Rule) -> None:
-    room = _scratch(places)
-    for place in range(places.row_at.size):
-        _refresh(place, places, rows, rule, room)
+def _users_of(place: int, places: Places) -> IntArray:
+    return places.users[places.first[place] : places.first[place + 1]]
 
 
 @compiled
 def _exchange(a: int, b: int, places: Places) -> None:
     """Let the rows of two places change places; sums and errors are left as they were."""
-    row_at = places.row_at
-    row_at[a], row_at[b] = row_at[b], row_at[a]
+    places.row_at[a], places.row_at[b] = places.row_at[b], places.row_at[a]
 
 
 @compiled
-def _sum_after(
-    place: int, leaves: int, comes: int, places: Places, rows: Rows, room: Scratch
-) -> None:
-    """Write the sums of a place one of whose neighbours was exchanged for another row."""
-    if not places.is_even:
-        _sum_up(place, places, rows, room.sums, room.masses)
-        return
-    w_out, w_in = rows.mass[leaves, 0], rows.mass[comes, 0]
-    room.masses[0] = places.masses[place, 0] + w_in - w_out
-    for d in range(room.sums.size):
-        step = w_in * rows.values[comes, d] - w_out * rows.values[leaves, d]
-        room.sums[d] = places.sums[place, d] + step
-
-
-@compiled
-def _change_around(
-    here: int, there: int, places: Places, rows: Rows, rule: Rule, room: Scratch
-) -> tuple[float, float]:
+def _change_around(here: int, there: int, places: Places, rule: Rule) -> tuple[float, float]:
     """Return what an exchange changed at places near `here` only, and the size of that sum.
 
-    `room.shared` is 3 for places that have both as neighbours, whose sums stay what they are.
+    `shared` is 3 for places that have both as neighbours, whose sums stay what they are.
     """
+    values, weights = places.rows.values, places.rows.weights
     comes, leaves = places.row_at[here], places.row_at[there]
     change, size = 0.0, 0.0
-    for user in range(places.first[here], places.first[here + 1]):
-        place = places.users[user]
-        if room.shared[place] == 3 or place == there:
+    for place in _users_of(here, places):
+        if places.shared[place] == 3 or place == there:
             continue
-        _sum_after(place, leaves, comes, places, rows, room)
+        if places.is_even:
+            w_out, w_in = weights[leaves], weights[comes]
+            places.masses[-1, 0] = places.masses[place, 0] + w_in - w_out
+            for d in range(values.shape[1]):
+                step = w_in * values[comes, d] - w_out * values[leaves, d]
+                places.sums[-1, d] = places.sums[place, d] + step
+        else:
+            _sum_up(place, -1, places)
         number = places.row_at[place]
-        w = rows.weights[number]
-        new = w * _error_of(room.sums, room.masses, number, rows, rule)
-        change += new - w * places.errors[place]
+        new = weights[number] * _error_in_try(number, places, rule)
+        change += new - weights[number] * places.errors[place]
         size += abs(new)
     return change, size
 
 
 @compiled
-def _change_by(
-    a: int, b: int, places: Places, rows: Rows, rule: Rule, room: Scratch
-) -> tuple[float, float]:
+def _change_by(a: int, b: int, places: Places, rule: Rule) -> tuple[float, float]:
     """Exchange two rows; return the change of the sum of all errors, and the size of what it sums.
 
     Sums and errors of places are left as they were.
     """
-    weights, row_at = rows.weights, places.row_at
+    weights, row_at = places.rows.weights, places.row_at
     old = weights[row_at[a]] * places.errors[a] + weights[row_at[b]] * places.errors[b]
     _exchange(a, b, places)
-    for user in range(places.first[a], places.first[a + 1]):
-        room.shared[places.users[user]] += 1
-    for user in range(places.first[b], places.first[b + 1]):
-        room.shared[places.users[user]] += 2
-    change, size = _change_around(a, b, places, rows, rule, room)
-    more, more_size = _change_around(b, a, places, rows, rule, room)
-    change, size = change + more, size + more_size
+    for place in _users_of(a, places):
+        places.shared[place] += 1
+    for place in _users_of(b, places):
+        places.shared[place] += 2
+    change, size = _change_around(a, b, places, rule)
+    more, more_size = _change_around(b, a, places, rule)
     new = 0.0
     for place in (a, b):
-        for user in range(places.first[place], places.first[place + 1]):
-            room.shared[places.users[user]] = 0
-        _sum_up(place, places, rows, room.sums, room.masses)
-        number = row_at[place]
-        new += weights[number] * _error_of(room.sums, room.masses, number, rows, rule)
-    return change + new - old, size + abs(new) + abs(old)
+        for user in _users_of(place, places):
+            places.shared[user] = 0
+        _sum_up(place, -1, places)
+        new += weights[row_at[place]] * _error_in_try(row_at[place], places, rule)
+    return change + more + new - old, size + more_size + abs(new) + abs(old)
 
 
 @compiled
-def _keep(a: int, b: int, places: Places, rows: Rows, rule: Rule, room: Scratch) -> None:
+def _keep(a: int, b: int, places: Places, rule: Rule) -> None:
     """Bring sums and errors up to date after an exchange."""
-    for place in (a, b):
-        _refresh(place, places, rows, rule, room)
-        for user in range(places.first[place], places.first[place + 1]):
-            _refresh(places.users[user], places, rows, rule, room)
+    _refresh(np.array([a, b]), places, rule)
+    _refresh(_users_of(a, places), places, rule)
+    _refresh(_users_of(b, places), places, rule)
 
 
 @compiled
 def try_swaps(
-    pairs: IntArray, idle: int, patience: int, places: Places, rows: Rows, rule: Rule
+    pairs: IntArray, idle: int, patience: int, places: Places, rule: Rule
 ) -> tuple[int, int]:
     """Try to swap the rows of pairs (m, 2) of places; keep that if the error does not rise.
 
-    Parameters
-    ----------
-    idle : int
-        How many tries before these have changed nothing.
-    patience : int
-        Stop when it reaches this number.
-
-    Returns
-    -------
-    n_tried, idle : int
+    Ends when as many tries in a row as `patience` have changed nothing, `idle` of them before
+    these. Returns how many were made, and `idle` for the next ones.
     """
-    room = _scratch(places)
     for step in range(len(pairs)):
         if idle >= patience:
             return step, idle
         a, b = pairs[step, 0], pairs[step, 1]
-        change, size = _change_by(a, b, places, rows, rule, room)
+        change, size = _change_by(a, b, places, rule)
         idle = 0 if change < -_ROUNDING * size else idle + 1
         if change > _ROUNDING * size:
             _exchange(a, b, places)
         else:
-            _keep(a, b, places, rows, rule, room)
+            _keep(a, b, places, rule)
     return len(pairs), idle
 
 
 @compiled
-def swap_beside(nearest: IntArray, n_beside: int, places: Places, rows: Rows, rule: Rule) -> int:
+def swap_beside(nearest: IntArray, n_beside: int, places: Places, rule: Rule) -> int:
     """Let each row change places with those beside its nearest rows where that lowers the error.
 
-    Parameters
-    ----------
-    nearest : (n, k) rows nearest to each row in data space
-    n_beside : int
-        How many places beside each of them are tried, the nearest first.
-
-    Returns
-    -------
-    int
-        How many swaps were kept.
+    `nearest` (n, k) are in data space; beside each of them `n_beside` places are tried, the nearest
+    first. Returns how many swaps were kept.
     """
-    room = _scratch(places)
-    place_of = np.empty_like(places.row_at)
-    for place in range(places.row_at.size):
-        place_of[places.row_at[place]] = place
-    kept = 0
+    kept, place_of = 0, np.argsort(places.row_at)
     for number in range(len(nearest)):
         for other in nearest[number]:
             for beside in range(min(n_beside, places.near.shape[1])):
                 here, there = place_of[number], places.near[place_of[other], beside]
                 if here == there:
                     continue
-                change, size = _change_by(here, there, places, rows, rule, room)
+                change, size = _change_by(here, there, places, rule)
                 if change >= -_ROUNDING * size:
                     _exchange(here, there, places)
                     continue
-                _keep(here, there, places, rows, rule, room)
+                _keep(here, there, places, rule)
                 place_of[number], place_of[places.row_at[here]] = there, here
                 kept += 1
     return kept
