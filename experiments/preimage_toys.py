@@ -33,7 +33,7 @@ from scipy.spatial.distance import pdist, squareform
 
 from experiments.table import middle, show, spread
 from twofold.array_types import FloatArray
-from twofold.datasets.nearest import nearest_parameter
+from twofold.datasets.shapes import nearest_parameter
 from twofold.features import RBF
 from twofold.kernel_pca.data_dependent import Diffusion
 from twofold.kernel_pca.spectrum import Spectrum, decompose

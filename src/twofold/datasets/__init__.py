@@ -5,11 +5,11 @@ from twofold.datasets.random_manifold import make_random_manifold
 from twofold.datasets.real_data import DigitsSplit, data_file, load_digits_split, load_npz
 from twofold.datasets.robot_arm import ArmPose, arm_pose, forward_kinematics, make_robot_arm
 from twofold.datasets.rotating_object import make_rotating_object
-from twofold.datasets.s_structure import make_s_structure
 from twofold.datasets.sample import Sample
 from twofold.datasets.shapes import (
     make_fish_bowl,
     make_half_circle,
+    make_s_structure,
     make_s_triangle,
     make_spiral,
     make_swiss_roll,

@@ -77,23 +77,15 @@ APPLIANCES = (
 class ApplianceLoads:
     """Events of appliances that go on or off.
 
-    Parameters
-    ----------
-    traces : ndarray of shape (n, n_readings, 4)
-        Readings of U (volt), I (ampere), phi (radian) and P (watt), five a second: what came with
-        the appliance after it went on, or what it drew before it went off.
-    appliance : ndarray of shape (n,)
-        Number of the appliance, from 0, in ``APPLIANCES``.
-    is_on : ndarray of bool of shape (n,)
-        Whether it went on.
-    time : ndarray of shape (n,)
-        When, as a share of the month; rising.
+    ``traces`` (n, n_readings, 4) are readings of U (volt), I (ampere), phi (radian) and P (watt),
+    five a second: what came with the appliance after it went on, or what it drew before it went
+    off.
     """
 
     traces: FloatArray
-    appliance: IntArray
-    is_on: BoolArray
-    time: FloatArray
+    appliance: IntArray  # (n,) number from 0 in `APPLIANCES`
+    is_on: BoolArray  # (n,) whether it went on
+    time: FloatArray  # (n,) when, as a share of the month; rising
 
     @property
     def labels(self) -> IntArray:
@@ -124,7 +116,6 @@ def make_appliance_loads(
     noise : float, default=0.01
         Relative standard deviation of the readings of the current; a tenth of it for the voltage.
     random_state : int, Generator or None, default=None
-        Seed of the draw.
 
     Examples
     --------
@@ -133,9 +124,19 @@ def make_appliance_loads(
     ((120, 33, 4), 30)
     """
     n = {"field": 2620, "install": 120}.get(study, 0) if n is None else n
-    _check(n, study, drift, noise)
-    rng = np.random.default_rng(random_state)
     n_kinds = 2 * len(APPLIANCES)
+    if study not in STUDIES:
+        raise ValueError(f"`study` must be one of {STUDIES}; got {study!r}.")
+    check_size(n)
+    if study == "install" and n % n_kinds:
+        raise ValueError(
+            f"On installing each of {n_kinds} kinds of events is seen as often; `n` must be a "
+            f"multiple of that; got {n}."
+        )
+    for name, value in (("drift", drift), ("noise", noise)):
+        if not 0 <= value < 0.5:
+            raise ValueError(f"`{name}` must be a share from 0 to below 0.5; got {value}.")
+    rng = np.random.default_rng(random_state)
     if study == "install":
         kinds = rng.permutation(np.arange(n) % n_kinds)
     else:
@@ -146,25 +147,16 @@ def make_appliance_loads(
     directions = np.sin(1.0 + 2.4 * np.arange(len(APPLIANCES)))
     wear = 1 + drift * time[:, None] * directions
     appliance, is_on = kinds // 2, kinds % 2 == 0
-    traces = _measure(appliance, is_on, wear, noise, rng)
-    return ApplianceLoads(traces, appliance, is_on, time)
-
-
-def _measure(
-    appliance: IntArray, is_on: BoolArray, wear: FloatArray, noise: float, rng: np.random.Generator
-) -> FloatArray:
-    """Return the readings (n, n_readings, 4) of events."""
-    n = len(appliance)
     U = MAINS_VOLTAGE + rng.normal(0, 2.0, (n, 1)) + rng.normal(0, 0.2, (n, N_READINGS))
-    R = _resistances(appliance, is_on, wear, rng)
-    conductance = 1 / R
+    conductance = 1 / _resistances(appliance, is_on, wear, rng)
     overlapped = np.flatnonzero(rng.random(n) < OVERLAP)
     conductance[overlapped] += _other_load(appliance[overlapped], wear[overlapped], rng)
     cos_phi = np.array([appliance.cos_phi for appliance in APPLIANCES])[appliance, None]
     phi = np.arccos(cos_phi) + rng.normal(0, noise / 10, (n, N_READINGS))
     read_U = U * (1 + rng.normal(0, noise / 10, U.shape))
     read_I = U * conductance / np.cos(phi) * (1 + rng.normal(0, noise, U.shape))
-    return np.stack([read_U, read_I, phi, read_U * read_I * np.cos(phi)], axis=2)
+    traces = np.stack([read_U, read_I, phi, read_U * read_I * np.cos(phi)], axis=2)
+    return ApplianceLoads(traces, appliance, is_on, time)
 
 
 def _resistances(
@@ -191,17 +183,3 @@ def _other_load(appliance: IntArray, wear: FloatArray, rng: np.random.Generator)
     R = _resistances(other, np.zeros(n, dtype=bool), wear, rng)
     begins = rng.integers(N_BOUNCING, N_READINGS, (n, 1))
     return np.where(np.arange(N_READINGS) >= begins, 1 / R, 0)
-
-
-def _check(n: int, study: str, drift: float, noise: float) -> None:
-    if study not in STUDIES:
-        raise ValueError(f"`study` must be one of {STUDIES}; got {study!r}.")
-    check_size(n)
-    if study == "install" and n % (2 * len(APPLIANCES)):
-        raise ValueError(
-            f"On installing each of {2 * len(APPLIANCES)} kinds of events is seen as often; `n` "
-            f"must be a multiple of that; got {n}."
-        )
-    for name, value in (("drift", drift), ("noise", noise)):
-        if not 0 <= value < 0.5:
-            raise ValueError(f"`{name}` must be a share from 0 to below 0.5; got {value}.")

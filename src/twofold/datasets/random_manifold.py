@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from twofold.array_types import FloatArray
-from twofold.datasets.sample import Manifold, Sample, Seed, as_rows, check_size, observe, row_norms
+from twofold.datasets.sample import Sample, Searched, Seed, as_rows, check_size, observe, row_norms
 
 N_DESCENT_STEPS = 60
 # Rows whose damping grew to this can no longer move by more than rounding.
@@ -29,25 +29,13 @@ MAX_DAMPING = 1e16
 
 
 @dataclass(frozen=True, eq=False)
-class WaveGraph(Manifold):
-    """The graph ``Q (x, amplitudes * sin(waves x + phases))`` over R^q.
+class WaveGraph(Searched):
+    """The graph ``Q (x, amplitudes * sin(waves x + phases))`` over R^q."""
 
-    Parameters
-    ----------
-    rotation : ndarray of shape (D, D)
-        The rotation Q.
-    waves : ndarray of shape (D - q, q)
-        Wave vectors w_j d_j in rows.
-    phases : ndarray of shape (D - q,)
-        Phases b_j.
-    amplitudes : ndarray of shape (D - q,)
-        Heights a_j.
-    """
-
-    rotation: FloatArray
-    waves: FloatArray
-    phases: FloatArray
-    amplitudes: FloatArray
+    rotation: FloatArray  # Q (D, D)
+    waves: FloatArray  # w_j d_j in rows (D - q, q)
+    phases: FloatArray  # b_j
+    amplitudes: FloatArray  # a_j
 
     def point(self, latent: FloatArray) -> FloatArray:
         """Carry latent rows (n, q) to the manifold (n, D)."""
@@ -59,7 +47,7 @@ class WaveGraph(Manifold):
 
         A damped Gauss-Newton descent starts from the flat coordinates of each row. It finds the
         nearest point of rows closer to the manifold than its radius of curvature; of rows farther
-        away it may find a local minimum only.
+        away it may find a local minimum only. The graph goes on over all of R^q.
         """
         q = self.waves.shape[1]
         turned = as_rows(Y, len(self.rotation)) @ self.rotation
@@ -76,16 +64,11 @@ class WaveGraph(Manifold):
             damping = np.minimum(np.where(is_better, damping / 10, damping * 10), MAX_DAMPING)
         return X
 
-    def distance(self, Y: FloatArray) -> FloatArray:
-        """Distance (n,) of rows (n, D) to the graph over all of R^q, see `nearest`."""
-        return row_norms(as_rows(Y, len(self.rotation)) - self.point(self.nearest(Y)))
-
     def _heights(self, X: FloatArray) -> FloatArray:
         return self.amplitudes * np.sin(X @ self.waves.T + self.phases)
 
     def _sq_dist(self, X: FloatArray, flat: FloatArray, height: FloatArray) -> FloatArray:
-        gaps = np.hstack([flat - X, height - self._heights(X)])
-        return row_norms(gaps) ** 2
+        return row_norms(np.hstack([flat - X, height - self._heights(X)])) ** 2
 
     def _step(
         self, X: FloatArray, flat: FloatArray, height: FloatArray, damping: FloatArray
@@ -96,8 +79,7 @@ class WaveGraph(Manifold):
         descent = flat - X + np.einsum("njq,nj->nq", G, height - self._heights(X))
         normal = np.einsum("njp,njq->npq", G, G)
         normal += (1 + damping)[:, None, None] * np.eye(X.shape[1])
-        steps: FloatArray = np.linalg.solve(normal, descent[:, :, None])[:, :, 0]
-        return steps
+        return np.asarray(np.linalg.solve(normal, descent[:, :, None])[:, :, 0])
 
 
 def make_random_manifold(
@@ -111,26 +93,19 @@ def make_random_manifold(
 ) -> Sample:
     """Draw rows from a smooth random manifold of dimension q in D dimensions.
 
+    Latent rows are uniform in the cube [-1, 1]^q.
+
     Parameters
     ----------
-    n : int
-        Number of rows.
-    q : int
-        Dimension of the manifold.
-    D : int
-        Dimension of the data; `q` or more.
+    n, q, D : int
+        Number of rows, dimension of the manifold and of the data; `D` is `q` or more.
     noise : float, default=0.0
-        Standard deviation of Gaussian noise per coordinate. The latent cube has side 2.
+        Standard deviation of Gaussian noise per coordinate.
     curvature : float, default=2.0
         Root mean square of the second derivative along a unit direction of latent space; its
         inverse is about the radius of the bends. With 0 the manifold is flat.
     random_state : int, Generator or None, default=None
         Seed of both the manifold and the rows.
-
-    Returns
-    -------
-    Sample
-        With latent rows uniform in the cube [-1, 1]^q.
 
     Examples
     --------
@@ -146,12 +121,6 @@ def make_random_manifold(
             f"`curvature` must be a finite number >= 0; got {curvature}. Use 0 for a flat manifold."
         )
     rng = np.random.default_rng(random_state)
-    graph = _draw_graph(q, D, curvature, rng)
-    return observe(graph, lambda rng: rng.uniform(-1.0, 1.0, (n, q)), n, noise, "gaussian", rng)
-
-
-def _draw_graph(q: int, D: int, curvature: float, rng: np.random.Generator) -> WaveGraph:
-    """Draw a manifold of the given curvature, see the module's formula."""
     n_waves = D - q
     directions = rng.normal(size=(n_waves, q))
     directions /= row_norms(directions)[:, None]
@@ -159,9 +128,6 @@ def _draw_graph(q: int, D: int, curvature: float, rng: np.random.Generator) -> W
     rotation, _ = np.linalg.qr(rng.normal(size=(D, D)))
     # Without waves (q = D) there is nothing to bend; max() only avoids a division by zero.
     bend = curvature / np.sqrt(max(n_waves, 1) * 3 / (2 * q * (q + 2)))
-    return WaveGraph(
-        rotation=rotation,
-        waves=numbers[:, None] * directions,
-        phases=rng.uniform(0.0, 2 * np.pi, size=n_waves),
-        amplitudes=bend / numbers**2,
-    )
+    phases = rng.uniform(0.0, 2 * np.pi, size=n_waves)
+    graph = WaveGraph(rotation, numbers[:, None] * directions, phases, bend / numbers**2)
+    return observe(graph, lambda rng: rng.uniform(-1.0, 1.0, (n, q)), n, noise, "gaussian", rng)

@@ -41,11 +41,6 @@ def load_digits_split(random_state: int | None = 0) -> DigitsSplit:
     random_state : int or None, default=0
         Seed of the split.
 
-    Returns
-    -------
-    DigitsSplit
-        ``Y_train, Y_test, labels_train, labels_test``.
-
     Examples
     --------
     >>> split = load_digits_split()
@@ -63,24 +58,15 @@ def load_digits_split(random_state: int | None = 0) -> DigitsSplit:
 
 
 def data_file(name: str) -> Path:
-    """Find the file of a real data set.
+    """Find the file ``NAME.npz`` of a real data set, given the name.
 
-    Parameters
-    ----------
-    name : str
-        Name of the data set, without ``.npz``.
-
-    Returns
-    -------
-    Path
-        The file ``NAME.npz``.
-
-    Raises
-    ------
-    FileNotFoundError
-        If no folder holds the file; the message lists the folders.
+    If no folder holds it, the FileNotFoundError lists the folders.
     """
-    folders = _data_folders()
+    here = Path.cwd()
+    folders = [base / DATA_FOLDER for base in (here, *here.parents)]
+    named = os.environ.get(DATA_VARIABLE)
+    if named:
+        folders.insert(0, Path(named).expanduser())
     for folder in folders:
         path = folder / f"{name}.npz"
         if path.is_file():
@@ -93,31 +79,10 @@ def data_file(name: str) -> Path:
 
 
 def load_npz(name: str) -> dict[str, npt.NDArray[Any]]:
-    """Load every array of a real data set.
+    """Load every array of the real data set that `data_file` finds by its name.
 
-    Parameters
-    ----------
-    name : str
-        Name of the data set, without ``.npz``.
-
-    Returns
-    -------
-    dict of str to ndarray
-        The arrays by name; ``X`` holds the data rows (n, D) and ``y``, where known, the labels.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the file is not found, see `data_file`.
+    ``X`` holds the data rows (n, D) and ``y``, where known, the labels.
     """
     # Without pickle the file cannot run code when it is opened.
     with np.load(data_file(name), allow_pickle=False) as archive:
         return dict(archive)
-
-
-def _data_folders() -> list[Path]:
-    """Folders to look in, the first one first."""
-    here = Path.cwd()
-    folders = [base / DATA_FOLDER for base in (here, *here.parents)]
-    named = os.environ.get(DATA_VARIABLE)
-    return [Path(named).expanduser(), *folders] if named else folders

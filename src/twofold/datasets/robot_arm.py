@@ -29,25 +29,23 @@ JOINT_LIMITS = np.radians([177.0, 91.0, 174.0, 137.0, 255.0, 165.0, 255.0])
 
 @dataclass(frozen=True, eq=False)
 class ArmPose:
-    """Where the parts of the arm are.
+    """Where the parts of the arm are; the hand only if the angles of joints 5 to 7 are given."""
 
-    Attributes
-    ----------
-    wrist : (n, 3) place of the wrist
-    hand : (n, 3) place of the hand; None if the angles of joints 5 to 7 are not given
-    orientation : (n, 3, 3) the hand's axes as columns; None likewise
-    chain : (n, 4 or 5, 3) base, shoulder, elbow, wrist and, where known, hand: what to draw
-    """
-
-    wrist: FloatArray
-    hand: FloatArray | None
-    orientation: FloatArray | None
-    chain: FloatArray
+    wrist: FloatArray  # (n, 3)
+    hand: FloatArray | None  # (n, 3)
+    orientation: FloatArray | None  # (n, 3, 3) the hand's axes as columns
+    chain: FloatArray  # (n, 4 or 5, 3) base, shoulder, elbow, wrist, hand: what to draw
 
 
 def arm_pose(angles: FloatArray) -> ArmPose:
     """Return where the arm is for joint angles (n, 4) or (n, 7), in radians."""
-    angles = _checked_angles(angles)
+    n_columns = np.shape(angles)[1] if np.ndim(angles) == 2 else 0
+    if n_columns not in (4, 7):
+        raise ValueError(
+            "expected joint angles of shape (n, 4) or (n, 7); got an array of shape "
+            f"{np.shape(angles)}. Pass one row per posture."
+        )
+    angles = as_rows(angles, n_columns)
     shoulder = np.tile([0.0, 0.0, BASE_HEIGHT], (len(angles), 1))
     upper = _turn_and_bend(angles[:, 0], angles[:, 1])
     elbow = shoulder + UPPER_ARM * upper[:, :, 2]
@@ -56,9 +54,8 @@ def arm_pose(angles: FloatArray) -> ArmPose:
     parts = [np.zeros_like(shoulder), shoulder, elbow, wrist]
     if angles.shape[1] == 4:
         return ArmPose(wrist, None, None, np.stack(parts, axis=1))
-    still = np.zeros(len(angles))
     orientation = lower @ _turn_and_bend(angles[:, 4], angles[:, 5])
-    orientation = orientation @ _turn_and_bend(angles[:, 6], still)
+    orientation = orientation @ _turn_and_bend(angles[:, 6], np.zeros(len(angles)))
     hand = wrist + HAND * orientation[:, :, 2]
     return ArmPose(wrist, hand, orientation, np.stack([*parts, hand], axis=1))
 
@@ -101,7 +98,9 @@ class RobotArm(Manifold):
             Y = as_rows(Y, 7)
             return row_norms(Y[:, :3] - forward_kinematics(Y[:, 3:]))
         from_shoulder = row_norms(as_rows(Y, 3) - [0.0, 0.0, BASE_HEIGHT])
-        nearest, farthest = _reach()
+        # The least distance from the shoulder, with the elbow bent as far as it goes.
+        folded = UPPER_ARM**2 + FOREARM**2 + 2 * UPPER_ARM * FOREARM * np.cos(JOINT_LIMITS[3])
+        nearest, farthest = float(np.sqrt(folded)), UPPER_ARM + FOREARM
         return np.maximum(np.maximum(from_shoulder - farthest, nearest - from_shoulder), 0.0)
 
 
@@ -109,6 +108,8 @@ def make_robot_arm(
     n: int = 1000, *, with_angles: bool = True, noise: float = 0.0, random_state: Seed = None
 ) -> Sample:
     """Draw postures of the arm, uniform within the limits of its first four joints.
+
+    Latent coordinates are the joint angles (n, 4); D is 7, or 3 without angles.
 
     Parameters
     ----------
@@ -119,12 +120,6 @@ def make_robot_arm(
     noise : float, default=0.0
         Standard deviation of Gaussian noise in every column.
     random_state : int, Generator or None, default=None
-        Seed of the postures and of the noise.
-
-    Returns
-    -------
-    Sample
-        With the joint angles (n, 4) as latent coordinates, and D = 7, or 3 without angles.
 
     Examples
     --------
@@ -132,25 +127,11 @@ def make_robot_arm(
     >>> make_robot_arm(5, random_state=0).Y.shape
     (5, 7)
     """
-    limits = JOINT_LIMITS[:4]
-    return observe(
-        RobotArm(with_angles),
-        lambda rng: rng.uniform(-limits, limits, (n, 4)),
-        n,
-        noise,
-        "gaussian",
-        random_state,
-    )
 
+    def draw(rng: np.random.Generator) -> FloatArray:
+        return rng.uniform(-JOINT_LIMITS[:4], JOINT_LIMITS[:4], (n, 4))
 
-def _checked_angles(angles: FloatArray) -> FloatArray:
-    n_columns = np.shape(angles)[1] if np.ndim(angles) == 2 else 0
-    if n_columns not in (4, 7):
-        raise ValueError(
-            "expected joint angles of shape (n, 4) or (n, 7); got an array of shape "
-            f"{np.shape(angles)}. Pass one row per posture."
-        )
-    return as_rows(angles, n_columns)
+    return observe(RobotArm(with_angles), draw, n, noise, "gaussian", random_state)
 
 
 def _turn_and_bend(turn: FloatArray, bend: FloatArray) -> FloatArray:
@@ -158,9 +139,3 @@ def _turn_and_bend(turn: FloatArray, bend: FloatArray) -> FloatArray:
     ct, st, cb, sb = np.cos(turn), np.sin(turn), np.cos(bend), np.sin(bend)
     rows = [[ct * cb, -st, ct * sb], [st * cb, ct, st * sb], [-sb, np.zeros_like(cb), cb]]
     return np.moveaxis(np.array(rows), 2, 0)
-
-
-def _reach() -> tuple[float, float]:
-    """Return the least and the largest distance of the wrist from the shoulder."""
-    folded = UPPER_ARM**2 + FOREARM**2 + 2 * UPPER_ARM * FOREARM * np.cos(JOINT_LIMITS[3])
-    return float(np.sqrt(folded)), UPPER_ARM + FOREARM

@@ -40,13 +40,7 @@ FRAMES_AT_A_TIME = 64
 
 @dataclass(frozen=True, eq=False)
 class RotatingObject(Manifold):
-    """The closed curve of all views of the pot.
-
-    Parameters
-    ----------
-    height, width : int
-        Pixels of a picture.
-    """
+    """The closed curve of all views of the pot, in pictures of ``height`` x ``width`` pixels."""
 
     height: int = HEIGHT
     width: int = WIDTH
@@ -66,10 +60,7 @@ class RotatingObject(Manifold):
         return self._nearest(Y)[0]
 
     def distance(self, Y: FloatArray) -> FloatArray:
-        """Distance (n,) of pictures (n, D) to the curve, taken as 1440 straight pieces.
-
-        These cut off bends by less than 0.001.
-        """
+        """Distance (n,) to the curve, taken as 1440 chords; they cut off less than 0.001."""
         return self._nearest(Y)[1]
 
     def _nearest(self, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -99,8 +90,7 @@ class RotatingObject(Manifold):
     def _render(self, angles: FloatArray) -> FloatArray:
         """Return pictures (n, height, width)."""
         places, normals = (_turn(part, angles) for part in self._surface)
-        facing = normals @ LIGHT
-        brightness = 0.15 + 0.8 * ((1 + facing) / 2) ** 2
+        brightness = 0.15 + 0.8 * ((1 + normals @ LIGHT) / 2) ** 2
         front = np.exp((places[:, :, 2] - 2) / DEPTH_UNIT)
         pixel = 2 * HALF_HEIGHT / self.height
         rows = HALF_HEIGHT - pixel * (np.arange(self.height) + 0.5)
@@ -109,9 +99,7 @@ class RotatingObject(Manifold):
         by_column = _footprints(columns, places[:, :, 0])
 
         def splat(weight: FloatArray | float) -> FloatArray:
-            return np.asarray(
-                by_row @ (by_column * np.broadcast_to(weight, front.shape)[..., None])
-            )
+            return by_row @ (by_column * np.broadcast_to(weight, front.shape)[..., None])
 
         seen = np.maximum(splat(front), 1e-300)  # where nothing covers a pixel, it is 0 / 1e-300
         return np.asarray(-np.expm1(-OPACITY * splat(1.0)) * splat(front * brightness) / seen)
@@ -119,6 +107,9 @@ class RotatingObject(Manifold):
 
 def make_rotating_object(n: int = 400, *, noise: float = 0.01, random_state: Seed = None) -> Sample:
     """Take pictures of a turning pot at equal steps over 360 degrees.
+
+    The sample has D = 884, pictures of 26 x 34 pixels row by row, and the angle in [0, 2 pi) as the
+    one latent coordinate, rising.
 
     Parameters
     ----------
@@ -128,12 +119,6 @@ def make_rotating_object(n: int = 400, *, noise: float = 0.01, random_state: See
         Standard deviation of Gaussian noise in every pixel; clean values lie in [0, 1].
     random_state : int, Generator or None, default=None
         Seed of the noise.
-
-    Returns
-    -------
-    Sample
-        With D = 884, pictures of 26 x 34 pixels row by row, and the angle in [0, 2 pi) as the one
-        latent coordinate, rising.
 
     Examples
     --------
@@ -163,7 +148,18 @@ def _footprints(grid: FloatArray, places: FloatArray) -> FloatArray:
 
 def _pot() -> tuple[FloatArray, FloatArray]:
     """Return places (K, 3) of the spheres, y upright, and the directions (K, 3) they face."""
-    parts = [_body(), _ball(np.array([0.0, 0.93, 0.0]), 0.16, 24), _spout(), _handle()]
+    # The body is a ball pressed flat to 0.78 of its height.
+    press = np.array([1.0, 0.78, 1.0])
+    places, normals = _ball(np.zeros(3), 1.0, 420)
+    normals = normals / press
+    body = places * press, normals / np.linalg.norm(normals, axis=1, keepdims=True)
+    knob = _ball(np.array([0.0, 0.93, 0.0]), 0.16, 24)
+    # The spout rises from the body to the right, and narrows; the handle is half a ring.
+    t = np.linspace(0, 1, 9)
+    spout = np.column_stack([0.9 + 0.6 * t, -0.15 + 0.75 * t**1.5, np.zeros(9)])
+    turn = np.linspace(0.45, 1.55, 13) * np.pi
+    handle = np.column_stack([-0.95 + 0.5 * np.cos(turn), 0.42 * np.sin(turn), np.zeros(13)])
+    parts = [body, knob, *_tube(spout, 0.2 - 0.1 * t), *_tube(handle, np.full(13, 0.08))]
     places, normals = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return places, normals
 
@@ -177,30 +173,6 @@ def _ball(centre: FloatArray, radius: float, count: int) -> tuple[FloatArray, Fl
     return centre + radius * normals, normals
 
 
-def _body() -> tuple[FloatArray, FloatArray]:
-    """Return a ball pressed flat to 0.78 of its height."""
-    press = np.array([1.0, 0.78, 1.0])
-    places, normals = _ball(np.zeros(3), 1.0, 420)
-    normals = normals / press
-    return places * press, normals / np.linalg.norm(normals, axis=1, keepdims=True)
-
-
-def _tube(path: FloatArray, radii: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _tube(path: FloatArray, radii: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
     """Return balls of eight spheres strung along a path (L, 3)."""
-    balls = [_ball(place, radius, 8) for place, radius in zip(path, radii, strict=True)]
-    places, normals = (np.concatenate(arrays) for arrays in zip(*balls, strict=True))
-    return places, normals
-
-
-def _spout() -> tuple[FloatArray, FloatArray]:
-    """Return a spout that rises from the body to the right, and narrows."""
-    t = np.linspace(0, 1, 9)
-    path = np.column_stack([0.9 + 0.6 * t, -0.15 + 0.75 * t**1.5, np.zeros(9)])
-    return _tube(path, 0.2 - 0.1 * t)
-
-
-def _handle() -> tuple[FloatArray, FloatArray]:
-    """Return half a ring on the left."""
-    turn = np.linspace(0.45, 1.55, 13) * np.pi
-    path = np.column_stack([-0.95 + 0.5 * np.cos(turn), 0.42 * np.sin(turn), np.zeros(13)])
-    return _tube(path, np.full(13, 0.08))
+    return [_ball(place, radius, 8) for place, radius in zip(path, radii, strict=True)]

@@ -53,53 +53,41 @@ class Manifold(ABC):
         )
 
 
+class Searched(Manifold):
+    """A manifold whose nearest points are found by a search."""
+
+    @abstractmethod
+    def nearest(self, Y: FloatArray) -> FloatArray:
+        """Return the latent rows (n, q) of the points nearest to rows (n, D)."""
+
+    def distance(self, Y: FloatArray) -> FloatArray:
+        """Distance (n,) of rows (n, D) to the manifold, its borders included."""
+        foot = self.point(self.nearest(Y))
+        return row_norms(np.asarray(Y, dtype=np.float64) - foot)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """Rows drawn from a known manifold.
+    """Rows drawn from a known manifold: with noise, as ``latent`` coordinates, and ``clean``.
 
-    Parameters
-    ----------
-    Y : ndarray of shape (n, D)
-        The noisy rows.
-    latent : ndarray of shape (n, q)
-        The true latent coordinates, in the generator's own parametrization.
-    clean : ndarray of shape (n, D)
-        The rows before noise and outliers; they lie on the manifold.
-    manifold : Manifold
-        The true manifold, with ``clean == manifold.point(latent)``.
+    The latent coordinates are those of the generator, and ``clean == manifold.point(latent)``.
     """
 
-    Y: FloatArray
-    latent: FloatArray
-    clean: FloatArray
+    Y: FloatArray  # (n, D)
+    latent: FloatArray  # (n, q)
+    clean: FloatArray  # (n, D) before noise and outliers
     manifold: Manifold
 
     def distance(self, Y: FloatArray) -> FloatArray:
-        """Measure how far rows (m, D), for example reconstructions, lie from the true manifold.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            The distances, none of them negative.
-        """
+        """Return how far (m,) rows (m, D), e.g. reconstructions, lie from the true manifold."""
         return self.manifold.distance(Y)
 
     def signed_distance(self, Y: FloatArray) -> FloatArray:
-        """Measure how far rows (m, D) lie from the true manifold, and on which side.
+        """Return how far (m,) rows (m, D) lie from the true manifold, and on which side.
 
         Its mean is the bias of a model and its standard deviation the roughness. Klanke's equation
         (5.16) counts the inner side as positive, and so does this method; his tables 5.10 to 5.12
-        carry the opposite sign.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            The distances, positive on the inner side.
-
-        Raises
-        ------
-        TypeError
-            If the manifold has no inner side.
+        carry the opposite sign. A manifold without an inner side raises a TypeError.
         """
         return self.manifold.signed_distance(Y)
 
@@ -124,10 +112,7 @@ def draw_noise(
     shape: tuple[int, ...], noise: float, kind: NoiseKind, rng: np.random.Generator
 ) -> FloatArray:
     """Draw noise of mean zero, see the module's table for the meaning of `noise`."""
-    if not (np.isfinite(noise) and noise >= 0):
-        raise ValueError(
-            f"`noise` must be a finite number >= 0; got {noise}. Use 0 for clean rows."
-        )
+    check_noise(noise)
     if kind == "gaussian":
         return rng.normal(scale=noise, size=shape)
     if kind == "laplacian":
@@ -143,10 +128,17 @@ def check_size(n: int) -> None:
         raise ValueError(f"`n` must be at least 1; got {n}. Ask for one row or more.")
 
 
+def check_noise(noise: float) -> None:
+    """Refuse a size of the noise that is negative or no number."""
+    if not (np.isfinite(noise) and noise >= 0):
+        raise ValueError(
+            f"`noise` must be a finite number >= 0; got {noise}. Use 0 for clean rows."
+        )
+
+
 def row_norms(Y: FloatArray) -> FloatArray:
     """Euclidean norm (n,) of each row."""
-    norms: FloatArray = np.linalg.norm(Y, axis=1)
-    return norms
+    return np.asarray(np.linalg.norm(Y, axis=1))
 
 
 def as_rows(Y: FloatArray, n_columns: int) -> FloatArray:
