@@ -121,6 +121,12 @@ def test_bad_parameters_are_explained(parameters, message):
         PSOM(**{"grid": (5, 4), **parameters}).fit_grid(sheet(Grid.make((5, 4)).places()))
 
 
+def test_complex_data_are_refused_without_a_warning():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    with pytest.raises(ValueError, match="Complex data not supported"):
+        PSOM().fit_scattered(X, X + 1j)
+
+
 def test_infinity_is_told_of_by_the_name_of_the_argument():
     Y = sheet(Grid.make((5, 4)).places())
     Y[3, 1] = np.inf

@@ -74,6 +74,8 @@ def test_requests_are_checked():
         refine(BOWL.Y, START[:-1])
     with pytest.raises(ValueError, match="at least 1"):
         refine(BOWL.Y, START, max_iter=0)
+    with pytest.raises(ValueError, match="squares of values below"):
+        refine(1e-200 * BOWL.Y, START)
     many = np.random.default_rng(0).normal(size=(1_501, 3))
     with pytest.raises(ValueError, match="1,500 rows"):
         refine(many, many[:, :2], by="evidence")

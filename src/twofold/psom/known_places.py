@@ -53,6 +53,8 @@ def node_rows(model: PSOM, Y: Any) -> Any:
 
 def refuse_infinity(Y: Any) -> None:
     """Raise if data at known places hold infinity; what is no number is left to later checks."""
+    if np.iscomplexobj(Y):
+        return
     try:
         is_infinite = np.isinf(np.asarray(Y, dtype=np.float64))
     except (TypeError, ValueError):

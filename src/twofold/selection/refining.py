@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from twofold.array_types import FloatArray
+from twofold.checks.rows import check_differences
 from twofold.engine.threads import single_threaded_blas
 from twofold.metrics.checks import check_same_rows, checked_table
 from twofold.selection.gaussian_process import descend
@@ -95,6 +96,7 @@ def refine(
         raise ValueError(f"`by` must be 'ukr' or 'evidence'; got {by!r}.")
     rows, start = checked_table(Y, "Y"), checked_table(X, "X")
     check_same_rows(rows, "Y", start, "X")
+    check_differences(rows)
     steps = USUAL_ITERATIONS[by] if max_iter is None else max_iter
     if steps < 1:
         raise ValueError(f"`max_iter` must be at least 1; got {max_iter!r}.")
