@@ -34,7 +34,6 @@ import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from twofold.tables.dialect import FIRST_BYTES
 from twofold.tables.replacing import replacing
 
 FORMAT_VERSION = 1
@@ -430,6 +429,9 @@ def _altered(path: Path, finding: str) -> ModelFileError:
 
 def _foreign(path: Path, start: bytes) -> ModelFileError:
     """Say what a file that is not safetensors looks like."""
+    # Imported where a file is no model: tables bring pandas along.
+    from twofold.tables.dialect import FIRST_BYTES
+
     kind = next((kind for prefix, kind, _ in FIRST_BYTES if start.startswith(prefix)), None)
     if start[:1] == b"\x80" and start[1] < 6:
         kind = "a Python pickle, which is never opened"

@@ -11,12 +11,14 @@ import dataclasses
 import math
 import re
 from collections.abc import Callable, Collection, Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from twofold.array_types import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MISSING_MARKERS = ("", "NA", "N/A", "NaN", "null", "None", "#N/A", "<NA>", "?", "-")
 _GROUPED = re.compile(r"[+-]?\d{1,3}([,.' \u00a0\u202f]\d{3})+([.,]\d+)?")
@@ -116,7 +118,9 @@ class CellRules:
 
     def numbers_of(self, column: Any) -> FloatArray:
         """Return a pandas column as float64, missing cells as NaN; raise `BadCell` if it is not."""
-        if pd.api.types.is_numeric_dtype(column) and column.dtype.kind in "iuf":
+        from pandas.api import types
+
+        if types.is_numeric_dtype(column) and column.dtype.kind in "iuf":
             values = column.to_numpy(dtype=np.float64, na_value=np.nan)
         else:
             values = np.empty(len(column))
@@ -188,6 +192,8 @@ def with_numbers(
     ``place(i)`` says where row i of the frame stands in the file; a cell that is no number raises
     `NotANumberError` with it.
     """
+    import pandas as pd
+
     wanted = [name for name in frame.columns if name in numbers]
     if not wanted:
         return frame
