@@ -14,10 +14,18 @@ The checksum is SHA-256 (FIPS 180-4) over the header, its own place left empty, 
 shape and bytes of each tensor in order of name. It finds damage; it is no signature, for whoever
 rewrites a file can recompute it. The same model gives the same bytes: keys are sorted, nothing
 depends on time, and several metadata entries would be written in an order that changes each run.
+
+A file, of a model or of a table, is written under another name in the folder of its target and then
+moved into place, so that an interrupted save leaves an older file of that name as it was. A process
+that is killed leaves the other name behind; the next save to the same target removes it. So that it
+never removes what another save is writing at that moment, every save holds a shared lock on the
+folder, and leftovers are removed only under an exclusive one; the system drops the locks of a
+killed process.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import importlib.metadata
@@ -25,7 +33,10 @@ import json
 import math
 import os
 import platform
-from collections.abc import Callable, Collection, Mapping
+import re
+import secrets
+import stat
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -34,14 +45,24 @@ import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from twofold.tables.replacing import replacing
-
 FORMAT_VERSION = 1
 AnyArray: TypeAlias = npt.NDArray[Any]
 JSONValue: TypeAlias = "bool | int | float | str | list[JSONValue] | dict[str, JSONValue] | None"
 _ValueType = TypeVar("_ValueType", bound=type)
 
+# What files of other kinds begin with, what they are, and what to do if a table was meant.
+FIRST_BYTES = (
+    (b"PK\x03\x04", "a zip archive, such as an Excel workbook or .npz", "Save the sheet as CSV."),
+    (b"\xd0\xcf\x11\xe0", "an old Excel workbook", "Save the sheet as CSV."),
+    (b"PAR1", "a Parquet table", "Give the file the suffix .parquet."),
+    (b"\x93NUMPY", "a numpy array (.npy)", "Give the file the suffix .npy."),
+    (b"\x89HDF", "an HDF5 file", "Give the file the suffix .h5ad if it is from AnnData."),
+    (b"version https://git-lfs", "a Git LFS pointer", "Download its file with `git lfs pull`."),
+)
+
 _METADATA_KEY = "twofold"
+_TOKEN_BYTES = 4
+_MAX_NAME = 100  # characters of the target's name in the other name: file systems allow about 255
 _TYPE_KEY = "__type__"
 _VALUE_PREFIX = "__value__/"  # of the tensors that belong to parameters and attributes
 _MAX_TABLE_BYTES = 100_000_000  # the limit that safetensors sets itself
@@ -429,9 +450,6 @@ def _altered(path: Path, finding: str) -> ModelFileError:
 
 def _foreign(path: Path, start: bytes) -> ModelFileError:
     """Say what a file that is not safetensors looks like."""
-    # Imported where a file is no model: tables bring pandas along.
-    from twofold.tables.dialect import FIRST_BYTES
-
     kind = next((kind for prefix, kind, _ in FIRST_BYTES if start.startswith(prefix)), None)
     if start[:1] == b"\x80" and start[1] < 6:
         kind = "a Python pickle, which is never opened"
@@ -441,3 +459,75 @@ def _foreign(path: Path, start: bytes) -> ModelFileError:
         f"'{path}' is not a model file: from its first bytes {start[:8]!r} it looks like "
         f"{kind or 'binary data of an unknown kind'}. Expected a file written by save()."
     )
+
+
+# ---- files that appear whole or not at all -----------------------------------------------------
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give the path of an empty file that takes the place of ``path`` when the block ends well.
+
+    On any exception, an interrupt from the keyboard included, the new file is removed, and at the
+    next save what a killed process left. A link stays a link, and the permissions of an older file
+    are kept.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder does not exist.
+    IsADirectoryError
+        If ``path`` is a folder.
+    OSError
+        If ``path`` is a device, a pipe or the like, or a link that leads to itself.
+    """
+    try:
+        target = Path(path).resolve()  # a link stays a link: the file it points to is replaced
+    except RuntimeError as error:  # what Python 3.11 and 3.12 say of links in a circle
+        raise OSError(f"'{path}' is a link that leads to itself; name a file.") from error
+    if target.parent.exists() and not target.parent.is_dir():
+        raise NotADirectoryError(f"'{target.parent}' is a file, not a folder; name another.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"The folder '{target.parent}' does not exist; create it first.")
+    if target.is_dir():
+        raise IsADirectoryError(f"'{path}' is a folder; name a file in it.")
+    if target.exists() and not target.is_file():
+        raise OSError(f"'{path}' is a device or a pipe, which is not replaced; name a file.")
+    start = f".{target.name[:_MAX_NAME]}.partial-"
+    with _lock_after_cleaning(target.parent, start):
+        partial = target.parent / f"{start}{secrets.token_hex(_TOKEN_BYTES)}"
+        try:
+            partial.touch(exist_ok=False)
+            # Taken before the writing: some writers make files that only their owner can read.
+            mode = stat.S_IMODE((target if target.exists() else partial).stat().st_mode)
+            yield partial
+            with partial.open("rb+") as file:
+                os.fsync(file.fileno())
+            partial.chmod(mode)
+            os.replace(partial, target)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _lock_after_cleaning(folder: Path, start: str) -> Iterator[None]:
+    """Hold the lock of a save, having removed leftovers if no other save is under way."""
+    with contextlib.ExitStack() as stack:
+        # Not all systems have such locks, and not all folders can be read: then leftovers stay.
+        with contextlib.suppress(OSError, ImportError):
+            locks = importlib.import_module("fcntl")
+            descriptor = os.open(folder, os.O_RDONLY)
+            stack.callback(os.close, descriptor)
+            with contextlib.suppress(BlockingIOError):
+                locks.flock(descriptor, locks.LOCK_EX | locks.LOCK_NB)
+                _remove_leftovers(folder, start)
+            locks.flock(descriptor, locks.LOCK_SH)
+        yield
+
+
+def _remove_leftovers(folder: Path, start: str) -> None:
+    leftover = re.compile(re.escape(start) + f"[0-9a-f]{{{2 * _TOKEN_BYTES}}}")
+    for name in os.listdir(folder):
+        if leftover.fullmatch(name):
+            with contextlib.suppress(OSError):
+                os.unlink(folder / name)

@@ -465,7 +465,7 @@ def test_packages_that_are_not_installed(table, monkeypatch, name, package):
 
 
 def test_pandas_and_pyarrow_are_loaded_at_first_use():
-    statements = "import twofold, twofold.tables"
+    statements = "import twofold, twofold.model_files"
     code = f"import sys; {statements}; sys.exit(bool({{'pandas', 'pyarrow'}} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

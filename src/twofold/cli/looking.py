@@ -162,7 +162,7 @@ def save_figure(figure: Any, path: str | Path, dpi: float = DOTS_PER_INCH) -> No
     """Write a figure to a file, whole or not at all, and close it."""
     from matplotlib import pyplot
 
-    from twofold.tables import replacing
+    from twofold.model_files import replacing
 
     try:
         with replacing(path) as partial:

@@ -27,8 +27,8 @@ from twofold.explorer.payload import Wanted
 from twofold.explorer.row_facts import row_facts
 from twofold.explorer.sections import Payload
 from twofold.loading import load
+from twofold.model_files import replacing
 from twofold.scaled import Scaled
-from twofold.tables import replacing
 
 BYTES_PER_MB = 1_000_000
 IMPORT = re.compile(r'^import\s*\{[^}]*\}\s*from\s*"\./([\w.-]+\.js)";[ \t]*\n?', re.MULTILINE)

@@ -3,7 +3,6 @@
 from twofold.tables.cells import NotANumberError, TableError
 from twofold.tables.dialect import Dialect, sniff
 from twofold.tables.reading import TableSource, open_table
-from twofold.tables.replacing import replacing
 from twofold.tables.writing import TableWriter, number_texts, open_writer
 
 __all__ = [
@@ -15,6 +14,5 @@ __all__ = [
     "number_texts",
     "open_table",
     "open_writer",
-    "replacing",
     "sniff",
 ]

@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import IO
 
+from twofold.model_files import FIRST_BYTES
 from twofold.tables.cells import CellRules, TableError, cell_rules
 
 SEPARATORS = (",", ";", "\t", "|")
@@ -32,15 +33,6 @@ _MAX_CELLS = 100_000
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # what Excel writes and reads
 _COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 _POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
-# What files of other kinds begin with, and what to do with them if a text was expected.
-FIRST_BYTES = (
-    (b"PK\x03\x04", "a zip archive, such as an Excel workbook or .npz", "Save the sheet as CSV."),
-    (b"\xd0\xcf\x11\xe0", "an old Excel workbook", "Save the sheet as CSV."),
-    (b"PAR1", "a Parquet table", "Give the file the suffix .parquet."),
-    (b"\x93NUMPY", "a numpy array (.npy)", "Give the file the suffix .npy."),
-    (b"\x89HDF", "an HDF5 file", "Give the file the suffix .h5ad if it is from AnnData."),
-    (b"version https://git-lfs", "a Git LFS pointer", "Download its file with `git lfs pull`."),
-)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,12 +21,12 @@ import pandas as pd
 
 from twofold.array_types import FloatArray
 from twofold.checks.harmless_text import for_terminal
+from twofold.model_files import replacing
 from twofold.tables.array_files import NpySink, NpzSink
 from twofold.tables.cells import TableError, cell_rules, text_of
 from twofold.tables.dialect import Dialect
 from twofold.tables.parquet_files import ParquetSink
 from twofold.tables.reading import TEXT_SUFFIXES, TableSource
-from twofold.tables.replacing import replacing
 
 _WRITABLE = "csv, tsv, txt (also .gz), parquet, npy and npz"
 _MAX_WHOLE = 1e15  # whole numbers up to here are written without exponent by repr as well
