@@ -92,7 +92,7 @@ class _Worker:
     def give(self, case: int) -> None:
         """Hand over a case."""
         self.case, self.began = case, time.monotonic()
-        self.computed = _computing_seconds(self.process.pid)
+        self.computed = computing_seconds(self.process.pid)
         self.pipe.send(case)
 
     def outcome(self, seconds: float) -> Outcome | None:
@@ -106,7 +106,7 @@ class _Worker:
             case, self.case = self.case, None
             return Outcome(case, verdict, detail)
         # On a busy machine a case waits for its turn: computing counts, and only long silence.
-        is_over = _computing_seconds(self.process.pid) - self.computed > seconds
+        is_over = computing_seconds(self.process.pid) - self.computed > seconds
         if is_over or time.monotonic() - self.began > PATIENCE * seconds:
             return self._replaced(HANG)
         return None
@@ -157,7 +157,7 @@ def _verdict(check: Check, case: int) -> tuple[str, str]:
         return UNNAMED, traceback.format_exc(limit=-4)
 
 
-def _computing_seconds(pid: int | None) -> float:
+def computing_seconds(pid: int | None) -> float:
     """Return the processor time that a process has used."""
     try:
         with open(f"/proc/{pid}/stat") as file:

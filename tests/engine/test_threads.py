@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 
 import joblib
@@ -87,3 +89,26 @@ def test_a_forked_child_has_threads_of_its_own():
         whole = run_tasks(abs, range(4), 2) == [0, 1, 2, 3]
         os._exit(0 if whole else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+LITTLE_MEMORY = """
+import resource
+import twofold.engine.threads as threads
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * resource.getpagesize()
+limit = used + (10 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+try:
+    threads.reserve_for_blas()
+except MemoryError:
+    print("refused")
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="memory is limited by Linux")
+def test_linear_algebra_without_memory_is_refused_instead_of_waiting_for_ever():
+    one_thread = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", LITTLE_MEMORY], env=one_thread, capture_output=True, timeout=60
+    )
+    assert done.stdout == b"refused\n", done.stderr

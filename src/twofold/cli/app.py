@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from twofold import __version__
 from twofold.cli import INTERRUPTED, comparing, demo, fitting, generating, looking, rows
@@ -56,6 +56,17 @@ class Commands(TyperGroup):
             raise typer.Exit(READER_LEFT) from None
 
 
+class Command(TyperCommand):
+    """One of the commands."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command, with the memory that linear algebra cannot do without."""
+        from twofold.engine.threads import reserve_for_blas
+
+        reserve_for_blas()
+        return super().invoke(ctx)
+
+
 app = typer.Typer(
     cls=Commands,
     help="Maps of data that go both ways: rows to a few coordinates, and coordinates to rows.",
@@ -100,4 +111,4 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     demo.demo,
 )
 for command in COMMANDS:
-    app.command()(command)
+    app.command(cls=Command)(command)

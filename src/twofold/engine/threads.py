@@ -17,6 +17,8 @@ from functools import cache
 from typing import TypeVar
 
 import joblib
+import numpy as np
+from scipy import linalg
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from twofold.checks.numbers import is_integer
@@ -76,3 +78,14 @@ def run_tasks(
         if n_threads == 1 or len(tasks) == 1:
             return list(map(work, tasks))
         return list(_pool(n_threads).map(work, tasks))
+
+
+def reserve_for_blas() -> None:
+    """Let linear algebra take its memory now; raise MemoryError if there is no room for it.
+
+    OpenBLAS, of which numpy and scipy have one each, takes 32 MB at its first use. Where it gets
+    none, it ends the process or tries for ever, depending on its version.
+    """
+    np.empty(96 << 20, dtype=np.uint8)  # takes addresses only
+    some = np.eye(256)
+    linalg.cho_factor(some @ some)
