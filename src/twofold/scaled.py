@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
@@ -20,6 +19,7 @@ from twofold.checks.rows import check_finite_entries, check_missing, checked_wei
 from twofold.contract import TwoWayModel
 from twofold.contract.distinct_rows import merge_duplicates
 from twofold.contract.fitted_state import TINY, Array, FittedState, Notes, Size, Value, check_state
+from twofold.contract.growing import GrowingModel
 from twofold.contract.kernel_description import KernelDescription
 from twofold.contract.nested_models import (
     Families,
@@ -35,11 +35,7 @@ from twofold.ukr import UKR
 QUARTILES_TO_DEVIATION = 0.741301109252801
 
 
-def _inner_can_grow(scaled: Scaled) -> bool:
-    return hasattr(getattr(scaled, "model_", scaled.model or UKR()), "partial_fit")
-
-
-class Scaled(TwoWayModel):
+class Scaled(GrowingModel):
     """Scale every column, fit a model to that, and undo the scaling on the way back.
 
     Everything a two-way model does works in the units of the data: rows go in, and come out of
@@ -116,28 +112,11 @@ class Scaled(TwoWayModel):
         inner = UKR() if self.model is None else clone(self.model)
         self.model_ = inner.fit(self._scale(Y), sample_weight=weights)
 
-    @available_if(_inner_can_grow)  # type: ignore[untyped-decorator]
-    def partial_fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
-        """Take new rows in without starting over; the scaling stays as it is.
+    def _is_growing(self) -> bool:
+        return hasattr(self.__dict__.get("model_", self.model or UKR()), "partial_fit")
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        self
-        """
-        if "model_" not in self.__dict__:
-            return self._begin(X, sample_weight)
-        rows = self._scale(self._rows_to_take_in(X))
-        self.model_.partial_fit(rows, sample_weight=sample_weight)  # whole or not at all
-        if "notes_" in self.__dict__:
-            self.notes_ = self.notes_.for_rows(len(self.embedding_))
-        return self
+    def _take_in(self, Y: FloatArray, weights: FloatArray) -> None:
+        self.model_.partial_fit(self._scale(Y), sample_weight=weights)  # whole or not at all
 
     def _scale(self, Y: FloatArray) -> FloatArray:
         """Return rows in the units of the model inside, which must be able to hold them."""

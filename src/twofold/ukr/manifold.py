@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self, cast
+from typing import ClassVar, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.metaestimators import available_if
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.checks.rows import check_missing, checked_weights
-from twofold.contract import TwoWayModel
-from twofold.contract.distinct_rows import merge_duplicates
+from twofold.contract.distinct_rows import DistinctRows
 from twofold.contract.family import DOMAIN_SHARE
 from twofold.contract.fitted_state import (
     COMMON,
@@ -30,6 +27,7 @@ from twofold.contract.fitted_state import (
     Value,
     check_there,
 )
+from twofold.contract.growing import GrowingModel
 from twofold.contract.kernel_description import KernelDescription
 from twofold.engine import Degree, KernelSums
 from twofold.features import (
@@ -59,18 +57,7 @@ DATA_KERNELS = (Linear, Polynomial, RBF, Laplacian, L1, Precomputed, Precomputed
 PARTIAL_SHARE = 10
 
 
-def is_growing(model: Any) -> bool:
-    """Say whether a model of these parameters takes new rows in, by an error if it does not."""
-    for name in ("landmarks", "data_kernel"):
-        if getattr(model, name) is not None:
-            raise AttributeError(
-                f"A model with `{name}` has no partial_fit: what it is made of was chosen from "
-                "all rows together. Fit it again with the new ones."
-            )
-    return True
-
-
-class KernelManifold(TwoWayModel):
+class KernelManifold(GrowingModel):
     """Latent points, the rows they carry, and the regression between them."""
 
     fitted_state: ClassVar[FittedState] = {
@@ -205,35 +192,17 @@ class KernelManifold(TwoWayModel):
 
     # ---- new rows, or a picture of them ---------------------------------------------------------
 
-    @available_if(is_growing)  # type: ignore[untyped-decorator]
-    def partial_fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
-        """Take new rows in without starting over.
+    def _is_growing(self) -> bool:
+        for name in ("landmarks", "data_kernel"):
+            if getattr(self, name) is not None:
+                raise AttributeError(
+                    f"A model with `{name}` has no partial_fit: what it is made of was chosen from "
+                    "all rows together. Fit it again with the new ones."
+                )
+        return True
 
-        New rows begin where they project to; then all latent points are improved together for a
-        tenth of ``max_iter``. ``embedding_`` grows by the new rows. On an unfitted model it is
-        ``fit``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        self
-        """
-        if not hasattr(self, "latent_"):
-            return self._begin(X, sample_weight)
-        self._check_parameters()
-        self._check_can_grow()
-        with self._all_or_nothing():
-            self._grow(self._rows_to_take_in(X), sample_weight)
-        return self
-
-    def _check_can_grow(self) -> None:
-        """Raise if what the fitted model was made of has nothing for new rows."""
+    def _take_in(self, Y: FloatArray, weights: FloatArray) -> None:
+        # What the fitted model was made of may have nothing for new rows.
         if hasattr(self, "widths_"):
             raise ValueError(
                 "A model with local bandwidths cannot take new rows in: they belong to the "
@@ -244,36 +213,15 @@ class KernelManifold(TwoWayModel):
                 "A model whose loss has numbers for each row cannot take new rows in: they have "
                 "none. Fit it again with all rows."
             )
+        super()._take_in(Y, weights)
 
-    def _grow(self, Y: FloatArray, sample_weight: Any) -> None:
-        """Take rows Y (m, D) in: equal ones add to a weight, others begin where they project to."""
-        weights = checked_weights(sample_weight, Y)
-        check_missing(Y, columns=False)
-        places = self._place(Y)
-        known = self._index.find(Y)
-        fresh = (known < 0) & (weights > 0)
-        self.weights_ = self.weights_.copy()
-        np.add.at(self.weights_, known[known >= 0], weights[known >= 0])
-        member = known.copy()
-        if fresh.any():
-            added = merge_duplicates(Y[fresh], weights[fresh])
-            member[fresh] = len(self.data_) + added.member
-            self.data_ = np.concatenate([self.data_, added.Y])
-            self.weights_ = np.concatenate([self.weights_, added.weights])
-            self.latent_ = np.concatenate([self.latent_, places[fresh][added.first]])
-        self.member_ = np.concatenate([self.member_, member])
-        self._settle()
-        self._wake()
-        self._bound_domain()
-        placed = np.concatenate([self.embedding_, places])
-        self.embedding_ = np.where(
-            self.member_[:, None] >= 0, self.latent_[self.member_], placed
-        ).astype(Y.dtype)
-        if hasattr(self, "notes_"):
-            self.notes_ = self.notes_.for_rows(len(placed))
+    def _insert(self, added: DistinctRows, arrival: IntArray) -> None:
+        places = self._place(added.Y)
+        self.data_ = np.concatenate([self.data_, added.Y])
+        self.weights_ = np.concatenate([self.weights_, added.weights])
+        self.latent_ = np.concatenate([self.latent_, places])
 
     def _settle(self) -> None:
-        """Improve latent points that are already good, all together."""
         Y = self.data_
         problem = self._pose(Y, self.weights_, self.loss_).cross_validated(Y)
         training = self._training(-(-self.max_iter // PARTIAL_SHARE), self._progress_bars())
