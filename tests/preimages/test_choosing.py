@@ -24,10 +24,10 @@ EXPECTED = [
 
 @pytest.mark.parametrize(("kernel", "name"), EXPECTED, ids=[str(name) for _, name in EXPECTED])
 def test_every_kernel_has_a_method_that_fits_and_a_reason(kernel, name):
-    method, why = choose(kernel, 3, 40)
+    method, why = choose(kernel)
     assert method.name == name
     assert why == f"{name}: {method.fits(kernel)}"
-    assert get_method("auto", kernel, 3, 40) == (method, why)
+    assert get_method("auto", kernel) == (method, why)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -37,10 +37,10 @@ def test_methods_by_name(name):
         "medians": Laplacian(0.5),
         "polynomial_closed_form": Polynomial(3),
     }.get(name, RBF(0.5))
-    method, why = get_method(name, kernel, 3, 40)
+    method, why = get_method(name, kernel)
     assert method == METHODS[name]()
     assert why.startswith(f"{name}: ")
-    assert get_method(method, kernel, 3, 40)[0] is method
+    assert get_method(method, kernel)[0] is method
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -52,11 +52,11 @@ def test_methods_are_kept_in_model_files(name, tmp_path):
 
 def test_wrong_choices_are_explained():
     with pytest.raises(ValueError, match=r"one of \['constrained', .*got 'mika'"):
-        get_method("mika", RBF(0.5), 3, 40)
+        get_method("mika", RBF(0.5))
     with pytest.raises(TypeError, match="got 3"):
-        get_method(3, RBF(0.5), 3, 40)
+        get_method(3, RBF(0.5))
     with pytest.raises(ValueError, match=r"'fixed_point' need a Gaussian .* got L1"):
-        get_method(FixedPoint(), L1(), 3, 40)
+        get_method(FixedPoint(), L1())
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -48,9 +48,9 @@ def test_direct_formulas():
 
 def test_distances_to_a_point_of_length_one_are_products():
     Y = cases.rows()
-    target = cases.points(RBF(0.4), Y).with_products()
+    target = cases.points(RBF(0.4), Y)
     lengths = np.sqrt(target.squared_lengths())[:, None]
-    scaled = target.products / lengths
+    scaled = target.inner_products / lengths
     W = target.alpha / lengths * (0.5 * (1 - 1) + scaled)
     expected = W @ Y / W.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(Direct().find(target).Y, expected, atol=1e-12)
@@ -107,9 +107,9 @@ def test_polynomial_closed_form_is_exact_at_rows(degree):
 
 def test_polynomial_closed_form_of_odd_degree_takes_sizes():
     Y = cases.rows(20)
-    target = cases.points(Polynomial(3, 1.0, 0.0), Y, negative=True).with_products()
+    target = cases.points(Polynomial(3, 1.0, 0.0), Y, negative=True)
     lengths = target.squared_lengths() ** (2 / 3)
-    expected = (target.alpha * np.abs(target.products) ** (2 / 3)) @ Y / lengths[:, None]
+    expected = (target.alpha * np.abs(target.inner_products) ** (2 / 3)) @ Y / lengths[:, None]
     np.testing.assert_allclose(PolynomialClosedForm().find(target).Y, expected)
 
 
@@ -117,7 +117,7 @@ def test_linear_combination_solves_the_constrained_least_squares():
     Y, _ = cases.sinusoid(50)
     target = cases.diffusion(Y, 0.8, 1.0, q=4)
     found = LinearCombination(6).find(target)
-    distances, products = target.distances_to_rows(), target.products
+    distances, products = target.distances_to_rows(), target.inner_products
     for i in range(50):
         near = np.argsort(distances[i])[:6]
         weights = oracle.affine_weights(target.gram[np.ix_(near, near)], products[i, near])

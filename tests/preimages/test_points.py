@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -62,9 +64,9 @@ def test_distance_on_the_map_splits_in_fit_and_rest():
 
 def test_blocks_change_nothing(monkeypatch):
     target = cases.points(RBF(0.3), negative=True)
-    whole = target.with_products().products
+    whole = target.inner_products
     monkeypatch.setattr(rowwise, "VALUES_AT_A_TIME", 100)
-    np.testing.assert_allclose(target.with_products().products, whole, rtol=1e-12)
+    np.testing.assert_allclose(dataclasses.replace(target).inner_products, whole, rtol=1e-12)
 
 
 def test_kernel_values_keep_their_digits_far_from_the_origin():

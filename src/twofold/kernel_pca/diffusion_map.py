@@ -285,7 +285,7 @@ class DiffusionMap(SpectralModel):
             check_count("n_neighbors", self.n_neighbors)
         if self.extension not in EXTENSIONS:
             raise ValueError(f"`extension` must be one of {EXTENSIONS}; got {self.extension!r}.")
-        method, _ = get_method(self.preimage, WalkKernel(1.0, 1.0, 1, None, np.ones(1)), 1, 1)
+        method, _ = get_method(self.preimage, WalkKernel(1.0, 1.0, 1, None, np.ones(1)))
         if method.needs_rest and self.n_neighbors and self.extension != "ridge":
             raise ValueError(
                 f"Pre-images by {method.name!r} follow coordinates that are smooth, and with "

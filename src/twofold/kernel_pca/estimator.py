@@ -372,7 +372,7 @@ class KernelPCA(SparseMatrixModel):
                 "the kernel as a function of rows, or leave `landmarks` out."
             )
         if not kernel.is_precomputed:
-            get_method(self.preimage, kernel, 1, 1)
+            get_method(self.preimage, kernel)
         elif not (isinstance(self.preimage, str) and self.preimage == "auto"):
             raise ValueError(
                 "A precomputed kernel has no pre-images: there are no rows to go back to, only "

@@ -205,13 +205,12 @@ class SpectralModel(TwoWayModel):
         """Return how many axes beyond those asked for the way back can use."""
         if kernel.is_precomputed:
             return 0
-        method, _ = get_method(self.preimage, kernel, 1, 1)
+        method, _ = get_method(self.preimage, kernel)
         return FURTHER_AXES if method.needs_rest else 0
 
     def _choose_preimages(self, kernel: Any, latent: FloatArray) -> None:
         """Set ``preimage_`` and the method itself, its numbers chosen."""
-        m, D = self.data_.shape
-        method, self.preimage_ = get_method(self.preimage, kernel, D, m)
+        method, self.preimage_ = get_method(self.preimage, kernel)
         self.preimage_method_ = method.fitted(self.data_.astype(np.float64), latent)
 
     def _extend(self, latent: FloatArray) -> None:

@@ -30,23 +30,15 @@ back onto the level set.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.engine.threads import count_threads
-from twofold.preimages.checks import check_loop
-from twofold.preimages.coordinate_sizes import CoordinateSizes
-from twofold.preimages.coordinates import CoordinateMap
-from twofold.preimages.points import (
-    FeaturePoints,
-    PreImageMethod,
-    PreImages,
-    Status,
-)
-from twofold.preimages.straying import mark_strayed
+from twofold.neighborhoods.nearest import nearest_rows
+from twofold.preimages.coordinates import CoordinateMap, CoordinateSizes, some_rows
+from twofold.preimages.descent import mark_strayed
+from twofold.preimages.points import FeaturePoints, Iterative, PreImages, Status
 from twofold.rowwise import in_tiles
 
 # Gaps below this share of the coordinates' size are none.
@@ -64,7 +56,6 @@ _SLOW, _EVALUATIONS = 100, 20
 _ROUNDS = 40
 _FALL = 1e-4
 _MAX_SHORTENINGS = 25
-_ROWS_FOR_REST = 500
 _ROUNDING = 8 * np.finfo(np.float64).eps
 # Longest part of a step, along the level set or back to it, in lengths over which coordinates
 # change: farther on, derivatives tell nothing.
@@ -72,7 +63,7 @@ _LONGEST = 0.5
 
 
 @dataclass(frozen=True)
-class Constrained(PreImageMethod):
+class Constrained(Iterative):
     """Nearest row to the training rows' span that has the coordinates asked for.
 
     What is made small are the coordinates of the map beyond those asked for. If it has no others,
@@ -92,36 +83,31 @@ class Constrained(PreImageMethod):
     tol: float = 1e-4
     max_iter: int = 500
 
-    name: ClassVar[str] = "constrained"
-    needs: ClassVar[str] = "coordinates of the points and a map that gives those of any row"
-
-    def __post_init__(self) -> None:
-        check_loop(self.tol, self.max_iter)
+    name = "constrained"
+    needs = "coordinates of the points and a map that gives those of any row"
+    suits: ClassVar = {object: "coordinates of new rows are known, whatever the kernel"}
 
     @property
     def needs_rest(self) -> bool:
         """The rest is what is made small."""
         return True
 
-    def fits(self, kernel: Any) -> str | None:
-        """Return why the method fits that kernel, None if it does not."""
-        return "coordinates of new rows are known, whatever the kernel"
-
     def find(self, target: FeaturePoints) -> PreImages:
         """Return the pre-images of the points."""
         coordinates, coordinate_map = target.need_map("A constrained pre-image")
-        rows = target.rows
+        rows, q = target.rows, coordinates.shape[1]
+        usual_rest = (coordinate_map.values(some_rows(rows))[:, q:] ** 2).sum(axis=1).mean()
         level = _Level(
             coordinate_map,
             CoordinateSizes.of(coordinate_map, rows),
             target.targets_on_map(),
-            coordinates.shape[1],
-            _SMALL_REST * _usual_rest(coordinate_map, rows, coordinates.shape[1]),
-            count_threads(target.n_jobs),
+            q,
+            _SMALL_REST * float(usual_rest),
+            target.n_threads,
         )
         known = target.row_coordinates
         row_coordinates = coordinate_map.values(rows) if known is None else known
-        nearest = rows[_nearest(coordinates, row_coordinates[:, : level.q])]
+        nearest = rows[nearest_rows(coordinates, row_coordinates[:, :q], 1)[:, 0]]
         start = nearest if target.start is None else target.start
         everyone = np.arange(len(coordinates))
         walk = _Walk(level, everyone, start, nearest, self.tol, self.max_iter).run(target)
@@ -146,20 +132,13 @@ class Constrained(PreImageMethod):
 class _Look(NamedTuple):
     """What a step needs to know at n rows."""
 
-    rest: FloatArray
-    """Sum of squares of the free coordinates (n,)."""
-    gap: FloatArray
-    """Constrained coordinates less those asked for (n, q)."""
-    along: FloatArray
-    """Gradient within the level set (n, D)."""
-    back: FloatArray
-    """Newton's step to the level set (n, D)."""
-    multiplier: FloatArray
-    """Length of the multipliers (n,)."""
-    rate: FloatArray
-    """Guess at the curvature (n,), 0 where the rest does not change."""
-    is_felt: BoolArray
-    """Whether coordinates change at all around the rows (n,)."""
+    rest: FloatArray  # sum of squares of the free coordinates (n,)
+    gap: FloatArray  # constrained coordinates less those asked for (n, q)
+    along: FloatArray  # gradient within the level set (n, D)
+    back: FloatArray  # Newton's step to the level set (n, D)
+    multiplier: FloatArray  # length of the multipliers (n,)
+    rate: FloatArray  # guess at the curvature (n,), 0 where the rest does not change
+    is_felt: BoolArray  # whether coordinates change at all around the rows (n,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +152,7 @@ class _Level:
     small_rest: float
     n_threads: int
 
-    @cached_property
+    @property
     def smallest_gap(self) -> float:
         return _LEVEL * self.sizes.size
 
@@ -379,17 +358,3 @@ def _part(look: _Look, chosen: BoolArray | IntArray) -> _Look:
 def _put(at: _Look, rows: IntArray, look: _Look) -> None:
     for kept, new in zip(at, look, strict=True):
         kept[rows] = new
-
-
-def _usual_rest(coordinate_map: CoordinateMap, rows: FloatArray, q: int) -> float:
-    """Return the mean sum of squares of the coordinates beyond q, from some of the rows."""
-    X = coordinate_map.values(rows[:: -(-len(rows) // _ROWS_FOR_REST)])
-    return float((X[:, q:] ** 2).sum(axis=1).mean())
-
-
-def _nearest(X: FloatArray, others: FloatArray) -> IntArray:
-    """Return for each of X (n, q) the nearest of the others (m, q)."""
-    from sklearn.neighbors import NearestNeighbors
-
-    nearest = NearestNeighbors(n_neighbors=1).fit(others).kneighbors(X, return_distance=False)
-    return np.asarray(nearest[:, 0])

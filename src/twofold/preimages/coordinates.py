@@ -26,61 +26,68 @@ Arias 2007, eqs. 3.27-3.29, 4.30-4.31 and appendix F, with its misprints correct
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy import linalg
 
 from twofold.array_types import FloatArray
+from twofold.neighborhoods import nearest
 from twofold.rowwise import TILE, GaussianRows, aligned, blocks
 
 # Coordinates whose derivatives are taken in one product.
 _TOGETHER = 16
+# The neighbour whose distance is the scale of neighbourhoods throughout Arias 2007.
+NEIGHBOR = 10
+# Rows that tell sizes well enough.
+_ROWS_FOR_SIZES = 500
+# A distance that changes by less than this share of itself over one length changes by rounding.
+_FLAT = 1e-14
 
 
 class Parts(NamedTuple):
     """What one step of a search for pre-images needs at n rows."""
 
-    values: FloatArray
-    """Coordinates (n, r)."""
-    gradient: FloatArray
-    """Gradient (n, D) of the squared distance to the targets, by the row."""
-    jacobian: FloatArray
-    """Derivatives (n, q, D) of the first q coordinates."""
+    values: FloatArray  # coordinates (n, r)
+    gradient: FloatArray  # of the squared distance to the targets, by the row (n, D)
+    jacobian: FloatArray  # derivatives of the first q coordinates (n, q, D)
 
 
-class CoordinateMap(Protocol):
+class CoordinateMap(ABC):
     """Coordinates of any row, differentiable: what a search for pre-images works on."""
 
     @property
+    @abstractmethod
     def n_coordinates(self) -> int:
         """Number r of coordinates."""
-        ...
 
+    @abstractmethod
     def values(self, Z: FloatArray) -> FloatArray:
         """Return the coordinates (n, r) of rows Z (n, D)."""
-        ...
+
+    @abstractmethod
+    def parts(self, Z: FloatArray, targets: FloatArray, q: int) -> Parts:
+        """Return coordinates, gradient of the distance and derivatives of q coordinates at once."""
 
     def jacobian(self, Z: FloatArray, q: int | None = None) -> FloatArray:
         """Return the derivatives (n, q, D) of the first q coordinates, all if None."""
-        ...
+        r = self.n_coordinates
+        return self.parts(Z, np.zeros((len(Z), r)), r if q is None else q).jacobian
 
     def distance_and_gradient(
         self, Z: FloatArray, targets: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return the squared distances (n,) of x(Z) to targets (n, r), and their gradients."""
-        ...
-
-    def parts(self, Z: FloatArray, targets: FloatArray, q: int) -> Parts:
-        """Return coordinates, gradient of the distance and derivatives of q coordinates at once."""
-        ...
+        X, gradient, _ = self.parts(Z, targets, 0)
+        return ((X - targets) ** 2).sum(axis=1), gradient
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianCoordinates:
+class GaussianCoordinates(CoordinateMap):
     """The map ``x(z) = Gᵀ h(z) + g0``.
 
     Parameters
@@ -133,7 +140,11 @@ class GaussianCoordinates:
         A row of weight 2 counts like two equal rows.
         """
         rows = np.asarray(rows, dtype=np.float64)
-        H = gaussians(rows, rows, scale)
+        centred = rows - rows.mean(axis=0)
+        with np.errstate(over="ignore"):  # infinitely far is far enough
+            squares = (centred * centred).sum(axis=1)
+            sq_dists = squares[:, None] + squares - 2 * centred @ centred.T
+        H = np.exp(np.maximum(sq_dists, 0) / (-2 * scale**2))
         solution = solve_ridge(H, np.asarray(X, dtype=np.float64), ridge, weights)
         return cls(rows, float(scale), solution[:-1], solution[-1])
 
@@ -143,16 +154,8 @@ class GaussianCoordinates:
     ) -> Self:
         """Return the projection of the kernel ``exp(-gamma ||y - y'||²)`` on its principal axes.
 
-        Parameters
-        ----------
-        rows : ndarray of shape (m, D)
-            Training rows.
-        axes : ndarray of shape (m, r)
-            Coefficients of the axes, columns that sum to zero (those of a centred kernel).
-        mean_row : ndarray of shape (m,)
-            Weighted mean of the rows of the kernel matrix.
-        gamma : float
-            Inverse squared width.
+        These have coefficients (m, r), columns that sum to zero (those of a centred kernel);
+        `mean_row` (m,) is the weighted mean of the rows of the kernel matrix.
         """
         rows, axes = (np.asarray(array, dtype=np.float64) for array in (rows, axes))
         return cls(rows, float(np.sqrt(0.5 / gamma)), axes, -mean_row @ axes)
@@ -173,26 +176,8 @@ class GaussianCoordinates:
             X[place] = self._coordinates(h, place)
         return X
 
-    def jacobian(self, Z: FloatArray, q: int | None = None) -> FloatArray:
-        """Return the derivatives (n, q, D) of the first q coordinates, all if None."""
-        q = self.n_coordinates if q is None else q
-        J = np.empty((len(Z), q, self.rows.shape[1]))
-        for place, centred, h in self._tiles(Z, q):
-            self._fill_jacobian(J[place], centred, h)
-        return J
-
-    def distance_and_gradient(
-        self, Z: FloatArray, targets: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the squared distances (n,) of x(Z) to targets (n, r), and their gradients."""
-        X, gradient, _ = self.parts(Z, targets, 0)
-        return ((X - targets) ** 2).sum(axis=1), gradient
-
     def parts(self, Z: FloatArray, targets: FloatArray, q: int) -> Parts:
-        """Return coordinates, gradient of the distance and derivatives of q coordinates at once.
-
-        The Gaussians are computed once for all three.
-        """
+        """Return all three, for which the Gaussians are computed once."""
         n, D = np.shape(Z)
         found = Parts(np.empty((n, self.n_coordinates)), np.empty((n, D)), np.empty((n, q, D)))
         for place, centred, h in self._tiles(Z, q):
@@ -201,24 +186,24 @@ class GaussianCoordinates:
             pull = gaps @ self._aligned_coefficients.T
             found.values[place] = X
             found.gradient[place] = self._towards_rows(pull[None], centred, h)[0, : len(X)]
-            self._fill_jacobian(found.jacobian[place], centred, h)
+            for some in blocks(q, 1, at_a_time=_TOGETHER):
+                steps = self._towards_rows(self._pulls[some, None], centred, h)
+                found.jacobian[place, some] = steps[:, : len(X)].swapaxes(0, 1)
         return found
 
     def _tiles(self, Z: FloatArray, q: int) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
-        """Give tiles of rows: their places, themselves from the mean, and their Gaussians."""
-        size = _rows_at_a_time(q)
+        """Give tiles of rows: their places, themselves from the mean, and their Gaussians.
+
+        With derivatives these are large products with few rows already; in a search that most rows
+        have left, few rows waste less. Sizes must depend on nothing but q, or bits would.
+        """
+        size = TILE if q == 0 else TILE // 2 if q <= 2 else TILE // 4
         for place in blocks(len(Z), 1, at_a_time=size):
             yield place, *self._gaussians.tile(Z[place], size)
 
     def _coordinates(self, h: FloatArray, place: slice) -> FloatArray:
         X = (h @ self._aligned_coefficients)[: place.stop - place.start, : self.n_coordinates]
         return np.asarray(X + self.offset)
-
-    def _fill_jacobian(self, J: FloatArray, centred: FloatArray, h: FloatArray) -> None:
-        for first in range(0, J.shape[1], _TOGETHER):
-            some = slice(first, min(first + _TOGETHER, J.shape[1]))
-            steps = self._towards_rows(self._pulls[some, None], centred, h)
-            J[:, some] = steps[:, : len(J)].swapaxes(0, 1)
 
     def _towards_rows(self, pulls: FloatArray, centred: FloatArray, h: FloatArray) -> FloatArray:
         """Return ``Σ_i pull_i h_i(z) (y_i - z) / s²`` (k, rows of a tile, D) for k pulls."""
@@ -233,36 +218,12 @@ class GaussianCoordinates:
 
     @cached_property
     def _aligned_coefficients(self) -> FloatArray:
-        """Coefficients; the rows that fill up are zero, and their Gaussians count for nothing."""
+        # The rows that fill up are zero, and their Gaussians count for nothing.
         return aligned(self.coefficients)
 
     @cached_property
     def _pulls(self) -> FloatArray:
-        """The same the other way round, a coordinate a row."""
         return np.ascontiguousarray(self._aligned_coefficients.T)
-
-
-def _rows_at_a_time(q: int) -> int:
-    """Return the rows of a tile with derivatives of q coordinates.
-
-    These are large products with few rows already; in a search that most rows have left, few rows
-    waste less. It must depend on nothing else, or bits would.
-    """
-    if q == 0:
-        return TILE
-    return TILE // 2 if q <= 2 else TILE // 4
-
-
-def gaussians(Z: FloatArray, rows: FloatArray, scale: float) -> FloatArray:
-    """Return ``exp(-||z - y||² / (2 scale²))`` of rows Z (n, D) with rows (m, D), shape (n, m)."""
-    mean = rows.mean(axis=0)
-    return np.asarray(np.exp(_squared_distances(Z - mean, rows - mean) / (-2 * scale**2)))
-
-
-def _squared_distances(A: FloatArray, B: FloatArray) -> FloatArray:
-    with np.errstate(over="ignore"):  # infinitely far is far enough
-        sq_dists = (A * A).sum(axis=1)[:, None] + (B * B).sum(axis=1) - 2 * A @ B.T
-    return np.asarray(np.maximum(sq_dists, 0))
 
 
 def solve_ridge(
@@ -296,3 +257,49 @@ def factor_ridge(
             "or a smaller scale."
         ) from error
     return L, bool(lower)
+
+
+@dataclass(frozen=True)
+class CoordinateSizes:
+    """How far coordinates reach: sizes by which steps of a search in them are measured."""
+
+    length: float  # distance in data space over which coordinates change
+    size: float  # root mean square length of the rows' coordinates
+
+    @classmethod
+    def of(cls, coordinate_map: CoordinateMap, rows: FloatArray) -> CoordinateSizes:
+        """Return the sizes of a map with training rows (m, D)."""
+        some = some_rows(rows)
+        if isinstance(coordinate_map, GaussianCoordinates):
+            length = float(coordinate_map.scale)
+        else:
+            length = float(neighbor_distances(some, rows, NEIGHBOR + 1).mean()) or 1.0
+        X = coordinate_map.values(some)
+        return cls(length, float(np.sqrt((X**2).sum(axis=1).mean())) or 1.0)
+
+    def rate(self, value: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return a guess at the curvature of a squared distance E, 0 where it tells no direction.
+
+        It is the curvature along the residual, ``2 ||Jᵀ u||² = ||∇E||² / (2 E)``, and that of
+        coordinates of typical size that change over one length.
+        """
+        squares = np.einsum("nd,nd->n", gradient, gradient)
+        at_least = np.maximum(value, 1e-30 * self.size**2)
+        # Far from all rows the map is constant, and nothing tells where to go.
+        felt = np.sqrt(squares) * self.length > _FLAT * at_least
+        rate = squares / (2 * at_least) + 2 * np.sqrt(at_least) * self.size / self.length**2
+        return np.where(felt, rate, 0.0)
+
+
+def some_rows(rows: FloatArray) -> FloatArray:
+    """Return a few hundred of the rows, as many as tell sizes."""
+    return rows[:: -(-len(rows) // _ROWS_FOR_SIZES)]
+
+
+def neighbor_distances(Z: FloatArray, rows: FloatArray, number: int) -> FloatArray:
+    """Return the distance (n,) of each of Z to the row that is its neighbour of that number.
+
+    A training row is its own first neighbour. With fewer rows the last of them counts.
+    """
+    found = nearest.nearest_rows(Z, rows, min(number, len(rows)))
+    return nearest.neighbor_distances(Z, rows, found[:, -1:])[:, 0]

@@ -16,25 +16,26 @@ With these rates the step is the fixed-point iteration of the literature,
 
 so that one descent serves them all. Where a rate would not be positive, one of absolute values
 takes its place.
+
+Regression gives a point weights on its neighbours only, a few hundredths of all rows. Loops over
+these take less time than products with all rows, which kernel PCA's full weights need.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.engine.threads import count_threads
+from twofold.compiled import compiled
 from twofold.features import RBF, Linear, Polynomial
-from twofold.preimages.coordinate_sizes import CoordinateSizes
-from twofold.preimages.coordinates import CoordinateMap
+from twofold.preimages.coordinates import CoordinateMap, CoordinateSizes
 from twofold.preimages.points import FeaturePoints
-from twofold.preimages.sparse_weights import SparseWeights, Sums
 from twofold.rowwise import GaussianRows, MultipliedRows, in_tiles
 
 # A sum of weighted kernel values below this share of the sum of their sizes is mostly
@@ -43,14 +44,16 @@ _CANCELLED = 1e-3
 # Sums of kernel values below this have lost their digits.
 _UNDERFLOW = 1e-280
 
+# Sums (n,), the sums of the sizes of what is added up (n,), and weighted sums of rows (n, D).
+Sums: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
+
 
 class Look(NamedTuple):
     """A criterion at n rows."""
 
     value: FloatArray
     gradient: FloatArray
-    rate: FloatArray
-    """Positive, or 0 where the criterion tells no direction."""
+    rate: FloatArray  # positive, or 0 where the criterion tells no direction
 
     @property
     def moves(self) -> FloatArray:
@@ -62,10 +65,8 @@ class Look(NamedTuple):
 class Criterion(ABC):
     """A function of one row for each of n points."""
 
-    length: float
-    """Size of a move that is neither small nor large."""
-    longest: float = 2.0
-    """No step is longer than this many lengths, or than this many of its own moves."""
+    length: float  # size of a move that is neither small nor large
+    longest: float = 2.0  # no step is longer, in lengths or in moves of its own
     n_threads: int
 
     def look(self, Z: FloatArray, which: IntArray) -> Look:
@@ -74,26 +75,55 @@ class Criterion(ABC):
         Rows are computed in tiles of one shape, so that each gets the same bits alone or among
         others and on any number of threads.
         """
-        return Look(
-            *in_tiles(lambda tile: self.look_at_tile(Z[tile], which[tile]), len(Z), self.n_threads)
+        return Look._make(
+            in_tiles(lambda tile: self._look(Z[tile], which[tile]), len(Z), self.n_threads)
         )
 
     @abstractmethod
-    def look_at_tile(self, Z: FloatArray, which: IntArray) -> Look:
+    def _look(self, Z: FloatArray, which: IntArray) -> Look:
         """Return the same for at most ``TILE`` rows."""
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianDistance(Criterion):
-    """Distance under the kernel ``exp(-gamma ||y - y'||²)``, without ``k(y, y) = 1``.
-
-    Without the 1, little values keep their digits; collinearity is the same criterion.
-    """
+class _KernelCriterion(Criterion):
+    """A criterion of weighted sums over the training rows."""
 
     rows: FloatArray
     alpha: FloatArray
     gamma: float
-    n_threads: int = 1
+    n_threads: int
+
+    @cached_property
+    def _sparse(self) -> _SparseWeights:
+        return _SparseWeights(self.rows, self.alpha)
+
+    def _sums(self, Z: FloatArray, which: IntArray) -> Sums:
+        """Return the sums of points with few weights in one way and those of others in another."""
+        is_few = self._sparse.is_few[which]
+        if is_few.all():
+            return self._few(np.ascontiguousarray(Z), which)
+        if not is_few.any():
+            return self._many(Z, which)
+        total, size, pull = np.empty(len(Z)), np.empty(len(Z)), np.empty(Z.shape)
+        for part, work in ((is_few, self._few), (~is_few, self._many)):
+            total[part], size[part], pull[part] = work(Z[part], which[part])
+        return total, size, pull
+
+    @abstractmethod
+    def _few(self, Z: FloatArray, which: IntArray) -> Sums:
+        """Return the sums by loops over the weights."""
+
+    @abstractmethod
+    def _many(self, Z: FloatArray, which: IntArray) -> Sums:
+        """Return the sums by products with all rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianDistance(_KernelCriterion):
+    """Distance under the kernel ``exp(-gamma ||y - y'||²)``, without ``k(y, y) = 1``.
+
+    Without the 1, little values keep their digits; collinearity is the same criterion.
+    """
 
     @cached_property
     def length(self) -> float:  # type: ignore[override]
@@ -101,22 +131,17 @@ class GaussianDistance(Criterion):
         return float(np.sqrt(0.5 / self.gamma))
 
     @cached_property
-    def _sparse(self) -> SparseWeights:
-        return SparseWeights(self.rows, self.alpha)
-
-    @cached_property
     def _gaussians(self) -> GaussianRows:
         return GaussianRows(self.rows, self.gamma)
 
-    def look_at_tile(self, Z: FloatArray, which: IntArray) -> Look:
-        """Return the criterion of at most ``TILE`` rows."""
-        total, size, pull = _by_weights(self._sparse, Z, which, self._few, self._many)
+    def _look(self, Z: FloatArray, which: IntArray) -> Look:
+        total, size, pull = self._sums(Z, which)
         rate = 4 * self.gamma * np.where(total > _CANCELLED * size, total, size)
         rate[size <= _UNDERFLOW] = 0
         return Look(-2 * total, -4 * self.gamma * pull, rate)
 
     def _few(self, Z: FloatArray, which: IntArray) -> Sums:
-        return self._sparse.gaussian(Z, which, self.gamma)
+        return self._sparse.sums(Z, which, self.gamma)
 
     def _many(self, Z: FloatArray, which: IntArray) -> Sums:
         W = self._gaussians.values(Z)
@@ -125,55 +150,41 @@ class GaussianDistance(Criterion):
 
 
 @dataclass(frozen=True, eq=False)
-class PolynomialCriterion(Criterion):
+class PolynomialCriterion(_KernelCriterion):
     """Distance or collinearity under ``k = g(y·y') = (gamma y·y' + coef0)^degree``."""
 
-    rows: FloatArray
-    alpha: FloatArray
     degree: int
-    gamma: float
     coef0: float
-    is_collinearity: bool = False
-    n_threads: int = 1
+    is_collinearity: bool
 
     @cached_property
     def length(self) -> float:  # type: ignore[override]
         """Root mean square length of the rows."""
         return float(np.sqrt((self.rows**2).sum(axis=1).mean())) or 1.0
 
-    def look_at_tile(self, Z: FloatArray, which: IntArray) -> Look:
-        """Return the criterion of at most ``TILE`` rows."""
+    @cached_property
+    def _training(self) -> MultipliedRows:
+        return MultipliedRows(self.rows)
+
+    def _look(self, Z: FloatArray, which: IntArray) -> Look:
         p = self.degree
         with np.errstate(over="ignore", invalid="ignore"):  # the descent turns back from infinity
-            S, size, sums = _by_weights(self._sparse, Z, which, self._few, self._many)
+            S, size, sums = self._sums(Z, which)
             pull = p * self.gamma * sums  # Σ α g'(y·y_i) y_i
             own = self.gamma * np.einsum("nd,nd->n", Z, Z) + self.coef0
+            slope = p * self.gamma * own ** (p - 1)
             # At the origin g' vanishes, and the step would be infinite.
-            slope = p * self.gamma * np.maximum(own, 1e-3 * self._mean_own) ** (p - 1)
-            if self.is_collinearity:
-                return self._collinearity(Z, own, S, pull, slope, size)
-            value = own**p - 2 * S
-            gradient = 2 * (p * self.gamma * own ** (p - 1))[:, None] * Z - 2 * pull
-            return Look(value, gradient, 2 * slope)
-
-    def _collinearity(
-        self,
-        Z: FloatArray,
-        own: FloatArray,
-        S: FloatArray,
-        pull: FloatArray,
-        slope: FloatArray,
-        size: FloatArray,
-    ) -> Look:
-        g = np.maximum(own, 1e-150) ** self.degree
-        value = -S / np.sqrt(g)
-        exact_slope = self.degree * self.gamma * own ** (self.degree - 1)
-        gradient = (S * exact_slope / g**1.5)[:, None] * Z - pull / np.sqrt(g)[:, None]
-        rate = np.where(_CANCELLED * size < S, S, size) * slope / g**1.5
-        return Look(value, gradient, rate)
+            usual = self.gamma * self.length**2 + self.coef0
+            steep = p * self.gamma * np.maximum(own, 1e-3 * usual) ** (p - 1)
+            if not self.is_collinearity:
+                return Look(own**p - 2 * S, 2 * slope[:, None] * Z - 2 * pull, 2 * steep)
+            g = np.maximum(own, 1e-150) ** p
+            gradient = (S * slope / g**1.5)[:, None] * Z - pull / np.sqrt(g)[:, None]
+            rate = np.where(_CANCELLED * size < S, S, size) * steep / g**1.5
+            return Look(-S / np.sqrt(g), gradient, rate)
 
     def _few(self, Z: FloatArray, which: IntArray) -> Sums:
-        return self._sparse.polynomial(Z, which, self.degree, self.gamma, self.coef0)
+        return self._sparse.sums(Z, which, self.gamma, self.coef0, self.degree)
 
     def _many(self, Z: FloatArray, which: IntArray) -> Sums:
         base = self.gamma * self._training.products(Z) + self.coef0
@@ -181,18 +192,6 @@ class PolynomialCriterion(Criterion):
         sums = self._training.sums(W)
         W *= base
         return W.sum(axis=1), np.abs(W).sum(axis=1), sums
-
-    @cached_property
-    def _sparse(self) -> SparseWeights:
-        return SparseWeights(self.rows, self.alpha)
-
-    @cached_property
-    def _training(self) -> MultipliedRows:
-        return MultipliedRows(self.rows)
-
-    @cached_property
-    def _mean_own(self) -> float:
-        return self.gamma * self.length**2 + self.coef0
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,48 +207,30 @@ class ProjectionDistance(Criterion):
     map: CoordinateMap
     targets: FloatArray
     sizes: CoordinateSizes
-    n_threads: int = 1
+    n_threads: int
 
-    @cached_property
+    @property
     def length(self) -> float:  # type: ignore[override]
         """Distance over which coordinates change."""
         return self.sizes.length
 
-    def look_at_tile(self, Z: FloatArray, which: IntArray) -> Look:
-        """Return the criterion of at most ``TILE`` rows."""
+    def _look(self, Z: FloatArray, which: IntArray) -> Look:
         value, gradient = self.map.distance_and_gradient(Z, self.targets[which])
         return Look(value, gradient, self.sizes.rate(value, gradient))
 
 
-def _by_weights(
-    weights: SparseWeights,
-    Z: FloatArray,
-    which: IntArray,
-    few: Callable[[FloatArray, IntArray], Sums],
-    many: Callable[[FloatArray, IntArray], Sums],
-) -> Sums:
-    """Return the sums of points with few weights in one way and those of others in another."""
-    is_few = weights.is_few[which]
-    if is_few.all():
-        return few(np.ascontiguousarray(Z), which)
-    if not is_few.any():
-        return many(Z, which)
-    total, size, pull = np.empty(len(Z)), np.empty(len(Z)), np.empty(Z.shape)
-    for part, work in ((is_few, few), (~is_few, many)):
-        total[part], size[part], pull[part] = work(Z[part], which[part])
-    return total, size, pull
-
-
 def distance_criterion(target: FeaturePoints, *, collinearity: bool = False) -> Criterion:
     """Return the distance (or collinearity) to points under a Gaussian or polynomial kernel."""
-    kernel, n_threads = target.kernel, count_threads(target.n_jobs)
+    kernel, rows, alpha = target.kernel, target.rows, target.alpha
     if isinstance(kernel, RBF):
-        return GaussianDistance(target.rows, target.alpha, kernel.number(), n_threads)
+        return GaussianDistance(rows, alpha, kernel.number(), target.n_threads)
     if isinstance(kernel, Linear):
         kernel = Polynomial(1)
     if isinstance(kernel, Polynomial):
-        numbers = int(kernel.degree), float(kernel.gamma), float(kernel.coef0)
-        return PolynomialCriterion(target.rows, target.alpha, *numbers, collinearity, n_threads)
+        gamma, coef0, degree = float(kernel.gamma), float(kernel.coef0), int(kernel.degree)
+        return PolynomialCriterion(
+            rows, alpha, gamma, target.n_threads, degree, coef0, collinearity
+        )
     raise ValueError(
         f"The distance to a point of feature space has a gradient here for linear, polynomial and "
         f"Gaussian kernels only; got {kernel!r}. With a `map`, the projection has one for any."
@@ -260,5 +241,70 @@ def projection_criterion(target: FeaturePoints) -> ProjectionDistance:
     """Return the distance to points in the coordinates of their map."""
     _, coordinate_map = target.need_map("The projection criterion")
     sizes = CoordinateSizes.of(coordinate_map, target.rows)
-    n_threads = count_threads(target.n_jobs)
-    return ProjectionDistance(coordinate_map, target.targets_on_map(), sizes, n_threads)
+    return ProjectionDistance(coordinate_map, target.targets_on_map(), sizes, target.n_threads)
+
+
+class _SparseWeights:
+    """Rows (m, D) and the weights (n, m) of those points that have few."""
+
+    def __init__(self, rows: FloatArray, alpha: FloatArray) -> None:
+        m, D = rows.shape
+        counts = np.count_nonzero(alpha, axis=1)
+        # A point's own weights decide, so that others beside it change nothing. The numbers weigh
+        # a loop's additions and exponentials against those of matrix products.
+        self.is_few = counts * (D + 10) <= m * (D / 4 + 8)
+        few = np.flatnonzero(self.is_few)
+        points, self._columns = np.nonzero(alpha[few])
+        self._weights = alpha[few[points], self._columns]
+        ends = np.cumsum(np.where(self.is_few, counts, 0))
+        self._first = np.concatenate([[0], ends]).astype(np.int64)
+        self._rows = rows
+
+    def sums(
+        self, Z: FloatArray, which: IntArray, gamma: float, coef0: float = 0.0, degree: int = 0
+    ) -> Sums:
+        """Return the sums of a Gaussian (degree 0) or polynomial kernel.
+
+        Gaussian: ``Σ w``, ``Σ |w|`` and ``Σ w (y_i - z)`` of ``w = α_i exp(-gamma ||z - y_i||²)``;
+        polynomial: ``Σ w b``, ``Σ |w b|`` and ``Σ w y_i`` of ``w = α_i b^(p-1)``, b the base.
+        """
+        origin = np.zeros(Z.shape) if degree else Z
+        stored = self._rows, self._first, self._columns, self._weights
+        return _sparse_sums(Z, origin, which, *stored, gamma, coef0, degree)
+
+
+@compiled
+def _sparse_sums(
+    Z: FloatArray,
+    origin: FloatArray,
+    which: IntArray,
+    rows: FloatArray,
+    first: IntArray,
+    columns: IntArray,
+    weights: FloatArray,
+    gamma: float,
+    coef0: float,
+    degree: int,
+) -> Sums:
+    n, D = Z.shape
+    total, size, pull = np.zeros(n), np.zeros(n), np.zeros((n, D))
+    for j in range(n):
+        for e in range(first[which[j]], first[which[j] + 1]):
+            i, weight, product = columns[e], weights[e], 0.0
+            if degree == 0:
+                for d in range(D):
+                    product += (rows[i, d] - Z[j, d]) * (rows[i, d] - Z[j, d])
+                weight *= math.exp(-gamma * product)
+                value = weight
+            else:
+                for d in range(D):
+                    product += Z[j, d] * rows[i, d]
+                base = gamma * product + coef0
+                for _ in range(degree - 1):
+                    weight *= base
+                value = weight * base
+            total[j] += value
+            size[j] += abs(value)
+            for d in range(D):
+                pull[j, d] += weight * (rows[i, d] - origin[j, d])
+    return total, size, pull

@@ -1,9 +1,20 @@
-"""Descent of many small problems at once, each with its own step and its own end.
+"""Descent of many small problems at once, each with its own step, its own starts and its own end.
 
 One round evaluates the criterion once for every row that still moves. A row that went down enough
 (Armijo) takes its next direction, another shortens its step by a parabola; rows at their end leave
 the batch. Directions are the moves of the criterion (with ``memory = 0``; these are the fixed-point
 iterations) or limited-memory BFGS directions built on them (:mod:`~twofold.preimages.bfgs`).
+
+A point with a start of its own goes down from there; if it ends farther off than the row whose
+feature is nearest, it goes on from that row. Without one it goes down from the weighted mean of the
+rows and from the nearest row, and the lower end is kept. So no row is ever nearer than the
+pre-image found.
+
+An end may have strayed: coordinates made of Gaussians vanish far away, so a criterion that counts
+coordinates alone can have its minimum where there is no data at all (more often the more columns
+the rows have). Such an end is none: its status says so. A row strayed if its nearest training row
+is farther off than it was at the start, and more than twice as far as training rows are from their
+tenth neighbour (the scale of neighbourhoods throughout Arias 2007).
 """
 
 from __future__ import annotations
@@ -12,57 +23,49 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.array_types import FloatArray, IntArray
 from twofold.preimages.bfgs import Memory
+from twofold.preimages.coordinates import NEIGHBOR, neighbor_distances
 from twofold.preimages.criteria import Criterion, Look
-from twofold.preimages.points import Status
+from twofold.preimages.points import FeaturePoints, PreImages, Status
+from twofold.rowwise import weighted_sums
 
 # Share of the fall that the gradient promises; any small one keeps off cycles.
 _FALL = 1e-4
 _MAX_SHORTENINGS = 20
 # A difference of values below this share of them is rounding.
 _ROUNDING = 4 * np.finfo(np.float64).eps
+# How far a row may stray, in distances to the tenth neighbour that are usual: but for the loneliest
+# training rows, and told from some of them.
+_FAR, _USUAL, _SAMPLE = 2.0, 0.95, 500
 
 
 @dataclass(eq=False)
 class Descent:
-    """Rows on their way down.
-
-    Parameters
-    ----------
-    criterion : Criterion
-        What to minimise.
-    start : ndarray of shape (n, D)
-        Where to start.
-    memory : int
-        Pairs of steps and gradient changes kept for each row; 0 for plain moves.
-    tol : float
-        A row has converged once its move is below this share of the criterion's length.
-    max_iter : int
-        Most evaluations for each row.
-    fallback : ndarray of shape (n, D), optional
-        Start of rows from whose own start the criterion tells no direction.
-    """
+    """Rows on their way down; ends are in `Z`, `value`, `status` and `n_iter` after `run`."""
 
     criterion: Criterion
-    start: FloatArray
-    memory: int
-    tol: float
-    max_iter: int
-    fallback: FloatArray | None = None
+    points: IntArray  # whose criterion each row goes down (n,)
+    start: FloatArray  # (n, D)
+    memory: int  # pairs of steps and gradient changes kept for each row; 0 for plain moves
+    tol: float  # share of the criterion's length; a row with a shorter move has converged
+    max_iter: int  # evaluations for each row
+    fallback: FloatArray | None = None  # starts where the criterion tells no direction at the first
 
     def run(self) -> Descent:
-        """Move all rows to their ends; they are in `Z`, `value`, `status` and `n_iter`."""
+        """Move all rows to their ends."""
         self._begin()
         active = np.flatnonzero(self.status == Status.ITERATION_LIMIT)
         while len(active):
             trial = self.Z[active] + self.step[active, None] * self.direction[active]
-            look = self.criterion.look(trial, active)
+            look = self.criterion.look(trial, self.points[active])
             self.n_iter[active] += 1
             fall = _FALL * self.step[active] * self.slope[active]
             bound = self.value[active] + fall + _ROUNDING * np.abs(self.value[active])
             accepted = np.isfinite(look.value) & (look.value <= bound)
-            self._accept(active[accepted], trial[accepted], _part(look, accepted))
+            self._accept(
+                active[accepted], trial[accepted], Look(*(array[accepted] for array in look))
+            )
             self._shorten(active[~accepted], look.value[~accepted])
             going = self.status == Status.ITERATION_LIMIT
             active = np.flatnonzero(going & (self.n_iter < self.max_iter))
@@ -75,11 +78,11 @@ class Descent:
         self.n_iter = np.ones(n, dtype=np.int64)
         self.status = np.full(n, Status.ITERATION_LIMIT, dtype=np.int64)
         self.pairs = Memory.empty(n, self.memory, D)
-        self.value, self.gradient, self.rate = self.criterion.look(self.Z, np.arange(n))
+        self.value, self.gradient, self.rate = self.criterion.look(self.Z, self.points)
         lost = np.flatnonzero(~(np.isfinite(self.value) & (self.rate > 0)))
         if self.fallback is not None and len(lost):
             self.Z[lost] = self.fallback[lost]
-            look = self.criterion.look(self.Z[lost], lost)
+            look = self.criterion.look(self.Z[lost], self.points[lost])
             self.value[lost], self.gradient[lost], self.rate[lost] = look
         self.direction, self.slope = np.zeros((n, D)), np.zeros(n)
         self._turn(np.arange(n))
@@ -121,5 +124,54 @@ class Descent:
             self._turn(failed)
 
 
-def _part(look: Look, chosen: BoolArray) -> Look:
-    return Look(*(array[chosen] for array in look))
+def search(
+    criterion: Criterion,
+    target: FeaturePoints,
+    *,
+    memory: int,
+    tol: float,
+    max_iter: int,
+    restart: bool,
+) -> PreImages:
+    """Return the ends of descents of a criterion from the start of each point.
+
+    With `restart` the nearest row is a second start: for points without a start, and for those that
+    end farther off than it.
+    """
+
+    def descend(points: IntArray, start: FloatArray, fallback: FloatArray | None) -> Descent:
+        return Descent(criterion, points, start, memory, tol, max_iter, fallback).run()
+
+    n = len(target.alpha)
+    everyone = np.arange(n)
+    nearest = target.rows[target.distances_to_rows().argmin(axis=1)]
+    start = weighted_sums(target.alpha, target.rows) if target.start is None else target.start
+    if target.start is None and restart:  # side by side
+        starts, fallback = np.concatenate([start, nearest]), np.concatenate([nearest, nearest])
+        both = descend(np.tile(everyone, 2), starts, fallback)
+        place = everyone + n * ~(both.value[:n] <= both.value[n:])
+        n_iter = both.n_iter[:n] + both.n_iter[n:]
+        Z, status = both.Z[place], both.status[place]
+    else:
+        found = descend(everyone, start, nearest)
+        Z, status, n_iter = found.Z, found.status, found.n_iter
+        if restart:
+            above = ~(found.value <= criterion.look(nearest, everyone).value)
+            again = np.flatnonzero(above)
+            other = descend(again, nearest[again], None)
+            better = ~(found.value[again] <= other.value)
+            Z[again[better]], status[again[better]] = other.Z[better], other.status[better]
+            n_iter[again] += other.n_iter
+    return PreImages(Z, status, n_iter, target.distances_to(Z))
+
+
+def mark_strayed(target: FeaturePoints, start: FloatArray, Z: FloatArray, status: IntArray) -> None:
+    """Set the status of rows Z (n, D) that strayed from the data; `start` is where they began."""
+    rows = target.rows
+    some = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _SAMPLE)).astype(int))
+    usual = float(np.quantile(neighbor_distances(rows[some], rows, NEIGHBOR + 1), _USUAL))
+    ended = np.flatnonzero(status < Status.OFF_LEVEL)
+    distance = neighbor_distances(Z[ended], rows, 1)
+    far = distance > _FAR * usual
+    far[far] &= distance[far] > neighbor_distances(start[ended[far]], rows, 1)
+    status[ended[far]] = Status.OUT_OF_REACH

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -27,25 +27,26 @@ from scipy.spatial.distance import cdist, pdist, squareform
 
 from twofold.array_types import FloatArray
 from twofold.checks.numbers import check_positive
+from twofold.contract.family import DOMAIN_SHARE
+from twofold.latent.density import scott_widths
 from twofold.preimages import press
-from twofold.preimages.coordinates import GaussianCoordinates
-from twofold.preimages.points import FeaturePoints, PreImageMethod, PreImages
+from twofold.preimages.coordinates import NEIGHBOR, GaussianCoordinates
+from twofold.preimages.points import ClosedForm, FeaturePoints
 
 # The error takes some hundred inverses; this many rows tell width and ridge well enough.
 _ROWS_FOR_CHOICE = 300
-_NEIGHBOR = 10
 # Errors that are larger by this share count as equal, in steps of the ridge by this factor.
 _SLACK, _RIDGE_STEP, _LARGEST_RIDGE = 0.02, 10**0.5, 10.0
 # How far the map may leave the box around the data, as a share of its diagonal, and at how many of
 # the places looked at. With 0.15 pictures of a turning pot come back with half as much more error;
 # with 0.25 one in twenty samples of a sinusoid's diffusion map is off by half a range.
 _BEYOND, _MOST_PLACES = 0.25, 0.99
-# Places for each row, inside of where the density is at least this share of the lowest at a row.
-_PLACES_EACH, _DOMAIN_SHARE = 2, 0.5
+# Places for each row, as far as they are inside of the domain.
+_PLACES_EACH = 2
 
 
 @dataclass(frozen=True)
-class Learned(PreImageMethod):
+class Learned(ClosedForm):
     """Kernel ridge regression from coordinates to rows.
 
     Parameters
@@ -60,17 +61,16 @@ class Learned(PreImageMethod):
     scale: float | None = None
     ridge: float | None = None
 
-    name: ClassVar[str] = "learned"
-    needs: ClassVar[str] = "coordinates of the training rows"
+    name = "learned"
+    needs = "coordinates of the training rows"
+    suits: ClassVar = {
+        object: "only coordinates of the training rows are needed, whatever the kernel"
+    }
 
     def __post_init__(self) -> None:
         for name in ("scale", "ridge"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name))
-
-    def fits(self, kernel: Any) -> str | None:
-        """Return why the method fits that kernel, None if it does not."""
-        return "only coordinates of the training rows are needed, whatever the kernel"
 
     def fitted(self, rows: FloatArray, row_coordinates: FloatArray) -> Learned:
         """Return the method with width and ridge chosen from rows (m, D), coordinates (m, r)."""
@@ -80,7 +80,7 @@ class Learned(PreImageMethod):
         Y = np.asarray(rows[::step], dtype=np.float64)
         X = np.asarray(row_coordinates[::step], dtype=np.float64)
         sq_dists = squareform(pdist(X, "sqeuclidean"))
-        number = min(_NEIGHBOR, len(Y) - 1)
+        number = min(NEIGHBOR, len(Y) - 1)
         unit = float(np.sqrt(np.sort(sq_dists, axis=1)[:, number]).mean()) or 1.0
         if len(Y) < 3 or not np.ptp(Y):  # nothing to be learned from rows left out
             return replace(self, scale=self.scale or unit, ridge=self.ridge or 1e-3)
@@ -90,8 +90,8 @@ class Learned(PreImageMethod):
             chosen = _with_larger_ridge(error, chosen, unit, self.scale, _Places.around(X, Y))
         return replace(self, scale=chosen.scale, ridge=chosen.ridge)
 
-    def find(self, target: FeaturePoints) -> PreImages:
-        """Return the pre-images of the points; numbers that are None are chosen first."""
+    def rows_for(self, target: FeaturePoints) -> FloatArray:
+        """Return what the regression gives; numbers that are None are chosen first."""
         if target.coordinates is None or target.row_coordinates is None:
             raise ValueError(
                 "A learned pre-image map goes from coordinates to rows; pass `coordinates=` of "
@@ -99,7 +99,7 @@ class Learned(PreImageMethod):
             )
         X = target.row_coordinates[:, : target.coordinates.shape[1]]
         back = self._map_back(target.rows, np.ascontiguousarray(X))
-        return PreImages.in_closed_form(target, back.values(target.coordinates))
+        return back.values(target.coordinates)
 
     def _map_back(self, rows: FloatArray, X: FloatArray) -> GaussianCoordinates:
         """Return the regression of rows (m, D) on coordinates (m, r), solved once for the same."""
@@ -132,14 +132,12 @@ class _Places:
 
         Width and domain are those of models with such a map (Scott's rule).
         """
-        m, r = X.shape
-        width = X.std(axis=0) * m ** (-1 / (r + 4))
-        width[width == 0] = 1
+        width = scott_widths(X, np.ones(len(X)))
         centres = X / width
         drawn = np.repeat(centres, _PLACES_EACH, axis=0)
         drawn += np.random.RandomState(0).normal(size=drawn.shape)
         lowest = _density(centres, centres).min()
-        return cls(X, Y, width * drawn[_density(drawn, centres) >= _DOMAIN_SHARE * lowest])
+        return cls(X, Y, width * drawn[_density(drawn, centres) >= DOMAIN_SHARE * lowest])
 
     def are_near_the_data(self, scale: float, ridge: float) -> bool:
         """Say whether the map with these numbers takes nearly all places near the data."""

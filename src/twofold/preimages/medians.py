@@ -1,7 +1,14 @@
-"""Weighted medians again and again, for the Laplacian kernel ``exp(-gamma ||y - y'||₁)``.
+"""Weighted medians of every column, and again and again for the Laplacian kernel.
 
-The distance to ψ falls as ``Σ_i α_i k(y, y_i)`` grows. The exponential lies above its tangent, so
-for positive α it grows at least as much as
+A column's median is the t that minimises ``Σ_i w_i |t - y_i|``. Single weights may be negative, as
+those of local polynomials are; with a positive sum the function is still piecewise linear and grows
+to both sides, so its lowest corner is found by passing all of them in order. Columns are sorted
+once. Points are passed in lanes, side by side, so that one pass through a sorted column serves
+several; a point gets the same bits in any lane.
+
+Under the Laplacian kernel ``exp(-gamma ||y - y'||₁)`` the distance to ψ falls as
+``Σ_i α_i k(y, y_i)`` grows. The exponential lies above its tangent, so for positive α it grows at
+least as much as
 
     Σ_i w_i (||y - y_i||₁ - ||y' - y_i||₁),    w_i = gamma α_i k(y, y_i),
 
@@ -13,24 +20,29 @@ iteration comes to an end, usually after some ten steps.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.engine.threads import count_threads
-from twofold.features.data_kernels import Laplacian
-from twofold.preimages.checks import check_loop
-from twofold.preimages.points import FeaturePoints, PreImageMethod, PreImages, Status
-from twofold.preimages.weighted_medians import SortedColumns
-from twofold.rowwise import GAP, exponentials, in_tiles, pair_sums
+from twofold.compiled import compiled
+from twofold.engine.threads import run_tasks
+from twofold.features import Laplacian
+from twofold.preimages.points import FeaturePoints, Iterative, PreImages, Status
+from twofold.rowwise import GAP, blocks, exponentials, in_tiles, pair_sums
 
+# Sums of weights below this share of the sum of their sizes are cancelled; see `criteria`.
 _CANCELLED = 1e-3
 _SMALLEST_SHARE = 2.0**-10
+_LANES = 32
+# Corners passed between two looks at whether the rest can be skipped.
+_CORNERS = 32
+# Points of a task, a multiple of the lanes: each task passes all columns.
+_AT_A_TIME = 64
 
 
 @dataclass(frozen=True)
-class Medians(PreImageMethod):
+class Medians(Iterative):
     """Iterated weighted medians.
 
     Parameters
@@ -44,17 +56,11 @@ class Medians(PreImageMethod):
     tol: float = 1e-6
     max_iter: int = 100
 
-    name: ClassVar[str] = "medians"
-    needs: ClassVar[str] = "a Laplacian kernel"
-
-    def __post_init__(self) -> None:
-        check_loop(self.tol, self.max_iter)
-
-    def fits(self, kernel: Any) -> str | None:
-        """Return why the method fits that kernel, None if it does not."""
-        if isinstance(kernel, Laplacian):
-            return "Laplacian kernel, where each step is a weighted median of every column"
-        return None
+    name = "medians"
+    needs = "a Laplacian kernel"
+    suits: ClassVar = {
+        Laplacian: "Laplacian kernel, where each step is a weighted median of every column"
+    }
 
     def find(self, target: FeaturePoints) -> PreImages:
         """Return the pre-images of the points."""
@@ -62,8 +68,7 @@ class Medians(PreImageMethod):
         space = _LaplacianSpace(target)
         Z = target.rows[target.distances_to_rows().argmin(axis=1)]
         n = len(Z)
-        before = np.full(n, -np.inf)
-        total, goal, _ = space.look(Z, np.arange(n), before)
+        total, goal, _ = space.look(Z, np.arange(n), np.full(n, -np.inf))
         if target.start is not None:  # it counts only where it is nearer than any row
             there, its_goal, better = space.look(target.start, np.arange(n), total)
             Z[better], total[better] = target.start[better], there[better]
@@ -93,7 +98,7 @@ class _LaplacianSpace:
         self.rows, self.alpha = target.rows, target.alpha
         self.gamma = target.kernel.number()
         self.columns = SortedColumns(target.rows)
-        self.n_threads = count_threads(target.n_jobs)
+        self.n_threads = target.n_threads
 
     def look(
         self, Z: FloatArray, which: IntArray, before: FloatArray
@@ -122,3 +127,77 @@ class _LaplacianSpace:
         goal = Z.copy()
         goal[felt] = self.columns.medians(W[felt])
         return total, goal, grown
+
+
+class SortedColumns:
+    """Rows (m, D) with every column sorted."""
+
+    def __init__(self, rows: FloatArray) -> None:
+        order = np.argsort(rows, axis=0, kind="stable")
+        self._values = np.ascontiguousarray(np.take_along_axis(rows, order, axis=0).T)
+        self._order: IntArray = np.ascontiguousarray(order.T)
+
+    def medians(self, W: FloatArray, n_threads: int = 1) -> FloatArray:
+        """Return the medians (n, D) for weights W (n, m), each row of positive sum.
+
+        Of several minima it is the lowest.
+        """
+
+        def work(part: slice) -> FloatArray:
+            return _medians(np.ascontiguousarray(W[part]), self._values, self._order)
+
+        tasks = blocks(len(W), 1, at_a_time=_AT_A_TIME) or [slice(0, 0)]
+        return np.concatenate(run_tasks(work, tasks, n_threads))
+
+
+@compiled
+def _medians(W: FloatArray, values: FloatArray, order: IntArray) -> FloatArray:
+    """Return the medians (n, D) for weights (n, m), sorted columns (D, m) and whose values."""
+    n, m = W.shape
+    found = np.empty((n, values.shape[0]))
+    lanes = np.zeros((m, _LANES))  # twice the weights: by so much corners turn the slope
+    first_slope, steep = np.empty(_LANES), np.empty(_LANES)
+    slope, height = np.empty(_LANES), np.empty(_LANES)
+    lowest, best = np.empty(_LANES), np.empty(_LANES)
+    for first in range(0, n, _LANES):
+        used = min(_LANES, n - first)
+        lanes[:], first_slope[:], steep[:] = 0, 0, 0
+        for k in range(used):
+            for i in range(m):
+                lanes[i, k] = 2 * W[first + k, i]
+                first_slope[k] -= W[first + k, i]
+                steep[k] -= min(lanes[i, k], 0.0)
+        for d in range(values.shape[0]):
+            slope[:], height[:], lowest[:], best[:] = first_slope, 0, 0, values[d, 0]
+            before = values[d, 0]
+            for start in range(0, m, _CORNERS):
+                for i in range(start, min(start + _CORNERS, m)):
+                    value, row = values[d, i], order[d, i]
+                    gap = value - before
+                    before = value
+                    for k in range(_LANES):
+                        height[k] += slope[k] * gap
+                        is_lower = height[k] < lowest[k]
+                        lowest[k] = height[k] if is_lower else lowest[k]
+                        best[k] = value if is_lower else best[k]
+                        slope[k] += lanes[row, k]
+                if _end_lanes(slope, steep, lowest):
+                    break
+            for k in range(used):
+                found[first + k, d] = best[k]
+    return found
+
+
+@compiled
+def _end_lanes(slope: FloatArray, steep: FloatArray, lowest: FloatArray) -> bool:
+    """End lanes that all negative weights together could not turn down again; return if all are.
+
+    Such a lane goes on beside others, but nothing is lower than its lowest corner then, not even
+    by rounding: what it finds does not depend on them.
+    """
+    ended = 0
+    for k in range(_LANES):
+        is_over = slope[k] >= steep[k]
+        lowest[k] = -np.inf if is_over else lowest[k]
+        ended += is_over
+    return ended == _LANES

@@ -14,13 +14,16 @@ added back). Then ``K α`` needs no product of an (m, m) and an (m, n) matrix, o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.checks.numbers import check_count, check_positive
 from twofold.engine.threads import count_threads
 from twofold.features import RBF, DataKernel, Linear, Polynomial
 from twofold.preimages.coordinates import CoordinateMap
@@ -94,12 +97,7 @@ class FeaturePoints:
                 object.__setattr__(self, name, array)
         m, D = np.shape(self.rows)
         n = len(self.alpha)
-        expected = {
-            "alpha": (n, m),
-            "start": (n, D),
-            "gram": (m, m),
-            "products": (n, m),
-        }
+        expected = {"alpha": (n, m), "start": (n, D), "gram": (m, m), "products": (n, m)}
         for name, shape in expected.items():
             array = getattr(self, name)
             if array is not None and np.shape(array) != shape:
@@ -139,46 +137,48 @@ class FeaturePoints:
         m = len(rows)
         w = np.full(m, 1 / m) if weights is None else np.asarray(weights)
         spread = coordinates @ axes.T
-        alpha = spread + (1 - spread.sum(axis=1, keepdims=True)) * w
-        n_threads = count_threads(known.get("n_jobs"))
-        W = np.vstack([axes.T, w])
-        *K_axes, K_mean = _times_gram(kernel, rows, known.get("gram"), W, n_threads)
-        products = coordinates @ np.array(K_axes)
-        products += (1 - spread.sum(axis=1, keepdims=True)) * K_mean
-        return cls(kernel, rows, alpha, coordinates=coordinates, products=products, **known)
+        left = 1 - spread.sum(axis=1, keepdims=True)
+        points = cls(kernel, rows, spread + left * w, coordinates=coordinates, **known)
+        *K_axes, K_mean = points._times_gram(np.vstack([axes.T, w]))
+        return replace(points, products=coordinates @ np.array(K_axes) + left * K_mean)
 
-    def with_products(self) -> FeaturePoints:
-        """Return the same points with `products` known."""
-        return self if self.products is not None else replace(self, products=self.inner_products())
-
+    @cached_property
     def inner_products(self) -> FloatArray:
-        """Return ``<ψ, φ(y_i)>`` (n, m)."""
-        if self.products is not None:
-            return self.products
-        return _times_gram(self.kernel, self.rows, self.gram, self.alpha, self._n_threads)
+        """``<ψ, φ(y_i)>`` (n, m): `products`, or computed once where these are not given."""
+        return self._times_gram(self.alpha) if self.products is None else self.products
 
     @property
-    def _n_threads(self) -> int:
+    def n_threads(self) -> int:
+        """Number of threads that `n_jobs` means."""
         return count_threads(self.n_jobs)
+
+    @cached_property
+    def _gram(self) -> FloatArray | None:
+        """Kernel values of the rows, where they are given or only known all at once."""
+        if self.gram is None and not isinstance(self.kernel, DataKernel):
+            return np.asarray(self.kernel.matrix(self.rows))
+        return self.gram
+
+    def _times_gram(self, W: FloatArray) -> FloatArray:
+        """Return ``W K`` (k, m) for W (k, m), with never more than a block of K in memory."""
+        if self._gram is not None:
+            return _sums_of(W, self._gram, self.n_threads)
+        product = np.empty(W.shape)
+        for block in blocks(len(self.rows), len(self.rows)):
+            K = kernel_values(self.kernel, self.rows, self.rows[block], self.n_threads)
+            product[:, block] = _sums_of(W, K, self.n_threads)
+        return product
 
     def squared_lengths(self) -> FloatArray:
         """Return ``||ψ||²`` (n,)."""
-        products = self.inner_products()
-        return np.asarray(np.maximum(np.einsum("nm,nm->n", self.alpha, products), 0))
-
-    def own_values(self) -> FloatArray:
-        """Return ``k(y_i, y_i)`` (m,) of the rows."""
-        if self.gram is not None:
-            return np.asarray(np.diag(self.gram))
-        if isinstance(self.kernel, DataKernel):
-            return self.kernel.diagonal(self.rows)
-        return np.asarray(np.diag(self.kernel.matrix(self.rows)))
+        squares = np.einsum("nm,nm->n", self.alpha, self.inner_products)
+        return np.asarray(np.maximum(squares, 0))
 
     def distances_to_rows(self) -> FloatArray:
         """Return ``||ψ - φ(y_i)||²`` (n, m)."""
-        points = self.with_products()
-        sq_dists = self.own_values() - 2 * points.inner_products()
-        return np.maximum(sq_dists + points.squared_lengths()[:, None], 0)
+        own = self.kernel.diagonal(self.rows) if self._gram is None else np.diag(self._gram)
+        sq_dists = own - 2 * self.inner_products
+        return np.maximum(sq_dists + self.squared_lengths()[:, None], 0)
 
     def distances_to(self, Y: FloatArray) -> FloatArray:
         """Return ``||φ(y) - ψ||²`` (n,) of one row Y (n, D) for each point.
@@ -187,18 +187,15 @@ class FeaturePoints:
         `map` takes its place, and NaN where there is none.
         """
         if not isinstance(self.kernel, DataKernel) or self.kernel.is_precomputed:
-            return self._distances_on_map(Y)
+            if self.map is None or self.coordinates is None:
+                return np.full(len(Y), np.nan)
+            gaps = self.map.values(Y) - self.targets_on_map()
+            return np.asarray(np.einsum("nr,nr->n", gaps, gaps))
         sq_dists = self.kernel.diagonal(Y) + self.squared_lengths()
         for block in blocks(len(Y), len(self.rows)):
-            values = kernel_values(self.kernel, Y[block], self.rows, self._n_threads)
+            values = kernel_values(self.kernel, Y[block], self.rows, self.n_threads)
             sq_dists[block] -= 2 * np.einsum("nm,nm->n", self.alpha[block], values)
         return np.maximum(sq_dists, 0)
-
-    def _distances_on_map(self, Y: FloatArray) -> FloatArray:
-        if self.map is None or self.coordinates is None:
-            return np.full(len(Y), np.nan)
-        gaps = self.map.values(Y) - self.targets_on_map()
-        return np.asarray(np.einsum("nr,nr->n", gaps, gaps))
 
     def targets_on_map(self) -> FloatArray:
         """Return the coordinates of the points on all axes of `map`: zero beyond those known."""
@@ -229,11 +226,8 @@ class FeaturePoints:
 
     def gram_among(self, chosen: IntArray) -> FloatArray:
         """Return the kernel values (n, k, k) among k chosen rows of each point."""
-        if self.gram is not None:
-            return self.gram[chosen[:, :, None], chosen[:, None, :]]
-        if not isinstance(self.kernel, DataKernel):
-            K = np.asarray(self.kernel.matrix(self.rows))
-            return K[chosen[:, :, None], chosen[:, None, :]]
+        if self._gram is not None:
+            return self._gram[chosen[:, :, None], chosen[:, None, :]]
         return np.stack([kernel_values(self.kernel, Y, Y) for Y in self.rows[chosen]])
 
 
@@ -279,15 +273,17 @@ class PreImageMethod(ABC):
     name: ClassVar[str]
     needs: ClassVar[str]
     """What it needs of a kernel, the end of a sentence."""
+    suits: ClassVar[Mapping[type, str]] = {}
+    """The kernels it fits, and why; `object` stands for any."""
 
     @property
     def needs_rest(self) -> bool:
         """Whether the map should have coordinates beyond those of the points."""
         return False
 
-    @abstractmethod
     def fits(self, kernel: Any) -> str | None:
         """Return why the method fits that kernel, None if it does not."""
+        return next((why for kind, why in self.suits.items() if isinstance(kernel, kind)), None)
 
     @abstractmethod
     def find(self, target: FeaturePoints) -> PreImages:
@@ -306,6 +302,29 @@ class PreImageMethod(ABC):
             )
 
 
+class ClosedForm(PreImageMethod):
+    """A method without a search."""
+
+    def find(self, target: FeaturePoints) -> PreImages:
+        """Return the pre-images of the points."""
+        return PreImages.in_closed_form(target, self.rows_for(target))
+
+    @abstractmethod
+    def rows_for(self, target: FeaturePoints) -> FloatArray:
+        """Return the rows (n, D) alone; their distances to the points may take longer."""
+
+
+class Iterative(PreImageMethod):
+    """A method that searches, until steps are below `tol` or after `max_iter` evaluations."""
+
+    tol: float
+    max_iter: int
+
+    def __post_init__(self) -> None:
+        check_positive("tol", self.tol)
+        check_count("max_iter", self.max_iter)
+
+
 def kernel_values(
     kernel: DataKernel, A: FloatArray, B: FloatArray, n_threads: int = 1
 ) -> FloatArray:
@@ -318,21 +337,6 @@ def kernel_values(
         base = kernel.gamma * row_products(A, B, n_threads) + kernel.coef0
         return np.asarray(base ** int(kernel.degree))
     return kernel.gram(A, B)
-
-
-def _times_gram(
-    kernel: Any, rows: FloatArray, gram: FloatArray | None, W: FloatArray, n_threads: int
-) -> FloatArray:
-    """Return ``W K`` (k, m) for W (k, m), with never more than a block of K in memory."""
-    if gram is None and not isinstance(kernel, DataKernel):
-        gram = kernel.matrix(rows)
-    if gram is not None:
-        return _sums_of(W, gram, n_threads)
-    product = np.empty(W.shape)
-    for block in blocks(len(rows), len(rows)):
-        K = kernel_values(kernel, rows, rows[block], n_threads)
-        product[:, block] = _sums_of(W, K, n_threads)
-    return product
 
 
 def _sums_of(W: FloatArray, K: FloatArray, n_threads: int) -> FloatArray:

@@ -33,10 +33,12 @@ hardly wider than the kernel's, while the coordinates that are wanted ask for ab
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from itertools import product
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import linalg, optimize
@@ -44,8 +46,8 @@ from scipy import linalg, optimize
 from twofold.array_types import FloatArray
 from twofold.preimages.coordinates import factor_ridge
 
-MatrixOf = Callable[[FloatArray], FloatArray]
-"""A data-dependent kernel: rows (m, D) to their kernel matrix (m, m)."""
+# A data-dependent kernel: rows (m, D) to their kernel matrix (m, m).
+MatrixOf: TypeAlias = Callable[[FloatArray], FloatArray]
 
 # Kernel matrices without one row that are kept from one evaluation to the next: 256 MB.
 _VALUES_KEPT = 32_000_000
@@ -63,34 +65,29 @@ _MAX_ITER = 50
 _NO_SOLUTION, _NO_ERROR = 700.0, 1e-300
 
 
-class Criterion(Protocol):
+@dataclass(frozen=True, eq=False)
+class Criterion(ABC):
     """A leave-one-out error as a function of scale and ridge."""
 
+    sq_dists: FloatArray  # squared distances between the rows (m, m)
+
+    @abstractmethod
     def value_and_gradient(self, scale: float, ridge: float) -> tuple[float, FloatArray]:
         """Return the error and its derivatives by the scale and by the ridge."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
-class CoordinatePress:
-    """Squared leave-one-out error of coordinates, relative to their variance.
+class CoordinatePress(Criterion):
+    """Squared leave-one-out error of coordinates X (m, q), relative to their variance.
 
-    Parameters
-    ----------
-    sq_dists : ndarray of shape (m, m)
-        Squared distances between the rows.
-    X : ndarray of shape (m, q)
-        Coordinates that the regression has to give.
-    weights : ndarray of shape (m,), default=None
-        A row of weight 2 counts like two equal rows, left out together.
+    A row of weight 2 counts like two equal rows, left out together.
     """
 
-    sq_dists: FloatArray
     X: FloatArray
     weights: FloatArray | None = None
 
     def value_and_gradient(self, scale: float, ridge: float) -> tuple[float, FloatArray]:
-        """Return the error and its derivatives by the scale and by the ridge."""
+        """Return the error of the coordinates."""
         return _squares(self.sq_dists, *self._targets, scale, ridge, self.weights)
 
     @cached_property
@@ -102,23 +99,17 @@ class CoordinatePress:
 
 
 @dataclass(frozen=True, eq=False)
-class KernelPress:
-    """Mean squared leave-one-out error of the entries of a kernel matrix.
+class KernelPress(Criterion):
+    """Mean squared leave-one-out error of the entries of a kernel matrix K (m, m).
 
-    Parameters
-    ----------
-    sq_dists, K : ndarrays of shape (m, m)
-        Squared distances between the rows, and the kernel matrix.
-    include_diagonal : bool
-        Count the entries (i, i), too; only to repeat published maps.
+    `include_diagonal` counts the entries (i, i), too; only to repeat published maps.
     """
 
-    sq_dists: FloatArray
     K: FloatArray
     include_diagonal: bool = False
 
     def value_and_gradient(self, scale: float, ridge: float) -> tuple[float, FloatArray]:
-        """Return the error and its derivatives by the scale and by the ridge."""
+        """Return the error of the entries."""
         m = len(self.K)
         share = np.full((m, m), 1 / (m * (m - 1)))
         if not self.include_diagonal:
@@ -127,26 +118,15 @@ class KernelPress:
 
 
 @dataclass(frozen=True, eq=False)
-class RebuiltKernelPress:
-    """The same, each row predicted from a kernel matrix computed without it.
+class RebuiltKernelPress(Criterion):
+    """The same for rows Y (m, D), each predicted from a kernel matrix computed without it."""
 
-    Parameters
-    ----------
-    sq_dists : ndarray of shape (m, m)
-        Squared distances between the rows.
-    Y : ndarray of shape (m, D)
-        The rows.
-    matrix_of : callable
-        The kernel: rows to their kernel matrix.
-    """
-
-    sq_dists: FloatArray
     Y: FloatArray
     matrix_of: MatrixOf
     _kept: list[FloatArray] = field(default_factory=list, repr=False)
 
     def value_and_gradient(self, scale: float, ridge: float) -> tuple[float, FloatArray]:
-        """Return the error and its derivatives by the scale and by the ridge."""
+        """Return the error of the entries."""
         m = len(self.Y)
         K = np.asarray(self.matrix_of(self.Y))
         H = _gaussians(self.sq_dists, scale)
@@ -167,15 +147,13 @@ class RebuiltKernelPress:
         if self._kept:
             yield from self._kept
             return
-        m = len(self.Y)
-        keep = m**3 <= _VALUES_KEPT
         built = []
-        for i in range(m):
+        for i in range(len(self.Y)):
             rebuilt = np.asarray(self.matrix_of(np.delete(self.Y, i, axis=0)))
-            if keep:
+            if len(self.Y) ** 3 <= _VALUES_KEPT:
                 built.append(rebuilt)
             yield rebuilt
-        self._kept.extend(built)
+        self._kept.extend(built)  # only once all are there
 
 
 class Choice(NamedTuple):
@@ -198,16 +176,8 @@ def choose(
     The error has several minima. L-BFGS descends from the lowest of several starts, in logarithms,
     and the lowest end is taken.
 
-    Parameters
-    ----------
-    criterion : Criterion
-        The error.
-    unit : float
-        Mean distance to the tenth neighbour; starts and bounds of the scale are multiples of it.
-    scale, ridge : float, default=None
-        Given numbers; None for those to choose.
-    first_scales : tuple of float, default=None
-        Where a search for the scale starts, if it is known nearly.
+    Starts and bounds of the scale are multiples of `unit`, the mean distance to the tenth
+    neighbour, unless it is known nearly: then a search starts at `first_scales`.
     """
     if first_scales is None:
         first_scales = tuple(unit * factor for factor in _SCALE_STARTS)
@@ -229,20 +199,10 @@ def choose(
 
     if scale is not None and ridge is not None:
         return Choice(scale, ridge, criterion.value_and_gradient(scale, ridge)[0])
-    starts = [
-        np.log([first_scale, first_ridge]) for first_scale in scales for first_ridge in ridges
-    ]
-    ends = [
-        optimize.minimize(
-            error,
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=bounds,
-            options={"maxiter": _MAX_ITER},
-        )
-        for start in sorted(starts, key=lambda start: error(start)[0])[:_STARTS_KEPT]
-    ]
+    starts = [np.log(numbers) for numbers in product(scales, ridges)]
+    starts = sorted(starts, key=lambda start: error(start)[0])[:_STARTS_KEPT]
+    settings = {"jac": True, "method": "L-BFGS-B", "options": {"maxiter": _MAX_ITER}}
+    ends = [optimize.minimize(error, start, bounds=bounds, **settings) for start in starts]
     best = min(ends, key=lambda end: float(end.fun))
     if best.fun == _NO_SOLUTION:
         criterion.value_and_gradient(scales[0], ridges[0])  # says what is wrong

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from twofold.preimages.weighted_medians import SortedColumns
+from twofold.preimages.medians import SortedColumns
 
 
 def lowest_corner(column, weights):
