@@ -43,7 +43,7 @@ def axes_of(kernel, Y, q=2):
 
 def places_of(kernel, Y, Z, q=2):
     found = axes_of(kernel, Y, q)
-    values = kernel.extended(Y).values(Z)
+    values = kernel.extended(Y)(Z)
     return place_rows(values, found.axes, np.full(len(Y), 1 / len(Y)), found.mean_row, found.mean)
 
 
@@ -67,15 +67,15 @@ def test_new_rows_lie_near_the_rows_they_are_near_to(kernel):
 @pytest.mark.parametrize("kernel", WITH_VALUES, ids=name_of)
 def test_rows_alone_equal_rows_together(kernel):
     new = kernel.fitted(HELIX).extended(HELIX)
-    alone = np.concatenate([new.values(z[None]) for z in NEW])
-    np.testing.assert_array_equal(alone, new.values(NEW))
+    alone = np.concatenate([new(z[None]) for z in NEW])
+    np.testing.assert_array_equal(alone, new(NEW))
 
 
 @pytest.mark.parametrize("kernel", [Isomap(6), *WITH_VALUES[2:]], ids=name_of)
 def test_values_at_old_rows_are_the_matrix(kernel):
     kernel = kernel.fitted(HELIX)
     K = kernel.matrix(HELIX)
-    np.testing.assert_allclose(kernel.extended(HELIX).values(HELIX), K, atol=1e-12)
+    np.testing.assert_allclose(kernel.extended(HELIX)(HELIX), K, atol=1e-12)
 
 
 def test_lle_is_that_of_scikit_learn_but_for_the_scale_of_axes():
@@ -157,7 +157,7 @@ def test_parts_without_a_way_are_told_and_joined():
     np.testing.assert_allclose(K[:m, :m], inside)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # what was told at the fit is not told again
-        np.testing.assert_allclose(Isomap(5).extended(apart).values(apart[:3]), K[:3], atol=1e-8)
+        np.testing.assert_allclose(Isomap(5).extended(apart)(apart[:3]), K[:3], atol=1e-8)
 
 
 def test_parts_hang_together_in_mvu():

@@ -15,7 +15,7 @@ from twofold.datasets import make_random_manifold
 from twofold.features.data_kernels import RBF, Laplacian, Polynomial, Precomputed
 from twofold.kernel_pca import KernelPCA
 from twofold.kernel_pca.data_dependent import LLE, Diffusion, Isomap
-from twofold.kernel_pca.landmark_rows import LandmarkRows
+from twofold.kernel_pca.spectrum import decompose_by_landmarks
 from twofold.model_files import read_model_file
 from twofold.neighborhoods.nearest import neighbor_scale
 from twofold.preimages import FixedPoint, Learned, PreImages, Status
@@ -134,7 +134,7 @@ def test_landmarks_that_are_all_rows_but_few_come_near_all_rows():
 
 def test_every_row_a_landmark_is_kernel_pca():
     weights = np.random.default_rng(2).uniform(0.5, 2, len(TRAIN))
-    found, base = LandmarkRows(TRAIN, weights).decompose(RBF(0.1), TRAIN, weights, 2)
+    found, base = decompose_by_landmarks(RBF(0.1), TRAIN, TRAIN, weights, 2)
     model = KernelPCA(kernel=RBF(0.1), preimage=QUICK).fit(TRAIN, sample_weight=weights)
     expected = model.transform(TRAIN)
     np.testing.assert_allclose(np.abs(found.latent), np.abs(expected), atol=1e-6)

@@ -34,15 +34,7 @@ from scipy.spatial.distance import pdist
 from twofold.array_types import FloatArray
 from twofold.checks.numbers import check_count, check_positive, is_number
 from twofold.compiled import compiled
-from twofold.rowwise import (
-    GAP,
-    OVERLAP,
-    PRODUCT,
-    SQUARED_GAP,
-    exponentials,
-    own_sums,
-    pair_sums,
-)
+from twofold.rowwise import GAP, OVERLAP, PRODUCT, SQUARED_GAP, exponentials, own_sums, pair_sums
 
 _ROWS_FOR_SCALE = 1_000  # their pairs give the median distance to a percent or two
 _ROWS_TO_TRY = 5
@@ -69,21 +61,33 @@ class DataKernel(ABC):
         return self
 
 
-@dataclass(frozen=True)
-class Linear(DataKernel):
-    """``k(y, y') = y·y'``: feature space is data space."""
+class _OfSums(DataKernel):
+    """A curve over a sum along the columns of two rows."""
+
+    _sum: ClassVar[int]
 
     def gram(self, A: FloatArray, B: FloatArray) -> FloatArray:
-        """Return ``a·b`` of every pair."""
-        return pair_sums(*_check_pair(A, B), PRODUCT)
+        """Return the kernel values of rows A (m, D) with rows B (n, D), shape (m, n)."""
+        return self._curve(pair_sums(*_check_pair(A, B), self._sum))
 
     def diagonal(self, A: FloatArray) -> FloatArray:
-        """Return ``||a||²`` of every row."""
-        return own_sums(check_rows(A), PRODUCT)
+        """Return the kernel value of each row of A (m, D) with itself, shape (m,)."""
+        return self._curve(own_sums(check_rows(A), self._sum)[None])[0]
+
+    def _curve(self, sums: FloatArray) -> FloatArray:
+        """Return kernel values from sums (m, n), entry by entry."""
+        return sums
 
 
 @dataclass(frozen=True)
-class Polynomial(DataKernel):
+class Linear(_OfSums):
+    """``k(y, y') = y·y'``: feature space is data space."""
+
+    _sum: ClassVar[int] = PRODUCT
+
+
+@dataclass(frozen=True)
+class Polynomial(_OfSums):
     """``k(y, y') = (gamma y·y' + coef0)^degree``.
 
     Parameters
@@ -100,22 +104,16 @@ class Polynomial(DataKernel):
     gamma: float = 1.0
     coef0: float = 0.0
 
+    _sum: ClassVar[int] = PRODUCT
+
     def __post_init__(self) -> None:
         check_count("degree", self.degree)
         check_positive("gamma", self.gamma)
         if not is_number(self.coef0) or not 0 <= self.coef0 < math.inf:
             raise ValueError(f"`coef0` must be a finite number, not below 0; got {self.coef0!r}.")
 
-    def gram(self, A: FloatArray, B: FloatArray) -> FloatArray:
-        """Return ``(gamma a·b + coef0)^degree`` of every pair."""
-        return self._raise(pair_sums(*_check_pair(A, B), PRODUCT))
-
-    def diagonal(self, A: FloatArray) -> FloatArray:
-        """Return ``(gamma ||a||² + coef0)^degree`` of every row."""
-        return self._raise(own_sums(check_rows(A), PRODUCT))
-
-    def _raise(self, products: FloatArray) -> FloatArray:
-        base = self.gamma * products + self.coef0
+    def _curve(self, sums: FloatArray) -> FloatArray:
+        base = self.gamma * sums + self.coef0
         power = base.copy()
         with np.errstate(over="ignore"):  # who uses the values checks that they are finite
             for _ in range(self.degree - 1):  # pow may round by the place in the array
@@ -124,20 +122,18 @@ class Polynomial(DataKernel):
 
 
 @dataclass(frozen=True)
-class _Exponential(DataKernel):
+class _Exponential(_OfSums):
     """``exp(-gamma s)`` of a sum s over the columns of two rows."""
 
     gamma: float | None = None
 
-    _sum: ClassVar[int]
     _metric: ClassVar[str]
 
     def __post_init__(self) -> None:
         check_positive("gamma", 1.0 if self.gamma is None else self.gamma)
 
-    def gram(self, A: FloatArray, B: FloatArray) -> FloatArray:
-        """Return the kernel value of every pair."""
-        return exponentials(pair_sums(*_check_pair(A, B), self._sum), self.number())
+    def _curve(self, sums: FloatArray) -> FloatArray:
+        return exponentials(sums, self.number())
 
     def diagonal(self, A: FloatArray) -> FloatArray:
         """Return ones."""
@@ -183,7 +179,7 @@ class Laplacian(_Exponential):
 
 
 @dataclass(frozen=True)
-class Sigmoid(DataKernel):
+class Sigmoid(_OfSums):
     """``k(y, y') = tanh(alpha y·y' + beta)`` of neural networks (Kramer 2013, section 7.3).
 
     It is not positive definite: squared distances in its "feature space" can be negative. With a
@@ -200,18 +196,15 @@ class Sigmoid(DataKernel):
     alpha: float = 1e-6
     beta: float = -1e-2
 
+    _sum: ClassVar[int] = PRODUCT
+
     def __post_init__(self) -> None:
         check_positive("alpha", self.alpha)
         if not is_number(self.beta) or not math.isfinite(self.beta):
             raise ValueError(f"`beta` must be a finite number; got {self.beta!r}.")
 
-    def gram(self, A: FloatArray, B: FloatArray) -> FloatArray:
-        """Return ``tanh(alpha a·b + beta)`` of every pair."""
-        return _bend(pair_sums(*_check_pair(A, B), PRODUCT), self.alpha, self.beta)
-
-    def diagonal(self, A: FloatArray) -> FloatArray:
-        """Return ``tanh(alpha ||a||² + beta)`` of every row."""
-        return _bend(own_sums(check_rows(A), PRODUCT)[None], self.alpha, self.beta)[0]
+    def _curve(self, sums: FloatArray) -> FloatArray:
+        return _bend(sums, self.alpha, self.beta)
 
 
 @compiled
@@ -224,16 +217,13 @@ def _bend(products: FloatArray, alpha: float, beta: float) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class L1(DataKernel):
-    """``k(y, y') = ½(||y||₁ + ||y'||₁ - ||y - y'||₁)``: single wild entries weigh less."""
+class L1(_OfSums):
+    """``k(y, y') = ½(||y||₁ + ||y'||₁ - ||y - y'||₁)``: single wild entries weigh less.
 
-    def gram(self, A: FloatArray, B: FloatArray) -> FloatArray:
-        """Return how far the segments from 0 to a and from 0 to b overlap, summed over columns."""
-        return pair_sums(*_check_pair(A, B), OVERLAP)
+    By columns it is how far the segments from 0 to y and from 0 to y' overlap.
+    """
 
-    def diagonal(self, A: FloatArray) -> FloatArray:
-        """Return ``||a||₁`` of every row."""
-        return own_sums(check_rows(A), OVERLAP)
+    _sum: ClassVar[int] = OVERLAP
 
 
 @dataclass(frozen=True)

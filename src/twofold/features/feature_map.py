@@ -84,7 +84,14 @@ class FeatureMap:
             that is not conditionally positive definite on them.
         """
         references = np.asarray(references)
-        _check_number(len(references) if references.ndim else 0)
+        n = len(references) if references.ndim else 0
+        if n > MAX_REFERENCES:
+            raise ValueError(
+                f"A data kernel compares all pairs: {n:,} rows need an {n:,} × {n:,} matrix of "
+                f"{8e-9 * n * n:.1f} GB, several times over, and n³ operations; at most "
+                f"{MAX_REFERENCES:,} rows are taken. Let fewer rows span the space by "
+                "`landmarks=`, e.g. `landmarks=1000`."
+            )
         kernel = kernel.fitted(references)
         K = _symmetric(_kernel_values(kernel, references, references), rounding_of(references))
         mean_row, mean, largest = K.mean(axis=1), float(K.mean()), float(np.abs(K).max())
@@ -112,8 +119,7 @@ class FeatureMap:
         # The columns of the projector have squared lengths 1/λ.
         projector = float_rows(self.projector)
         Z = projector / (projector**2).sum(axis=0)
-        coordinates: FloatArray = Z.astype(_result_type(self.references), copy=False)
-        return coordinates
+        return np.asarray(Z, dtype=_result_type(self.references))
 
     def transform(self, Y: FloatArray) -> FloatArray:
         """Return the coordinates (m, r) of rows Y (m, D), float32 for float32 rows."""
@@ -146,16 +152,6 @@ def _result_type(Y: FloatArray) -> type[np.floating]:
     return np.float32 if np.asarray(Y).dtype == np.float32 else np.float64
 
 
-def _check_number(n: int) -> None:
-    if n > MAX_REFERENCES:
-        raise ValueError(
-            f"A data kernel compares all pairs: {n:,} rows need an {n:,} × {n:,} matrix of "
-            f"{8e-9 * n * n:.1f} GB, several times over, and n³ operations; at most "
-            f"{MAX_REFERENCES:,} rows are taken. Let fewer rows span the space by `landmarks=`, "
-            "e.g. `landmarks=1000`."
-        )
-
-
 def _kernel_values(kernel: DataKernel, Y: FloatArray, references: FloatArray) -> FloatArray:
     K = kernel.gram(Y, references)
     if not np.isfinite(K).all():
@@ -168,14 +164,22 @@ def _kernel_values(kernel: DataKernel, Y: FloatArray, references: FloatArray) ->
 
 def _symmetric(K: FloatArray, tolerance: float) -> FloatArray:
     """Return K (n, n) without rounding errors in its symmetry; raise if there is more to it."""
-    gap, largest = float(np.abs(K - K.T).max()), float(np.abs(K).max())
+    check_symmetry(float(np.abs(K - K.T).max()), float(np.abs(K).max()), tolerance)
+    return 0.5 * (K + K.T)
+
+
+def check_symmetry(
+    gap: float,
+    largest: float,
+    tolerance: float,
+    advice: str = "If both are estimates of one value, pass their mean, (K + K.T) / 2.",
+) -> None:
+    """Raise if kernel values (i, j) and (j, i) differ by more than a share of the largest."""
     if gap > tolerance * largest:
         raise ValueError(
             "A kernel matrix must be symmetric; entries (i, j) and (j, i) differ by up to "
-            f"{gap:.4g}, with values up to {largest:.4g}. If both are estimates of one value, pass "
-            "their mean, (K + K.T) / 2."
+            f"{gap:.4g}, with values up to {largest:.4g}. {advice}"
         )
-    return 0.5 * (K + K.T)
 
 
 def _choose_directions(values: FloatArray, noise: float) -> IntArray:
@@ -200,8 +204,7 @@ def _choose_directions(values: FloatArray, noise: float) -> IntArray:
             "All references have the same feature, up to rounding, so they span nothing. Pass at "
             "least two rows that differ; if they do, move the data's mean to the origin."
         )
-    kept = np.flatnonzero(values > max(_KEPT * largest, noise))
-    return kept[::-1]
+    return np.flatnonzero(values > max(_KEPT * largest, noise))[::-1]
 
 
 @compiled

@@ -12,7 +12,6 @@ reduced by PCA first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -103,5 +102,4 @@ class Wendland(DataKernel):
 
 
 def _tree(Y: FloatArray) -> Any:
-    kind: Callable[[FloatArray], Any] = KDTree if Y.shape[1] <= MANY_COLUMNS else BallTree
-    return kind(Y)
+    return KDTree(Y) if Y.shape[1] <= MANY_COLUMNS else BallTree(Y)

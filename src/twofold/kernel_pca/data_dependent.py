@@ -29,7 +29,7 @@ import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array
@@ -74,12 +74,8 @@ MOST_EXCESS = 1e-3
 SIZES_TOLD = 5
 
 
-class KernelValues(Protocol):
-    """Kernel values of rows that were not among those the kernel was made from."""
-
-    def values(self, Z: FloatArray) -> FloatArray:
-        """Return the values (n, m) of rows Z (n, D), none depending on another."""
-        ...
+# Values (n, m) of rows (n, D) with those that a kernel was made from, none depending on another.
+KernelValues: TypeAlias = Callable[[FloatArray], FloatArray]
 
 
 class DataDependentKernel(ABC):
@@ -102,13 +98,28 @@ class DataDependentKernel(ABC):
         """Return the kernel of any row with rows Y (m, D), None where there is no recipe."""
         return None
 
+    @property
     def has_recipe(self) -> bool:
-        """Say whether new rows have kernel values."""
+        """Whether new rows have kernel values."""
         return type(self).extended is not DataDependentKernel.extended
 
 
 @dataclass(frozen=True)
-class LLE(DataDependentKernel):
+class _OfNeighbors(DataDependentKernel):
+    """A kernel made from each row's nearest ones."""
+
+    n_neighbors: int = 10
+
+    def __post_init__(self) -> None:
+        check_count("n_neighbors", self.n_neighbors)
+
+    def _nearest(self, Z: FloatArray, Y: FloatArray) -> IntArray:
+        """Return the neighbours of new rows among rows Y (m, D), as many as those of a row of Y."""
+        return nearest_rows(Z, Y, min(self.n_neighbors, len(Y) - 1))
+
+
+@dataclass(frozen=True)
+class LLE(_OfNeighbors):
     """Locally linear embedding as a kernel.
 
     Parameters
@@ -119,11 +130,10 @@ class LLE(DataDependentKernel):
         Share of the trace added to the diagonal where weights are solved for.
     """
 
-    n_neighbors: int = 10
     regularization: float = 1e-3
 
     def __post_init__(self) -> None:
-        check_count("n_neighbors", self.n_neighbors)
+        super().__post_init__()
         check_positive("regularization", self.regularization)
 
     def matrix(self, Y: FloatArray) -> FloatArray:
@@ -133,8 +143,15 @@ class LLE(DataDependentKernel):
     def extended(self, Y: FloatArray) -> KernelValues:
         """Return combinations of the kernel values of neighbours."""
         Y = check_rows(Y)
-        k = min(self.n_neighbors, len(Y) - 1)
-        return _Combined(Y, self._sparse(Y), k, self.regularization)
+        K = self._sparse(Y)
+
+        def values(Z: FloatArray) -> FloatArray:
+            Z = check_rows(Z)
+            neighbors = self._nearest(Z, Y)
+            W = barycenter_weights(Z, Y, neighbors, self.regularization)
+            return np.asarray((linked_rows(W, neighbors, len(Y)) @ K).toarray())
+
+        return values
 
     def _sparse(self, Y: FloatArray) -> csr_array:
         M = lle_cost(Y, other_rows(Y, self.n_neighbors), self.regularization)
@@ -143,24 +160,8 @@ class LLE(DataDependentKernel):
         return csr_array(largest * eye_array(len(Y), format="csr") - M)
 
 
-@dataclass(frozen=True, eq=False)
-class _Combined:
-    """Kernel values of new rows, combined from those of their neighbours."""
-
-    rows: FloatArray
-    K: Any
-    n_neighbors: int
-    regularization: float
-
-    def values(self, Z: FloatArray) -> FloatArray:
-        Z = check_rows(Z)
-        neighbors = nearest_rows(Z, self.rows, self.n_neighbors)
-        W = barycenter_weights(Z, self.rows, neighbors, self.regularization)
-        return np.asarray((linked_rows(W, neighbors, len(self.rows)) @ self.K).toarray())
-
-
 @dataclass(frozen=True)
-class Isomap(DataDependentKernel):
+class Isomap(_OfNeighbors):
     """Distances along the graph of nearest neighbours as a kernel.
 
     Parameters
@@ -168,11 +169,6 @@ class Isomap(DataDependentKernel):
     n_neighbors : int
         Rows that a row is linked to; all others if there are fewer.
     """
-
-    n_neighbors: int = 10
-
-    def __post_init__(self) -> None:
-        check_count("n_neighbors", self.n_neighbors)
 
     def matrix(self, Y: FloatArray) -> FloatArray:
         """Return ``-½ d²`` of distances along the graph."""
@@ -182,33 +178,24 @@ class Isomap(DataDependentKernel):
     def extended(self, Y: FloatArray) -> KernelValues:
         """Return ``-½ d²``, the first step leading to a neighbour."""
         Y = check_rows(Y)
-        k = min(self.n_neighbors, len(Y) - 1)
-        return _AlongGraph(Y, neighbor_graph(Y, self.n_neighbors, quiet=True), k)
+        graph = neighbor_graph(Y, self.n_neighbors, quiet=True)
 
+        def values(Z: FloatArray) -> FloatArray:
+            Z = check_rows(Z)
+            neighbors = self._nearest(Z, Y)
+            steps = neighbor_distances(Z, Y, neighbors)
+            used, place = np.unique(neighbors, return_inverse=True)
+            along = dijkstra(graph, directed=False, indices=used)
+            d = np.full((len(Z), len(Y)), np.inf)
+            for step, first in zip(steps.T, place.reshape(neighbors.shape).T, strict=True):
+                np.minimum(d, step[:, None] + along[first], out=d)
+            return np.asarray(-0.5 * d * d)
 
-@dataclass(frozen=True, eq=False)
-class _AlongGraph:
-    """Kernel values of new rows from distances along the graph of old ones."""
-
-    rows: FloatArray
-    graph: Any
-    n_neighbors: int
-
-    def values(self, Z: FloatArray) -> FloatArray:
-        Z = check_rows(Z)
-        neighbors = nearest_rows(Z, self.rows, self.n_neighbors)
-        steps = neighbor_distances(Z, self.rows, neighbors)
-        used, place = np.unique(neighbors, return_inverse=True)
-        along = dijkstra(self.graph, directed=False, indices=used)
-        place = place.reshape(neighbors.shape)
-        d = np.full((len(Z), len(self.rows)), np.inf)
-        for j in range(self.n_neighbors):
-            np.minimum(d, steps[:, j : j + 1] + along[place[:, j]], out=d)
-        return np.asarray(-0.5 * d * d)
+        return values
 
 
 @dataclass(frozen=True)
-class MVU(DataDependentKernel):
+class MVU(_OfNeighbors):
     """Maximum variance unfolding: the widest spread that keeps distances between neighbours.
 
     Solved by cvxpy (``pip install "twofold[sdp]"``): seconds for 50 rows, and out of reach beyond
@@ -222,14 +209,18 @@ class MVU(DataDependentKernel):
 
     n_neighbors: int = 5
 
-    def __post_init__(self) -> None:
-        check_count("n_neighbors", self.n_neighbors)
-
     def matrix(self, Y: FloatArray) -> FloatArray:
         """Return the solution of ``max tr K`` under the distances, K ≽ 0 and ΣK = 0."""
-        cvxpy = _load_cvxpy()
+        try:
+            cvxpy = importlib.import_module("cvxpy")
+        except ImportError as error:
+            raise ImportError(
+                "Maximum variance unfolding solves a semidefinite programme with cvxpy, which is "
+                'not installed. Run pip install "twofold[sdp]", or use kernel="isomap", which also '
+                "keeps distances between neighbours."
+            ) from error
         Y = check_rows(Y)
-        rigid = np.stack(rigid_pairs(other_rows(Y, self.n_neighbors)))
+        rigid = rigid_pairs(other_rows(Y, self.n_neighbors))
         # Parts that hang together by nothing would drift apart without end.
         linked = np.sort(np.stack(neighbor_graph(Y, self.n_neighbors).nonzero()), axis=0)
         first, second = np.unique(np.hstack([rigid, linked]), axis=1)
@@ -288,14 +279,15 @@ class Diffusion(DataDependentKernel):
     def matrix(self, Y: FloatArray) -> FloatArray:
         """Return ``W̃_ij / sqrt(d_i d_j)`` to the power of ``time``."""
         K = RBF(0.5 / self.number() ** 2).gram(Y, Y)
-        return np.linalg.matrix_power(diffusion_matrix(K, self.alpha)[0], self.time)
+        one_step, _, _ = diffusion_matrix(K, self.alpha, np.ones(len(Y)))
+        return np.linalg.matrix_power(one_step, self.time)
 
     def extended(self, Y: FloatArray) -> KernelValues:
         """Return the analytic kernel of new rows, which is K again at old ones."""
         found = DiffusionValues.of(check_rows(Y), self.number(), self.alpha, symmetric=True)
         if self.time == 1:
-            return found
-        return DiffusionCoordinates(found, self.carrier(Y), np.zeros(len(Y)))
+            return found.values
+        return DiffusionCoordinates(found, self.carrier(Y), np.zeros(len(Y))).values
 
     def carrier(self, Y: FloatArray) -> FloatArray:
         """Return the matrix (m, m) that makes kernel values of one step those of ``time`` steps."""
@@ -320,42 +312,18 @@ def neighbor_graph(Y: FloatArray, k: int, *, quiet: bool = False) -> csr_array:
     return graph
 
 
-def rigid_pairs(neighbors: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the pairs (first, second) of rows that are neighbours, or neighbours of one row."""
+def rigid_pairs(neighbors: IntArray) -> IntArray:
+    """Return the pairs (2, p) of rows that are neighbours, or neighbours of one row."""
     together = np.column_stack([np.arange(len(neighbors)), neighbors])
     first, second = np.triu_indices(together.shape[1], 1)
-    pairs = np.sort(
-        np.stack([together[:, first].ravel(), together[:, second].ravel()], axis=1), axis=1
-    )
-    distinct = np.unique(pairs, axis=0)
-    return distinct[:, 0], distinct[:, 1]
+    pairs = np.stack([together[:, first].ravel(), together[:, second].ravel()])
+    return np.unique(np.sort(pairs, axis=0), axis=1)
 
 
-def _load_cvxpy() -> Any:
-    try:
-        return importlib.import_module("cvxpy")
-    except ImportError as error:
-        raise ImportError(
-            "Maximum variance unfolding solves a semidefinite programme with cvxpy, which is not "
-            'installed. Run pip install "twofold[sdp]", or use kernel="isomap", which also keeps '
-            "distances between neighbours."
-        ) from error
-
-
-for value_type in (
-    Linear,
-    Polynomial,
-    RBF,
-    Laplacian,
-    L1,
-    Precomputed,
-    Wendland,
-    LLE,
-    MVU,
-    Diffusion,
-    Isomap,
-):
+for value_type in (Linear, Polynomial, RBF, Laplacian, L1, Precomputed, Wendland):
     register_value_type(value_type)
+for data_dependent in (LLE, MVU, Diffusion, Isomap):
+    register_value_type(data_dependent)
 
 KERNELS: dict[str, Callable[[], DataDependentKernel]] = {
     "lle": LLE,

@@ -1,18 +1,20 @@
 """Diffusion kernels of any row with the rows they were made from, and coordinates with derivatives.
 
-See :mod:`~twofold.kernel_pca.data_dependent` for the formulas.
+Formulas are in :mod:`~twofold.kernel_pca.data_dependent`, those of weighted rows in
+:mod:`~twofold.kernel_pca.diffusion_map`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 
 from twofold.array_types import FloatArray
 from twofold.features.data_kernels import RBF, check_rows
-from twofold.preimages.coordinates import Parts
+from twofold.preimages.coordinates import CoordinateMap, Parts
 from twofold.rowwise import SQUARED_GAP, multiply_rows, pair_sums
 
 
@@ -24,24 +26,18 @@ class DiffusionValues:
     the chance of a step from z to row i ``u_i / S``. Both have the derivative ``κ_i (l_i - l̄)``,
     ``l_i = (y_i - z) / s²``: for the latter l̄ is the mean of l under u, for the former half of
     that and α/2 times the mean under w. Far away, where every w_i underflows, ratios stay.
-
-    Attributes
-    ----------
-    rows : (m, D), scale : s, alpha : α
-    tilt : (m,) ``q^-α``
-    degrees : (m,) d, None for chances of a step
     """
 
-    rows: FloatArray
-    scale: float
-    alpha: float
-    tilt: FloatArray
-    degrees: FloatArray | None
+    rows: FloatArray  # (m, D)
+    scale: float  # s
+    alpha: float  # α
+    tilt: FloatArray  # q^-α (m,)
+    degrees: FloatArray | None  # d (m,), None for chances of a step
 
     @classmethod
     def of(cls, Y: FloatArray, scale: float, alpha: float, *, symmetric: bool) -> Self:
         """Return the kernel that rows Y (m, D) make."""
-        _, tilt, degrees = diffusion_matrix(RBF(0.5 / scale**2).gram(Y, Y), alpha)
+        _, tilt, degrees = diffusion_matrix(RBF(0.5 / scale**2).gram(Y, Y), alpha, np.ones(len(Y)))
         return cls(Y, scale, alpha, tilt, degrees if symmetric else None)
 
     def values(self, Z: FloatArray) -> FloatArray:
@@ -72,8 +68,8 @@ class DiffusionValues:
 
 
 @dataclass(frozen=True, eq=False)
-class DiffusionCoordinates:
-    """Coordinates of any row, ``x(z) = Cᵀ κ(z) + c0``, with derivatives: a `CoordinateMap`."""
+class DiffusionCoordinates(CoordinateMap):
+    """Coordinates of any row, ``x(z) = Cᵀ κ(z) + c0``, with derivatives."""
 
     kernel: DiffusionValues
     coefficients: FloatArray
@@ -87,18 +83,6 @@ class DiffusionCoordinates:
     def values(self, Z: FloatArray) -> FloatArray:
         """Return the coordinates (n, r) of rows Z (n, D)."""
         return multiply_rows(self.kernel.values(Z), self.coefficients) + self.offset
-
-    def jacobian(self, Z: FloatArray, q: int | None = None) -> FloatArray:
-        """Return the derivatives (n, q, D) of the first q coordinates, all if None."""
-        q = self.n_coordinates if q is None else q
-        return self.parts(Z, np.zeros((len(Z), self.n_coordinates)), q).jacobian
-
-    def distance_and_gradient(
-        self, Z: FloatArray, targets: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the squared distances (n,) of x(Z) to targets (n, r), and their gradients."""
-        X, gradient, _ = self.parts(Z, targets, 0)
-        return ((X - targets) ** 2).sum(axis=1), gradient
 
     def parts(self, Z: FloatArray, targets: FloatArray, q: int) -> Parts:
         """Return coordinates, gradient of the distance and derivatives of q coordinates at once."""
@@ -117,13 +101,24 @@ class DiffusionCoordinates:
         return Parts(X, pulled(pull), J)
 
 
-def diffusion_matrix(W: FloatArray, alpha: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return K (m, m), written over Gaussians W (m, m), with ``q^-α`` and d (m,)."""
-    tilt = W.sum(axis=1) ** -alpha
-    W *= tilt
-    W *= tilt[:, None]
-    degrees = W.sum(axis=1)
-    root = 1 / np.sqrt(degrees)
-    W *= root
-    W *= root[:, None]
-    return W, tilt, degrees
+def diffusion_matrix(
+    W: Any, alpha: float, weights: FloatArray
+) -> tuple[Any, FloatArray, FloatArray]:
+    """Return S (m, m) from Gaussians W (m, m) of weighted rows, with ``q^-α`` and d (m,).
+
+    Dense ones are written over, sparse ones stay sparse.
+    """
+    tilt = np.asarray(W @ weights) ** -alpha
+    W = _scaled(W, tilt)
+    degrees = np.asarray(W @ weights)
+    return _scaled(W, np.sqrt(weights / degrees)), tilt, degrees
+
+
+def _scaled(S: Any, factors: FloatArray) -> Any:
+    """Return S (m, m) with rows and columns multiplied by factors (m,)."""
+    if sparse.issparse(S):
+        diagonal = sparse.diags(factors)
+        return (diagonal @ S @ diagonal).tocsr()
+    S *= factors
+    S *= factors[:, None]
+    return S

@@ -33,13 +33,13 @@ from twofold.contract.fitted_state import TINY, Array, FittedState, Number, chec
 from twofold.features.data_kernels import RBF, check_rows
 from twofold.kernel_pca import memory
 from twofold.kernel_pca.data_dependent import DataDependentKernel, neighbor_graph
-from twofold.kernel_pca.diffusion_kernel import DiffusionCoordinates, DiffusionValues
-from twofold.kernel_pca.feature_space import FeatureSpace
-from twofold.kernel_pca.spectral_model import (
-    SpectralModel,
-    brought_near,
-    check_common,
+from twofold.kernel_pca.diffusion_kernel import (
+    DiffusionCoordinates,
+    DiffusionValues,
+    diffusion_matrix,
 )
+from twofold.kernel_pca.feature_space import FeatureSpace
+from twofold.kernel_pca.spectral_model import SpectralModel, brought_near
 from twofold.kernel_pca.spectrum import choose_solver, count_kept, fix_signs, leading_eigenpairs
 from twofold.neighborhoods.nearest import (
     nearest_rows,
@@ -266,15 +266,12 @@ class DiffusionMap(SpectralModel):
 
     def _check_restored(self) -> None:
         super()._check_restored()
-        needed = {
-            "preimage_method_": True,
-            "extension_coef_": self.extension == "ridge",
-            "reach_": self.n_neighbors is not None,
-        }
+        is_ridge, has_links = self.extension == "ridge", self.n_neighbors is not None
+        needed = {"preimage_method_": True, "extension_coef_": is_ridge, "reach_": has_links}
         check_there(self, needed)
 
     def _check_parameters(self) -> None:
-        check_common(self)
+        super()._check_parameters()
         if not is_number(self.alpha) or not 0 <= self.alpha <= 1:
             raise ValueError(f"`alpha` must be a number from 0 to 1; got {self.alpha!r}.")
         if not is_number(self.time) or not 0 <= self.time < np.inf:
@@ -313,11 +310,8 @@ class WalkKernel(DataDependentKernel):
 
         A graph that falls into parts is told unless ``quiet``.
         """
-        S = self._gaussians(check_rows(Y), quiet)
-        crowd = np.asarray(S @ self.weights) ** -self.alpha
-        S = _scaled(S, crowd)
-        degrees = np.asarray(S @ self.weights)
-        S = _scaled(S, np.sqrt(self.weights / degrees))
+        gaussians = self._gaussians(check_rows(Y), quiet)
+        S, crowd, degrees = diffusion_matrix(gaussians, self.alpha, self.weights)
         stationary = self.weights * degrees
         return S, stationary / stationary.sum(), self.weights * crowd
 
@@ -337,16 +331,6 @@ class WalkKernel(DataDependentKernel):
         return np.asarray((U * np.maximum(values, 0) ** (2 * self.time)) @ U.T)
 
 
-def _scaled(S: Any, factors: FloatArray) -> Any:
-    """Return S (m, m) with rows and columns multiplied by factors (m,); a dense one in place."""
-    if sparse.issparse(S):
-        diagonal = sparse.diags(factors)
-        return (diagonal @ S @ diagonal).tocsr()
-    S *= factors
-    S *= factors[:, None]
-    return S
-
-
 def _leading_beside(S: Any, known: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
     """Return the leading eigenpairs of S (m, m) beside the known one of eigenvalue 1.
 
@@ -355,9 +339,9 @@ def _leading_beside(S: Any, known: FloatArray, count: int) -> tuple[FloatArray, 
     if not sparse.issparse(S):
         S -= np.outer(known, known)
         return leading_eigenpairs(S, count, "auto", 0.0, None)
+    if count >= len(known) - 1:
+        return leading_eigenpairs(S.toarray() - np.outer(known, known), count, "dense", 0.0, None)
     rest = LinearOperator(
         S.shape, matvec=lambda v: S @ v - known * (known @ v.ravel()), dtype=float
     )
-    if count >= len(known) - 1:
-        return leading_eigenpairs(S.toarray() - np.outer(known, known), count, "dense", 0.0, None)
     return leading_eigenpairs(rest, count, "arpack", 0.0, None)

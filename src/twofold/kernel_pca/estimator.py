@@ -28,9 +28,8 @@ from twofold.kernel_pca.data_dependent import (
 from twofold.kernel_pca.diffusion_kernel import DiffusionCoordinates, DiffusionValues
 from twofold.kernel_pca.feature_space import FeatureSpace
 from twofold.kernel_pca.incomplete_rows import place_on_plane
-from twofold.kernel_pca.landmark_rows import LandmarkRows
 from twofold.kernel_pca.sparse_matrix import SparseMatrixModel, check_square
-from twofold.kernel_pca.spectral_model import brought_near, check_common
+from twofold.kernel_pca.spectral_model import brought_near
 from twofold.kernel_pca.spectrum import (
     ADVICE,
     ADVICE_FOR_MATRIX,
@@ -39,8 +38,12 @@ from twofold.kernel_pca.spectrum import (
     choose_solver,
     count_strangers,
     decompose,
+    decompose_by_landmarks,
     symmetric,
 )
+from twofold.landmarks import Landmarks
+from twofold.landmarks.choice import choose_landmarks
+from twofold.neighborhoods.nearest import nearest_rows
 from twofold.preimages import get_method
 from twofold.preimages.coordinates import CoordinateMap, GaussianCoordinates
 from twofold.process_settings import warn
@@ -204,18 +207,21 @@ class KernelPCA(SparseMatrixModel):
     ) -> FloatArray:
         count = int(self.landmarks or 0)
         solver = self._announce(kernel, count)
-        chosen = LandmarkRows.choose(Y, weights, count, int(rng.randint(2**31 - 1)))
-        self.data_, self.weights_ = chosen.rows, chosen.weights
+        rows = choose_landmarks(Y, weights, Landmarks(count), int(rng.randint(2**31 - 1)))
+        owner = nearest_rows(Y, rows, 1)[:, 0]
+        summed = np.bincount(owner, weights, minlength=len(rows)).astype(np.float64)
+        rows, summed = rows[summed > 0], summed[summed > 0]
+        self.data_, self.weights_ = rows, summed
         self.member_ = np.full(len(self.member_), -1)
-        kernel = with_numbers(kernel, chosen.rows)
+        kernel = with_numbers(kernel, rows)
         if isinstance(kernel, DataKernel):
-            found, base = chosen.decompose(
-                kernel, Y, weights, self.n_components, self._n_further(kernel)
+            found, base = decompose_by_landmarks(
+                kernel, rows, Y, weights, self.n_components, self._n_further(kernel)
             )
         else:
-            K = self._kernel_matrix(kernel, chosen.rows)
-            found = self._axes(K, chosen.weights, kernel, solver, rng)
-            base = chosen.weights / chosen.weights.sum()
+            K = self._kernel_matrix(kernel, rows)
+            found = self._axes(K, summed, kernel, solver, rng)
+            base = summed / summed.sum()
         return self._keep(kernel, found, base, float(weights.sum()))
 
     def _announce(self, kernel: Any, m: int, *, is_sparse: bool = False) -> str:
@@ -240,7 +246,7 @@ class KernelPCA(SparseMatrixModel):
     def _kernel_matrix(self, kernel: Any, Y: FloatArray) -> FloatArray:
         if not isinstance(kernel, DataKernel):
             K: FloatArray = kernel.matrix(Y)
-            if not kernel.has_recipe():
+            if not kernel.has_recipe:
                 self.kernel_matrix_ = K.copy()  # costly to find again
             return K
         K = np.empty((len(Y), len(Y)))
@@ -264,16 +270,16 @@ class KernelPCA(SparseMatrixModel):
             self.preimage_ = "none: a point's kernel values are a combination of those of the rows"
         else:
             self._choose_preimages(kernel, first.latent)
-            has_recipe = not isinstance(kernel, DataDependentKernel) or kernel.has_recipe()
+            is_unknown = isinstance(kernel, DataDependentKernel) and not kernel.has_recipe
             has_map = isinstance(kernel, (RBF, Diffusion))
-            if not has_recipe or (self._n_further(kernel) and not has_map):
+            if is_unknown or (self._n_further(kernel) and not has_map):
                 self._extend(found.latent)
             elif rest.axes.shape[1]:
                 self.rest_coef_ = rest.axes
         return first.latent
 
     def _restore(self) -> None:
-        kernel = getattr(self, "kernel_", None) or get_kernel(self.kernel)
+        kernel = self._fitted_kernel()
         rows = self.data_ if self._holds_sparse() else self.data_.astype(np.float64)
         self._surface = kernel.extended(rows) if isinstance(kernel, DataDependentKernel) else None
         self._space = FeatureSpace(
@@ -313,10 +319,10 @@ class KernelPCA(SparseMatrixModel):
         X = np.empty((len(Y), self._n_features_out))
 
         def fill(place: slice) -> None:
-            near = (
-                extended.values(Y[place]) if extended else space.kernel.gram(Y[place], space.rows)
+            rows = Y[place]
+            X[place] = space.place(
+                extended(rows) if extended else space.kernel.gram(rows, space.rows)
             )
-            X[place] = space.place(near)
 
         run_tasks(fill, blocks(len(Y), len(space.rows)), count_threads(self.n_jobs))
         return X
@@ -344,21 +350,25 @@ class KernelPCA(SparseMatrixModel):
 
     def _check_restored(self) -> None:
         super()._check_restored()
-        kernel = getattr(self, "kernel_", None) or get_kernel(self.kernel)
+        kernel = self._fitted_kernel()
         if not isinstance(kernel, type(get_kernel(self.kernel))):
             raise ValueError(f"`kernel_` is {kernel!r}, which is not the kernel asked for")
         is_matrix = kernel.is_precomputed
-        has_recipe = not isinstance(kernel, DataDependentKernel) or kernel.has_recipe()
+        is_extended = isinstance(kernel, DataDependentKernel) and not kernel.has_recipe
         needed = {
             "columns_": is_matrix,
             "preimage_method_": not is_matrix,
-            "kernel_matrix_": not has_recipe,
-            "extension_coef_": not has_recipe,
+            "kernel_matrix_": is_extended,
+            "extension_coef_": is_extended,
         }
         check_there(self, needed)
 
+    def _fitted_kernel(self) -> Any:
+        # A function is not kept, only taken from the parameters.
+        return getattr(self, "kernel_", None) or get_kernel(self.kernel)
+
     def _check_parameters(self) -> None:
-        check_common(self)
+        super()._check_parameters()
         kernel = get_kernel(self.kernel)
         if self.eigen_solver not in SOLVERS:
             raise ValueError(f"`eigen_solver` must be one of {SOLVERS}; got {self.eigen_solver!r}.")

@@ -25,11 +25,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import FloatArray
 from twofold.checks.numbers import check_count
-from twofold.checks.rows import check_entries, check_numeric
+from twofold.checks.rows import check_entries
 from twofold.contract.fitted_state import (
     TINY,
     Array,
@@ -40,9 +40,10 @@ from twofold.contract.fitted_state import (
     Value,
     check_state,
 )
+from twofold.features.feature_map import check_symmetry
 from twofold.kernel_pca import memory
 from twofold.kernel_pca.data_dependent import KERNELS, DataDependentKernel
-from twofold.kernel_pca.sparse_matrix import count_missing
+from twofold.kernel_pca.sparse_matrix import validate_complete
 from twofold.kernel_pca.spectrum import decompose
 from twofold.model_files import ModelFile, register_value_type, state_of, write_model_file
 from twofold.neighborhoods.nearest import neighbor_scale
@@ -161,10 +162,6 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         X : array-like of shape (n_samples, n_features)
         y : None
             Ignored.
-
-        Returns
-        -------
-        self
         """
         self._check_parameters()
         table = self._validate(X, reset=True)
@@ -179,31 +176,24 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return self
 
     def transform(self, X: Any) -> FloatArray:
-        """Return the extended coordinates of rows X.
+        """Return the extended coordinates (n_samples, n_components) of rows X.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
         """
         check_is_fitted(self)
         Y = self._validate(X, reset=False)
         return self.map_.values(Y.astype(np.float64)).astype(Y.dtype, copy=False)
 
     def kernel_values(self, X: Any) -> FloatArray:
-        """Return the extended kernel of rows X with the training rows.
+        """Return the extended kernel (n_samples, n_training_rows) of rows X with the training rows.
+
+        It is not centred, like ``kernel_matrix_``.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_training_rows)
-            Not centred, like ``kernel_matrix_``.
         """
         check_is_fitted(self)
         Y = self._validate(X, reset=False)
@@ -218,22 +208,13 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return columns.values(Y.astype(np.float64)).astype(Y.dtype, copy=False)
 
     def _validate(self, X: Any, *, reset: bool) -> FloatArray:
-        check_numeric(X)
-        unknown = count_missing(X)
-        if unknown:  # before scikit-learn looks: what it advises is for other models
-            raise ValueError(
-                f"KernelExtension compares complete rows; {unknown} entries are missing (NaN). "
-                "Fill them in, or leave the rows out."
-            )
-        return np.asarray(
-            validate_data(
-                self,
-                X,
-                reset=reset,
-                dtype=[np.float64, np.float32],
-                ensure_min_samples=3 if reset else 1,  # two are left when one is left out
-            )
+        message = (
+            "KernelExtension compares complete rows; {} entries are missing (NaN). Fill them in, "
+            "or leave the rows out."
         )
+        least = 3 if reset else 1  # two are left when one is left out
+        found = validate_complete(self, X, message, reset=reset, ensure_min_samples=least)
+        return np.asarray(found)
 
     def _check_parameters(self) -> None:
         check_count("n_components", self.n_components)
@@ -291,10 +272,6 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
         A source that is a function or an estimator is kept as its text only: the opened extension
         carries rows over as before, but cannot be fitted again.
-
-        Parameters
-        ----------
-        path : str or path
         """
         write_model_file(path, self.to_file())
 
@@ -347,8 +324,7 @@ def _check_matrix(matrix: Any, m: int) -> FloatArray:
             f"The kernel matrix of {m} rows must be ({m}, {m}) finite numbers; got shape {K.shape}"
             f"{'' if np.isfinite(K).all() else ' with NaN or infinity'}."
         )
-    if np.abs(K - K.T).max() > 1e-8 * np.abs(K).max():
-        raise ValueError("A kernel matrix must be symmetric; K and its transpose differ.")
+    check_symmetry(float(np.abs(K - K.T).max()), float(np.abs(K).max()), 1e-8)
     return K
 
 

@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.spatial.distance import pdist, squareform
 
 from twofold.array_types import FloatArray
-from twofold.features.data_kernels import DataKernel, check_rows
+from twofold.features.data_kernels import DataKernel
 from twofold.kernel_pca.spectrum import place_rows
-from twofold.neighborhoods.nearest import neighbor_scale
 from twofold.preimages import (
     Exact,
     FeaturePoints,
@@ -21,9 +19,8 @@ from twofold.preimages import (
     LinearCombination,
     PreImageMethod,
     PreImages,
-    press,
 )
-from twofold.preimages.coordinates import CoordinateMap, GaussianCoordinates
+from twofold.preimages.coordinates import CoordinateMap
 from twofold.process_settings import without_warnings
 from twofold.rowwise import multiply_rows
 
@@ -35,30 +32,17 @@ GROWING = (Exact.name, LinearCombination.name, Learned.name)
 
 @dataclass(frozen=True, eq=False)
 class FeatureSpace:
-    """The fitted axes in feature space, and the points on them.
+    """The fitted axes in feature space, and the points on them."""
 
-    Attributes
-    ----------
-    kernel : DataKernel, or one that is made from all rows at once
-    rows : (m, D) that span the space
-    axes : (m, q) coefficients of the axes, columns that sum to zero
-    base : (m,) coefficients of the mean, of sum one
-    mean_row : (m,) kernel values of the rows with the mean
-    mean : kernel value of the mean with itself
-    latent : (m, q) coordinates of the rows
-    map : coordinates of any row, differentiable, where there are such: at least the q of the axes
-    matrix : (m, m) kernel values between the rows, where it is costly to make them again
-    """
-
-    kernel: Any
-    rows: FloatArray
-    axes: FloatArray
-    base: FloatArray
-    mean_row: FloatArray
-    mean: float
-    latent: FloatArray
-    map: CoordinateMap | None = None
-    matrix: FloatArray | None = None
+    kernel: Any  # a DataKernel, or one that is made from all rows at once
+    rows: FloatArray  # (m, D) that span the space
+    axes: FloatArray  # (m, q) coefficients of the axes, columns that sum to zero
+    base: FloatArray  # (m,) coefficients of the mean, of sum one
+    mean_row: FloatArray  # (m,) kernel values of the rows with the mean
+    mean: float  # kernel value of the mean with itself
+    latent: FloatArray  # (m, q) coordinates of the rows
+    map: CoordinateMap | None = None  # at least q coordinates of any row, where it has a form
+    matrix: FloatArray | None = None  # (m, m) kernel values where it is costly to make them again
 
     def place(self, K: Any) -> FloatArray:
         """Return coordinates (n, q) of rows with kernel values K (n, m), dense or sparse."""
@@ -92,8 +76,10 @@ class FeatureSpace:
 
         A search starts at the rows ``start`` (n, D), where these are given.
         """
-        if method.name not in GROWING:
-            X = self._brought_near(X)
+        if method.name not in GROWING:  # squares of squares of points out of all reach stay finite
+            sizes = np.abs(X).max(axis=1, keepdims=True)
+            reach = FARTHEST_POINT * float(np.abs(self.latent).max())
+            X = X * np.minimum(1, reach / np.maximum(sizes, reach))
         alpha, products = self.expand(X)
         # Kernels of two rows are evaluated where they are needed, and a learned map needs none.
         is_needed = not isinstance(self.kernel, DataKernel) and method.name != Learned.name
@@ -112,12 +98,6 @@ class FeatureSpace:
             )
         )
 
-    def _brought_near(self, X: FloatArray) -> FloatArray:
-        """Return points (n, q), those out of all reach where squares of squares are finite."""
-        sizes = np.abs(X).max(axis=1, keepdims=True)
-        reach = FARTHEST_POINT * float(np.abs(self.latent).max())
-        return X * np.minimum(1, reach / np.maximum(sizes, reach))
-
     @cached_property
     def gram(self) -> FloatArray:
         """Kernel values (m, m) between the rows, for a kernel that is made from all of them."""
@@ -125,14 +105,3 @@ class FeatureSpace:
             return self.matrix
         with without_warnings(UserWarning):  # what there is to be told was told by the fit
             return np.asarray(self.kernel.matrix(self.rows))
-
-
-def extend_by_ridge(Y: FloatArray, X: FloatArray) -> GaussianCoordinates:
-    """Return coordinates of any row by kernel ridge regression of X (m, q) at rows Y (m, D).
-
-    Scale and ridge have the smallest leave-one-out error of the coordinates.
-    """
-    Y = check_rows(Y)
-    error = press.CoordinatePress(squareform(pdist(Y, "sqeuclidean")), X)
-    chosen = press.choose(error, neighbor_scale(Y))
-    return GaussianCoordinates.by_ridge(Y, X, chosen.scale, chosen.ridge)

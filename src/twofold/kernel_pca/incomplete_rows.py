@@ -27,16 +27,10 @@ STARTS, STEPS = 3, 12
 def place_on_plane(
     Y: FloatArray, mean: FloatArray, directions: FloatArray, variances: FloatArray, noise: float
 ) -> FloatArray:
-    """Return the expected coordinates (n, q) of rows on a plane.
+    """Return the expected coordinates (n, q) of rows Y (n, D) with gaps (NaN) on a plane.
 
-    Parameters
-    ----------
-    Y : (n, D) array
-        Rows; NaN marks what is missing.
-    mean, directions : (D,) and (D, q) arrays
-        A point of the plane and its axes, of length one.
-    variances, noise : (q,) array and float
-        Variance of the data along each axis, and in each direction off the plane.
+    It goes through `mean` (D,) with axes `directions` (D, q) of length one; the data has
+    `variances` (q,) along these and `noise` in each direction off the plane.
     """
     deviations = np.sqrt(variances)
     pull = np.diag(np.full(len(deviations), np.sqrt(noise)))
@@ -62,16 +56,8 @@ def place_incomplete(
     Damped Gauss-Newton steps from the latent points of the training rows that are nearest in the
     observed entries; a step is taken if it lowers the error and ends inside the domain.
 
-    Parameters
-    ----------
-    Y : (n, D) array
-        Rows; NaN marks what is missing.
-    known, latent : (m, D) and (m, q) arrays
-        Training rows and their latent points.
-    regress : function
-        Carries latent points to rows.
-    inside : function
-        Says which latent points the data supports.
+    Rows Y (n, D) have gaps (NaN); `known` (m, D) are training rows, `latent` (m, q) their points.
+    `regress` carries latent points to rows, `inside` says which of them the data supports.
     """
     starts = min(STARTS, len(known))
     chosen = [np.argsort(np.nansum((known - y) ** 2, axis=1), kind="stable")[:starts] for y in Y]

@@ -17,16 +17,9 @@ BYTES = 8
 
 
 def needed(m: int, solver: str, extra_matrices: int = 0) -> int:
-    """Return the bytes that a fit holds at its peak.
+    """Return the bytes that a fit holds at its peak, of m rows (all of them, or the landmarks).
 
-    Parameters
-    ----------
-    m : int
-        Rows that span the feature space: all rows, or the landmarks.
-    solver : {"dense", "arpack", "randomized"}
-        How eigenpairs are found.
-    extra_matrices : int
-        Matrices of that size that the kernel needs on its way.
+    A kernel may need further matrices of that size on its way.
     """
     return BYTES * m * m * (MATRICES[solver] + extra_matrices)
 
@@ -37,7 +30,7 @@ def needed_by_neighbors(m: int, n_neighbors: int, n_components: int) -> int:
 
 
 def needed_by_pairs(pairs: int, m: int, n_components: int) -> int:
-    """Return the bytes that a fit holds with a sparse kernel matrix of n entries."""
+    """Return the bytes that a fit holds with a sparse kernel matrix of that many entries."""
     vectors = m * max(2 * n_components + 3, 20)  # what ARPACK keeps
     return BYTES * (6 * pairs + 2 * vectors)
 
@@ -45,13 +38,9 @@ def needed_by_pairs(pairs: int, m: int, n_components: int) -> int:
 def available() -> int | None:
     """Return the bytes of memory that can be used, None where the system does not say."""
     try:
-        psutil = importlib.import_module("psutil")
+        return int(importlib.import_module("psutil").virtual_memory().available)
     except ImportError:
-        return _physical()
-    return int(psutil.virtual_memory().available)
-
-
-def _physical() -> int | None:
+        pass
     try:
         return int(os.sysconf("SC_PAGE_SIZE")) * int(os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):  # not every system has them
@@ -59,10 +48,7 @@ def _physical() -> int | None:
 
 
 def check(need: int, m: int, hint: str) -> None:
-    """Raise MemoryError if a fit on m rows needs more than there is.
-
-    ``hint`` says what to do instead, as in "Pass landmarks=2000".
-    """
+    """Raise MemoryError if a fit on m rows needs more than there is; the hint says what to do."""
     there = available()
     if there is not None and need > there:
         raise MemoryError(

@@ -21,6 +21,7 @@ from twofold.checks.rows import check_numeric, checked_weights
 from twofold.contract import TwoWayModel
 from twofold.contract.fitted_state import Array, FittedState, Sizes
 from twofold.features.data_kernels import rounding_of
+from twofold.features.feature_map import check_symmetry
 from twofold.kernel_pca.spectral_model import SpectralModel
 from twofold.model_files import ModelFile
 
@@ -80,20 +81,13 @@ class SparseMatrixModel(SpectralModel):
 
     def _kernel_rows(self, X: Any, *, reset: bool) -> Any:
         """Return rows of kernel values, sparse or dense as they came; none may be missing."""
-        check_numeric(X)
-        # Before scikit-learn looks: what it advises is for other models.
-        unknown = count_missing(X)
-        if unknown:
-            raise ValueError(
-                f"{type(self).__name__} needs all kernel values; {unknown} of them are missing "
-                f"(NaN). {self._advice_for_missing()}"
-            )
-        return validate_data(
+        return validate_complete(
             self,
             X,
+            f"{type(self).__name__} needs all kernel values; {{}} of them are missing (NaN). "
+            f"{self._advice_for_missing()}",
             reset=reset,
             accept_sparse="csr",
-            dtype=[np.float64, np.float32],
             ensure_min_samples=2 if reset else 1,
         )
 
@@ -159,14 +153,22 @@ class SparseMatrixModel(SpectralModel):
         return tags
 
 
-def count_missing(X: Any) -> int:
-    """Return how many entries of a table, dense or sparse, are NaN."""
+def validate_complete(model: Any, X: Any, message: str, **options: Any) -> Any:
+    """Return a table as floats; raise with a message about their number if entries are NaN.
+
+    That comes before scikit-learn looks: what it advises is for other models.
+    """
+    check_numeric(X)
+    missing = 0
     try:
         values = np.asarray(X.tocoo().data if sparse.issparse(X) else X)
         values = values.astype(np.float64) if values.dtype.kind == "O" else values
-    except (TypeError, ValueError):  # no table of numbers, which is told elsewhere
-        return 0
-    return int(np.isnan(values).sum()) if values.dtype.kind == "f" else 0
+        missing = int(np.isnan(values).sum()) if values.dtype.kind == "f" else 0
+    except (TypeError, ValueError):  # no table of numbers, which scikit-learn tells
+        pass
+    if missing:
+        raise ValueError(message.format(missing))
+    return validate_data(model, X, dtype=[np.float64, np.float32], **options)
 
 
 def check_square(shape: tuple[int, ...]) -> None:
@@ -181,11 +183,6 @@ def check_square(shape: tuple[int, ...]) -> None:
 def symmetric_sparse(K: Any, tolerance: float) -> Any:
     """Return sparse K (m, m) in float64 without rounding errors in its symmetry."""
     K = sparse.csr_matrix(K, dtype=np.float64)
-    gap, largest = (float(abs(M).max()) for M in (K - K.T, K))
-    if gap > tolerance * largest:
-        raise ValueError(
-            "A kernel matrix must be symmetric; entries (i, j) and (j, i) differ by up to "
-            f"{gap:.4g}, with values up to {largest:.4g}. A graph of neighbours becomes symmetric "
-            "by 0.5 * (K + K.T), or by K.maximum(K.T)."
-        )
+    advice = "A graph of neighbours becomes symmetric by 0.5 * (K + K.T), or by K.maximum(K.T)."
+    check_symmetry(float(abs(K - K.T).max()), float(abs(K).max()), tolerance, advice)
     return sparse.csr_matrix(0.5 * (K + K.T))

@@ -8,6 +8,9 @@ is nearest to such a point (:mod:`twofold.preimages`). The latent density is
 with widths by Scott's rule, and the domain ends where p is half of its lowest value at a training
 point.
 
+An incomplete row has no kernel values: its latent point is the one whose image is nearest to its
+observed entries, searched for from those of the nearest training rows.
+
 A constrained pre-image keeps the q coordinates and makes those on further axes small, which is what
 holds it near the rows (Arias 2007, section 4.3). For it, and only for it, the model keeps further
 axes.
@@ -20,6 +23,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.spatial.distance import pdist, squareform
 from sklearn.exceptions import ConvergenceWarning
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
@@ -28,11 +32,11 @@ from twofold.checks.rows import LARGEST
 from twofold.contract import TwoWayModel
 from twofold.contract.fitted_state import COMMON, TINY, Array, FittedState, Number, Report, Value
 from twofold.engine.threads import count_threads
-from twofold.features.data_kernels import RBF
-from twofold.kernel_pca.feature_space import extend_by_ridge
+from twofold.features.data_kernels import RBF, check_rows
 from twofold.kernel_pca.incomplete_rows import place_incomplete
 from twofold.latent.density import scott_widths
-from twofold.preimages import PreImageMethod, PreImages, get_method
+from twofold.neighborhoods.nearest import neighbor_scale
+from twofold.preimages import PreImageMethod, PreImages, get_method, press
 from twofold.preimages.coordinates import GaussianCoordinates
 from twofold.process_settings import warn, without_warnings
 from twofold.rowwise import blocks, multiply_rows
@@ -45,7 +49,7 @@ FURTHER_AXES = 100
 class SpectralModel(TwoWayModel):
     """A model whose latent points are coordinates on axes in the feature space of a kernel.
 
-    A family sets ``_space`` in ``_restore`` and says in ``_place_complete`` where rows lie.
+    An estimator sets ``_space`` in ``_restore`` and says in ``_place_complete`` where rows lie.
     """
 
     fitted_state: ClassVar[FittedState] = {
@@ -60,6 +64,8 @@ class SpectralModel(TwoWayModel):
         "preimage_": Report(),
         "preimage_method_": Value((PreImageMethod,), is_optional=True),
     }
+
+    n_jobs: int | None
 
     @abstractmethod
     def _place_complete(self, Y: FloatArray) -> FloatArray:
@@ -90,23 +96,6 @@ class SpectralModel(TwoWayModel):
                 f"{type(self).__name__} compares complete rows; {gaps} of {len(Y)} have missing "
                 "entries (NaN). Fill them in by `complete`."
             )
-
-    def complete(self, X: Any) -> FloatArray:
-        """Fill the missing entries of rows from the manifold; observed entries stay as they are.
-
-        An incomplete row has no kernel values. Its latent point is the one whose image is nearest
-        to its observed entries, searched for from those of the nearest training rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Data; NaN marks what is to be filled.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-        """
-        return super().complete(X)
 
     def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
         if observed is None:
@@ -147,7 +136,7 @@ class SpectralModel(TwoWayModel):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_components)
-            Latent points.
+            Latent points. A precomputed kernel has no rows to find for them: ValueError.
 
         Returns
         -------
@@ -156,11 +145,6 @@ class SpectralModel(TwoWayModel):
             to their end; ``status`` (n_samples,), numbers of :class:`~twofold.preimages.Status`
             that say why not; ``n_iter`` (n_samples,), evaluations, 0 for a closed form; and
             ``distance`` (n_samples,), squared, between the point and the feature of the row.
-
-        Raises
-        ------
-        ValueError
-            For a precomputed kernel, which has no rows to find.
         """
         latent = self._validate_latent(X)
         if self._space.kernel.is_precomputed:
@@ -201,6 +185,10 @@ class SpectralModel(TwoWayModel):
         # Features span more directions than rows have columns.
         return int(self.n_components) if Y is None else min(int(self.n_components), Y.shape[1])
 
+    def _check_parameters(self) -> None:
+        check_count("n_components", self.n_components)
+        count_threads(self.n_jobs)
+
     def _n_further(self, kernel: Any) -> int:
         """Return how many axes beyond those asked for the way back can use."""
         if kernel.is_precomputed:
@@ -214,8 +202,14 @@ class SpectralModel(TwoWayModel):
         self.preimage_method_ = method.fitted(self.data_.astype(np.float64), latent)
 
     def _extend(self, latent: FloatArray) -> None:
-        """Set a regression of coordinates (m, r) on the rows, the map where there is no recipe."""
-        found = extend_by_ridge(self.data_, latent)
+        """Set a regression of coordinates (m, r) on the rows, the map where there is no recipe.
+
+        Scale and ridge have the smallest leave-one-out error of the coordinates.
+        """
+        Y = check_rows(self.data_)
+        error = press.CoordinatePress(squareform(pdist(Y, "sqeuclidean")), latent)
+        chosen = press.choose(error, neighbor_scale(Y))
+        found = GaussianCoordinates.by_ridge(Y, latent, chosen.scale, chosen.ridge)
         self.extension_coef_, self.extension_offset_ = found.coefficients, found.offset
         self.extension_scale_ = found.scale
 
@@ -247,9 +241,3 @@ def brought_near(Z: FloatArray) -> FloatArray:
     if Z.dtype != np.float64:  # smaller types have no such numbers
         return Z
     return np.clip(Z, -LARGEST, LARGEST)
-
-
-def check_common(model: Any) -> None:
-    """Raise unless the parameters that both estimators have can be used."""
-    check_count("n_components", model.n_components)
-    count_threads(model.n_jobs)

@@ -17,6 +17,14 @@ added back, and the coefficients sum to one.
 
 A sparse K stays sparse: ARPACK asks only for products ``W^½ K̄ W^½ v``, in which centring is two
 sums.
+
+K of n rows costs n² numbers of memory. With l landmarks y_l (centres of k-means, which serve the
+Nyström method best: Zhang, Tsang and Kwok 2008) all features are first projected onto the affine
+span of the landmarks' features, where they have at most l - 1 coordinates ζ
+(:class:`~twofold.features.FeatureMap`, with projector P); then follows ordinary weighted PCA of ζ,
+with mean μ and axes V. The axes are ``A = P V`` over the landmarks, and the point with coordinates
+x is ``Σ_l α_l Φ(y_l)``, ``α = A x + b``, ``b = 1/l + P μ``, of sum one. With every row a landmark
+this is kernel PCA as it is.
 """
 
 from __future__ import annotations
@@ -32,9 +40,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import randomized_svd
 
 from twofold.array_types import FloatArray
-from twofold.features.feature_map import centre_rows
+from twofold.features.data_kernels import DataKernel
+from twofold.features.feature_map import FeatureMap, centre_rows, check_symmetry
 from twofold.process_settings import warn
-from twofold.rowwise import multiply_rows
+from twofold.rowwise import blocks, multiply_rows
 
 SOLVERS = ("auto", "dense", "arpack", "randomized")
 # Below this share of the largest eigenvalue a direction is noise.
@@ -60,24 +69,14 @@ ADVICE_FOR_MATRIX = (
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """The leading principal axes of weighted features.
+    """The leading principal axes of weighted features."""
 
-    Attributes
-    ----------
-    eigenvalues : (q,) falling; times one over the sum of weights they are variances
-    axes : (m, q) coefficients of the axes, columns that sum to zero
-    latent : (m, q) coordinates of the rows
-    mean_row : (m,) weighted mean of the rows of the kernel matrix
-    mean : weighted mean of all kernel values
-    total : sum of all eigenvalues
-    """
-
-    eigenvalues: FloatArray
-    axes: FloatArray
-    latent: FloatArray
-    mean_row: FloatArray
-    mean: float
-    total: float
+    eigenvalues: FloatArray  # (q,) falling; over the sum of weights they are variances
+    axes: FloatArray  # (m, q) coefficients, columns that sum to zero
+    latent: FloatArray  # (m, q) coordinates of the rows
+    mean_row: FloatArray  # (m,) weighted mean of the rows of the kernel matrix
+    mean: float  # weighted mean of all kernel values
+    total: float  # sum of all eigenvalues
 
     def part(self, place: slice) -> Spectrum:
         """Return some of the axes only."""
@@ -99,46 +98,23 @@ def decompose(
     n_further: int = 0,
     advice: str = ADVICE,
 ) -> Spectrum:
-    """Find the first principal axes.
+    """Find the first principal axes; raise if the features do not span as many directions.
 
-    Parameters
-    ----------
-    K : (m, m) array or scipy sparse matrix
-        Symmetric kernel values, float64; a dense one is written over. For a sparse one the solver
-        is always "arpack".
-    weights : (m,) array
-        How much each row counts, above 0.
-    n_components : int
-        How many axes.
-    solver : {"auto", "dense", "arpack", "randomized"}
-        As in scikit-learn's KernelPCA.
-    tol : float
-        Relative accuracy of "arpack"; 0 for that of the numbers.
-    rng : RandomState
-        For "randomized".
-    n_further : int
-        The most axes beyond these, as far as they exceed rounding errors.
-    advice : str
-        What to do where the features do not span as many directions.
-
-    Returns
-    -------
-    Spectrum
-
-    Raises
-    ------
-    ValueError
-        If the features do not span as many directions.
+    K (m, m), float64, is symmetric; a dense one is written over, for a sparse one the solver is
+    always "arpack". Weights (m,) are above 0. `tol` is the relative accuracy of "arpack", 0 for
+    that of the numbers; `rng` is for "randomized". `n_further` is the most axes beyond those asked
+    for, as far as they exceed rounding errors.
     """
     root = np.sqrt(weights)
     count = n_components + n_further
+    mean_row, mean, noise = means(K, weights)
     if sparse.issparse(K):
-        mean_row, mean, noise = means(K, weights)
         total = float(weights @ (K.diagonal() - 2 * mean_row + mean))
         centred = _centred_product(K, root, mean_row, mean)
         values, U = leading_eigenpairs(centred, min(count, len(root) - 1), "arpack", tol, rng)
     else:
-        mean_row, mean, noise = centre(K, weights)
+        K -= mean_row
+        K -= mean_row[:, None] - mean
         K *= root
         K *= root[:, None]
         total = float(np.trace(K))
@@ -162,6 +138,42 @@ def _centred_product(K: Any, root: FloatArray, mean_row: FloatArray, mean: float
     return LinearOperator(K.shape, matvec=multiply, dtype=np.float64)
 
 
+def decompose_by_landmarks(
+    kernel: DataKernel,
+    landmarks: FloatArray,
+    Y: FloatArray,
+    weights: FloatArray,
+    n_components: int,
+    n_further: int = 0,
+) -> tuple[Spectrum, FloatArray]:
+    """Return the axes of all rows Y (n, D) over landmarks (l, D), and b (l,)."""
+    found = FeatureMap.fit(kernel, landmarks)
+    r = found.projector.shape[1]
+    shares = weights / weights.sum()
+    total, mean = 0.0, np.zeros(r)
+    products = np.zeros((r, r))
+    for place in blocks(len(Y), r):
+        Z = found.transform(Y[place]).astype(np.float64)
+        weighted = Z * shares[place, None]
+        mean += weighted.sum(axis=0)
+        products += weighted.T @ Z
+        total += float(shares[place] @ found.outside(Y[place]))
+    products -= np.outer(mean, mean)
+    total += float(np.trace(products))
+    values, V = eigh(products, driver="evd")
+    order = np.argsort(-values, kind="stable")[: n_components + n_further]
+    noise = np.finfo(float).eps * r * float(values[-1])
+    order = order[: count_kept(values[order], n_components, noise)]
+    axes = fix_signs(found.projector @ V[:, order])
+    base = 1 / len(landmarks) + found.projector @ mean
+    K = kernel.gram(landmarks, landmarks)
+    mean_row = K @ base
+    latent, scale = (K - mean_row) @ axes, float(weights.sum())
+    return Spectrum(
+        values[order] * scale, axes, latent, mean_row, float(mean_row @ base), total * scale
+    ), base
+
+
 def symmetric(K: FloatArray, tolerance: float) -> FloatArray:
     """Return kernel values K (m, m) without rounding errors in their symmetry; raise for more."""
     largest = float(max(K.max(), -K.min()))
@@ -174,12 +186,7 @@ def symmetric(K: FloatArray, tolerance: float) -> FloatArray:
     for i in range(len(K)):
         gap = max(gap, float(np.abs(K[i] - K[:, i]).max()))
         K[:i, i] = K[i, :i]
-    if gap > tolerance * largest:
-        raise ValueError(
-            "A kernel matrix must be symmetric; entries (i, j) and (j, i) differ by up to "
-            f"{gap:.4g}, with values up to {largest:.4g}. If both are estimates of one value, pass "
-            "their mean, (K + K.T) / 2."
-        )
+    check_symmetry(gap, largest, tolerance)
     return K
 
 
@@ -197,14 +204,6 @@ def means(K: Any, weights: FloatArray) -> tuple[FloatArray, float, float]:
     noise = float(np.finfo(np.float64).eps * K.shape[0] * max(K.max(), -K.min()))
     mean_row = np.asarray(K @ shares)
     return mean_row, float(mean_row @ shares), noise
-
-
-def centre(K: FloatArray, weights: FloatArray) -> tuple[FloatArray, float, float]:
-    """Centre kernel values (m, m) in place; return their mean row, mean and rounding."""
-    mean_row, mean, noise = means(K, weights)
-    K -= mean_row
-    K -= mean_row[:, None] - mean
-    return mean_row, mean, noise
 
 
 def leading_eigenpairs(
@@ -276,12 +275,9 @@ def _by_arpack(S: Any, count: int, tol: float) -> tuple[FloatArray, FloatArray]:
     return values, U
 
 
-def check_rank(values: FloatArray, n_components: int, noise: float, advice: str = ADVICE) -> None:
-    """Raise unless the wanted number of eigenvalues exceeds their rounding errors.
-
-    ``advice`` says what to do then.
-    """
-    rank = int((values > max(KEPT * float(values[0]), noise)).sum())
+def count_kept(values: FloatArray, n_components: int, noise: float, advice: str = ADVICE) -> int:
+    """Return how many of falling eigenvalues are of use; raise if fewer than n_components."""
+    rank = int((values[:n_components] > max(KEPT * float(values[0]), noise)).sum())
     if rank == 0:
         raise ValueError(
             f"`n_components` = {n_components} direction(s) were asked for, but the centred kernel "
@@ -292,11 +288,6 @@ def check_rank(values: FloatArray, n_components: int, noise: float, advice: str 
             f"`n_components` = {n_components} is more than the {rank} direction(s) that the "
             f"features of these rows span. Lower `n_components`. {advice}"
         )
-
-
-def count_kept(values: FloatArray, n_components: int, noise: float, advice: str = ADVICE) -> int:
-    """Return how many of falling eigenvalues are of use; raise if fewer than n_components."""
-    check_rank(values[:n_components], n_components, noise, advice)
     further = int((values > max(FURTHER_KEPT * float(values[0]), noise)).sum())
     return max(n_components, further)
 
