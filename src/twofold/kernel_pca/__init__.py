@@ -1,12 +1,11 @@
 """Kernel PCA and diffusion maps that can come back: `estimator` and `diffusion_map` are the doors.
 
-Both are a `spectral_model`: what follows once the axes are found. `spectrum` finds them, and
-`feature_space` places points on them and leads back (by :mod:`twofold.preimages`). Kernels:
-`data_dependent` looks them up by name; `from_all_rows` says what one made from all rows offers,
-`graph_kernels` and `diffusion_kernel` are such, `compact_kernels` vanish beyond a radius. Many
-rows: `landmark_rows` lets a few span the feature space, `sparse_matrix` takes sparse kernel
-matrices, `memory` says what a fit needs before it takes it. Further: `neighbors` of rows,
-`incomplete_rows`, and `extension`, which carries an embedding over to new rows.
+Both are a `spectral_model`: what follows once the axes are found. `spectrum` finds them, over
+landmarks where rows are many, and `feature_space` places points on them and leads back (by
+:mod:`twofold.preimages`). Kernels: `data_dependent` looks them up by name and holds those made from
+all rows, `diffusion_kernel` their derivatives; `compact_kernels` vanish beyond a radius. Further:
+`sparse_matrix` takes sparse kernel matrices, `memory` says what a fit needs before it takes it,
+`incomplete_rows` have gaps, and `extension` carries an embedding over to new rows.
 """
 
 from twofold.kernel_pca.compact_kernels import Wendland
