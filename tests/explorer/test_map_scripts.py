@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from twofold.explorer.page import explorer_widget, library_text, page_text
-from twofold.explorer.sections import Payload
+from twofold.explorer.payload import Payload
 
 ROOT = Path(__file__).resolve().parents[2]
 STATIC = ROOT / "src" / "twofold" / "explorer" / "static"

@@ -7,9 +7,17 @@ from oracles import page_regression as oracle
 from twofold import UKR, upgrade
 from twofold.explorer.budget import TooLargeError, fit_payload, in_order_of_rows
 from twofold.explorer.page import make_wanted
-from twofold.explorer.payload import Shown, compose
+from twofold.explorer.payload import (
+    Payload,
+    Scale,
+    Sections,
+    Shown,
+    add_fact,
+    add_labels,
+    bits_for,
+    compose,
+)
 from twofold.explorer.row_facts import row_facts
-from twofold.explorer.sections import Payload, Scale, Sections, add_fact, add_labels, bits_for
 from twofold.explorer.stand_in import cover, evaluate, make_stand_in, make_trial
 
 OPTIONS = {"n_jobs": 1, "verbose": False}
@@ -378,10 +386,10 @@ def test_the_density_of_rows_is_that_of_the_model(more):
     X, Y = sheet(150)
     weights = np.random.default_rng(1).uniform(0.5, 2, 150)
     model = upgrade(X, Y, sample_weight=weights, **OPTIONS, **more)
-    found = row_facts(model)
-    assert found.n_places is None
-    np.testing.assert_allclose(found.values["density"], model.density(X), rtol=1e-9)
-    np.testing.assert_allclose(found.values["magnification"], model.magnification(X))
+    found, n_places = row_facts(model)
+    assert n_places is None
+    np.testing.assert_allclose(found["density"], model.density(X), rtol=1e-9)
+    np.testing.assert_allclose(found["magnification"], model.magnification(X))
 
 
 def test_the_magnification_of_wide_tables_is_interpolated(monkeypatch):
@@ -389,10 +397,10 @@ def test_the_magnification_of_wide_tables_is_interpolated(monkeypatch):
     model = upgrade(X, Y, **OPTIONS)
     monkeypatch.setattr("twofold.explorer.row_facts.PRODUCTS", 1.0)
     monkeypatch.setattr("twofold.explorer.row_facts.LEAST_PLACES", 800)
-    found = row_facts(model)
-    assert 200 < found.n_places <= 800
+    found, n_places = row_facts(model)
+    assert 200 < n_places <= 800
     exact = np.log(model.magnification(X))
-    error = np.log(found.values["magnification"]) - exact
+    error = np.log(found["magnification"]) - exact
     assert np.sqrt(np.mean(error**2)) < 0.5 * exact.std()
     header, _ = payload_of(model)
-    assert header["shows"][2].startswith(f"magnification measured at {found.n_places:,} places")
+    assert header["shows"][2].startswith(f"magnification measured at {n_places:,} places")

@@ -22,22 +22,9 @@ import numpy as np
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.contract.kernel_description import KernelDescription, NearestMeans
-from twofold.explorer.payload import Shown, Wanted, compose
+from twofold.explorer.payload import Payload, Scale, Shown, Wanted, bits_for, compose
 from twofold.explorer.row_facts import latent_scale
-from twofold.explorer.sections import Payload, Scale, bits_for
-from twofold.explorer.stand_in import (
-    LATTICE_FACTORS,
-    WIDTH_FACTORS,
-    StandIn,
-    Trial,
-    cover,
-    find_box,
-    make_box_trial,
-    make_lattice_stand_in,
-    make_stand_in,
-    make_trial,
-    measured,
-)
+from twofold.explorer.stand_in import cover, find_box, make_stand_in, make_trial, measured
 
 # More references make a page slow before they make a stand-in better.
 MOST_REFERENCES, LEAST_REFERENCES = 20_000, 16
@@ -65,10 +52,7 @@ class TooLargeError(ValueError):
 def fit_payload(model: TwoWayModel, wanted: Wanted, room: int) -> Payload:
     """Return the best payload that takes at most ``room`` bytes in a page.
 
-    Raises
-    ------
-    TooLargeError
-        If not even the rows' positions and a few references fit.
+    If not even the rows' positions and a few references fit, a `TooLargeError` is raised.
     """
     planner = _Planner(model, wanted, room)
     return planner.own() or planner.stand_in()
@@ -88,11 +72,10 @@ class _Planner:
 
     def _known_rows(self) -> tuple[FloatArray | None, IntArray]:
         """Return data (k, D) and which of it belongs to each row."""
-        own = getattr(self.model, "data_", None)
-        if self.description is not None:
-            own = self.description.data
-        if isinstance(self.description, NearestMeans):
-            own = self.description.rows
+        found = self.description
+        own = getattr(self.model, "data_", None) if found is None else found.data
+        if isinstance(found, NearestMeans):
+            own = found.rows
         known = self.member >= 0
         if self.wanted.data is not None and not known.all():
             return self.wanted.data, np.arange(self.n)
@@ -137,47 +120,29 @@ class _Planner:
 
     def _stand_ins(self) -> Callable[[int, int, int], Shown]:
         """Return what makes a stand-in of a number of references, data of rows, and bits."""
-        make, trial = self._stand_in_maker(1.0 if self.data is None else _spread(self.data))
+        model, box, scale = self.model, self.box, self.latent_scale
+        spread = 1.0
+        if self.data is not None:  # the root mean square distance of rows from their mean
+            variance = np.nanvar(self.data.astype(np.float64), axis=0)
+            spread = float(np.sqrt(variance.sum())) or 1.0
+        trial = make_trial(model, scale, spread, box)
+        # The best width hardly depends on the number of references: one search is enough.
+        known: list[float] = []
 
         def show(count: int, n_rows: int, bits: int) -> Shown:
-            described = make(count).description
+            made = make_stand_in(model, scale, count, trial, known, box)
+            known[:] = [made.width_factor]
             # The page sees rounded values, so these are what is measured.
-            rounded = Scale.of([described.data], bits).rounded(described.data)
-            found = measured(described.with_data(rounded), trial)
-            whole = Shown(
-                found.description,
-                found.total_weight,
-                # In the page the density is 1 inside a box and 0 outside.
-                found.threshold if self.box is None else 0.5,
-                self.data,
-                self.ref,
-                bits,
-                found.difference,
-                self.box,
-            )
+            data = made.description.data
+            rounded = made.description.with_data(Scale.of([data], bits).rounded(data))
+            found = measured(rounded, trial)
+            # In the page the density is 1 inside a box and 0 outside.
+            threshold = found.threshold if box is None else 0.5
+            rows = (self.data, self.ref, bits)
+            whole = Shown(rounded, found.total_weight, threshold, *rows, found.difference, box)
             return self._with_some_rows(whole, n_rows)
 
         return show
-
-    def _stand_in_maker(self, spread: float) -> tuple[Callable[[int], StandIn], Trial]:
-        """Return what makes a stand-in of a number of references, and what it is measured by."""
-        model, box, known = self.model, self.box, list[float]()
-
-        def make(count: int) -> StandIn:
-            # The best width hardly depends on the number of references: one search is enough.
-            if box is None:
-                factors = known or WIDTH_FACTORS
-                made = make_stand_in(model, self.latent_scale, count, trial, factors)
-            else:
-                made = make_lattice_stand_in(model, box, count, trial, known or LATTICE_FACTORS)
-            known[:] = [made.width_factor]
-            return made
-
-        if box is None:
-            trial = make_trial(model, self.latent_scale, spread)
-        else:
-            trial = make_box_trial(model, box, spread)
-        return make, trial
 
     def _with_some_rows(self, shown: Shown, count: int) -> Shown:
         """Return the same with the data of at most ``count`` rows, spread over the map."""
@@ -263,8 +228,3 @@ def in_order_of_rows(model: TwoWayModel) -> tuple[KernelDescription | None, IntA
     np.minimum.at(first, member[held], held)
     order = np.argsort(first, kind="stable")
     return found.in_order(order), np.where(member >= 0, np.argsort(order)[member], -1)
-
-
-def _spread(Y: FloatArray) -> float:
-    """Return the root mean square distance of rows from their mean."""
-    return float(np.sqrt(np.nanvar(Y.astype(np.float64), axis=0).sum())) or 1.0

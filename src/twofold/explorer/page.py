@@ -6,6 +6,7 @@ the words ``import … from "./x.js"`` and ``export``: a file opened from disk m
 
 from __future__ import annotations
 
+import base64
 import html
 import math
 import os
@@ -17,15 +18,13 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.array_types import FloatArray
 from twofold.checks.rows import validate_rows
 from twofold.classification import ManifoldClassifier
 from twofold.contract import TwoWayModel
 from twofold.contract.row_notes import RowNotes
 from twofold.explorer.budget import TooLargeError, fit_payload
-from twofold.explorer.payload import Wanted
+from twofold.explorer.payload import Payload, Wanted
 from twofold.explorer.row_facts import row_facts
-from twofold.explorer.sections import Payload
 from twofold.loading import load
 from twofold.model_files import replacing
 from twofold.scaled import Scaled
@@ -78,11 +77,6 @@ def write(
     names : array-like of shape (n_samples,), default=None
         Names to find rows by.
 
-    Returns
-    -------
-    Path
-        The file.
-
     Raises
     ------
     ValueError
@@ -104,7 +98,8 @@ def write(
     >>> explorer.write(model, folder / "iris.html", labels=iris.target_names[iris.target]).name
     'iris.html'
     """
-    found = find_payload(model, title, max_mb, data, image_shape, view, labels, names)
+    asked = {"image_shape": image_shape, "view": view, "labels": labels, "names": names}
+    found = find_payload(model, title, max_mb, data=data, **asked)
     with replacing(path) as partial:
         partial.write_bytes(page_text(found).encode("utf-8"))
     return Path(path)
@@ -141,31 +136,35 @@ def show(
         Without the package anywidget.
     """
     kind = explorer_widget()
-    payload = find_payload(model, title, max_mb, data, image_shape, view, labels, names)
+    asked = {"image_shape": image_shape, "view": view, "labels": labels, "names": names}
+    payload = find_payload(model, title, max_mb, data=data, **asked)
     return kind(header=payload.header, data=payload.data)
 
 
-def find_payload(
-    model: Any,
-    title: str | None,
-    max_mb: float,
-    data: Any,
-    image_shape: Any,
-    view: str,
-    labels: Any,
-    names: Any,
-) -> Payload:
-    """Return the payload of a page of at most ``max_mb``."""
-    opened, name = open_model(model)
-    wanted = make_wanted(opened, title or name, data, image_shape, view, labels, names)
+def find_payload(model: Any, title: str | None, max_mb: float, **asked: Any) -> Payload:
+    """Return the payload of a page of at most ``max_mb`` for a model or the path of one."""
+    if isinstance(model, str | os.PathLike):
+        title, model = title or Path(model).stem, load(model)
+    if isinstance(model, ManifoldClassifier):
+        raise TypeError(
+            "The explorer shows one map, and a ManifoldClassifier has one for each class. Pass one "
+            "of them, e.g. `classifier.models_[0]`."
+        )
+    if not isinstance(model, TwoWayModel):
+        raise TypeError(
+            "The explorer shows a fitted model, e.g. `UKR().fit(Y)`, or the path of a saved one; "
+            f"got {type(model).__name__}. (`upgrade(picture, Y)` makes a model of any picture.)"
+        )
+    check_is_fitted(model)
+    wanted = make_wanted(model, title or None, **asked)
     empty = len(page_text(Payload({"title": wanted.title}, b"")).encode("utf-8"))
     try:
-        return fit_payload(opened, wanted, int(max_mb * BYTES_PER_MB) - empty)
+        return fit_payload(model, wanted, int(max_mb * BYTES_PER_MB) - empty)
     except TooLargeError as error:
         needed = math.ceil(100 * (max_mb + error.excess / BYTES_PER_MB)) / 100
         raise ValueError(
             f"The page needs at least {needed:.2f} MB for the positions of "
-            f"{len(opened.embedding_):,} rows and what is known about them; max_mb is {max_mb:g}. "
+            f"{len(model.embedding_):,} rows and what is known about them; max_mb is {max_mb:g}. "
             "Raise it, or leave out `names` or `labels`."
         ) from error
 
@@ -178,7 +177,7 @@ def page_text(payload: Payload) -> str:
         "library": harmless(library_text()),
         "scripts": harmless(joined_scripts("main.js")),
         "header": payload.header_text,
-        "data": payload.data_text,
+        "data": base64.b64encode(payload.data).decode("ascii"),
     }
     # In one pass: what is put in may itself hold braces.
     return PLACEHOLDER.sub(lambda found: parts[found.group(1)], static_text("page.html"))
@@ -256,36 +255,14 @@ def explorer_widget() -> Any:
     return ExplorerWidget
 
 
-# ---- what a caller wants to see, completed from what the model knows -----------------------------
-
-
-def open_model(model: Any) -> tuple[TwoWayModel, str | None]:
-    """Return a fitted model, and the stem of the file if a path was given."""
-    name = None
-    if isinstance(model, str | os.PathLike):
-        name, model = Path(model).stem, load(model)
-    if isinstance(model, ManifoldClassifier):
-        raise TypeError(
-            "The explorer shows one map, and a ManifoldClassifier has one for each class. Pass one "
-            "of them, e.g. `classifier.models_[0]`."
-        )
-    if not isinstance(model, TwoWayModel):
-        raise TypeError(
-            "The explorer shows a fitted model, e.g. `UKR().fit(Y)`, or the path of a saved one; "
-            f"got {type(model).__name__}. (`upgrade(picture, Y)` makes a model of any picture.)"
-        )
-    check_is_fitted(model)
-    return model, name
-
-
 def make_wanted(
     model: TwoWayModel,
-    title: str | None,
-    data: Any,
-    image_shape: Any,
-    view: str,
-    labels: Any,
-    names: Any,
+    title: str | None = None,
+    data: Any = None,
+    image_shape: Any = None,
+    view: str = "auto",
+    labels: Any = None,
+    names: Any = None,
 ) -> Wanted:
     """Return what is to be shown; what the caller leaves out comes from the model's notes."""
     n, D = len(model.embedding_), model.n_features_in_
@@ -296,43 +273,35 @@ def make_wanted(
         notes = notes.with_labels(labels, n)
     if image_shape is not None:
         notes = notes.with_image_shape(image_shape, D)
-    given = getattr(model, "feature_names_in_", None)
-    family, is_scaled = family_of(model)
-    facts = row_facts(model)
+    features = getattr(model, "feature_names_in_", None)
+    view = _view(view, notes, D, features is not None)
+    if features is None:
+        noun = "feature" if notes.image_shape is None else "pixel"
+        features = [f"{noun} {number + 1}" for number in range(D)]
+    if data is not None:
+        data = validate_rows(model, data, reset=False)
+        if len(data) != n:
+            raise ValueError(
+                f"`data` must be the table the model was fitted to, with {n} rows; got {len(data)}."
+            )
+    facts, n_measured = row_facts(model)
+    # Models may be scaled more than once: what each divides by comes together.
+    inside, spread = model, None
+    while isinstance(inside, Scaled):
+        spread = inside.spread_ if spread is None else spread * inside.spread_
+        inside = inside.model_
+    family = type(inside).__name__
     return Wanted(
         title=f"{family} of {n:,} rows" if title is None else str(title),
-        family=f"{family}, scaled" if is_scaled else family,
+        family=family if spread is None else f"{family}, scaled",
         notes=notes,
-        view=_view(view, notes, D, given is not None),
-        features=_feature_names(given, D, notes.image_shape is not None),
-        facts=facts.values,
-        n_measured=facts.n_places,
-        data=None if data is None else _table(model, data),
-        spread=spread_of(model),
+        view=view,
+        features=[str(name) for name in features],
+        facts=facts,
+        n_measured=n_measured,
+        data=data,
+        spread=spread,
     )
-
-
-def family_of(model: TwoWayModel) -> tuple[str, bool]:
-    """Return the name of a model's family, and whether its columns are scaled."""
-    is_scaled = isinstance(model, Scaled)
-    while isinstance(model, Scaled):
-        model = model.model_
-    return type(model).__name__, is_scaled
-
-
-def spread_of(model: TwoWayModel) -> FloatArray | None:
-    """Return what a model divides each feature by before it measures distances, or None."""
-    spread = None
-    while isinstance(model, Scaled):
-        spread = model.spread_ if spread is None else spread * model.spread_
-        model = model.model_
-    return spread
-
-
-def _feature_names(given: Any, D: int, is_image: bool) -> list[str]:
-    if given is not None:
-        return [str(name) for name in given]
-    return [f"{'pixel' if is_image else 'feature'} {number + 1}" for number in range(D)]
 
 
 def _view(view: str, notes: RowNotes, D: int, is_named: bool) -> str:
@@ -349,13 +318,3 @@ def _view(view: str, notes: RowNotes, D: int, is_named: bool) -> str:
     if D > FEW_FEATURES:
         return "curve"
     return "table" if is_named else "bars"
-
-
-def _table(model: TwoWayModel, data: Any) -> FloatArray:
-    Y = validate_rows(model, data, reset=False)
-    n = len(model.embedding_)
-    if len(Y) != n:
-        raise ValueError(
-            f"`data` must be the table the model was fitted to, with {n} rows; got {len(Y)}."
-        )
-    return Y

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import sys
 from contextlib import nullcontext
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -22,8 +21,7 @@ from scipy.spatial import cKDTree
 from twofold.array_types import FloatArray
 from twofold.contract import TwoWayModel
 from twofold.contract.kernel_description import KernelDescription
-from twofold.engine import KernelSums, PreparedReferences
-from twofold.explorer.stand_in import cover
+from twofold.explorer.stand_in import cover, kernel_sums
 from twofold.kernels import get_kernel
 from twofold.optimize import Event, ProgressBar
 
@@ -40,29 +38,27 @@ NEIGHBORS = 4
 SAMPLED_ROWS = 200
 
 
-@dataclass(frozen=True, eq=False)
-class RowFacts:
-    """What is known about the map at each row."""
+def row_facts(model: TwoWayModel) -> tuple[dict[str, FloatArray], int | None]:
+    """Return density and magnification (n,) at the latent points of rows, and at how many places.
 
-    values: dict[str, FloatArray]  # ``density`` and ``magnification``, (n,) each
-    n_places: int | None = None  # that the magnification comes from, None if it is of each row
-
-
-def row_facts(model: TwoWayModel) -> RowFacts:
-    """Return density and magnification at the latent point of each row.
-
-    On a terminal a line on standard error says how far it is, if it takes long.
+    The number of places is None where all rows were measured. On a terminal a line on standard
+    error says how far it is, if it takes long.
     """
     X = model.embedding_.astype(np.float64)
     description = model.kernel_regression()
-    density = model.density(X) if description is None else density_of(description, X)
-    scale = latent_scale(model, description)
+    if description is None:
+        density = model.density(X)
+    else:  # without the sums of rows, which cost as much as the table is wide
+        omega = description.weights.astype(np.float64)
+        sums, lowered = kernel_sums(description, omega[:, None], X)
+        density = lowered * sums[:, 0] / omega.sum()
     most = _affordable_places(model, description)
     if len(X) <= most:
-        return RowFacts({"density": density, "magnification": _magnification(model, X)})
+        return {"density": density, "magnification": _magnification(model, X)}, None
+    scale = latent_scale(model, description)
     places = X[cover(X * scale, most)]
     found = _interpolated(places * scale, _magnification(model, places), X * scale)
-    return RowFacts({"density": density, "magnification": found}, len(places))
+    return {"density": density, "magnification": found}, len(places)
 
 
 def latent_scale(model: TwoWayModel, description: KernelDescription | None) -> FloatArray:
@@ -124,14 +120,3 @@ def _interpolated(places: FloatArray, values: FloatArray, X: FloatArray) -> Floa
     weights = 1 / np.maximum(np.square(distance), np.finfo(float).tiny * 1e100)
     logs = np.log(values[known])[near]
     return np.asarray(np.exp((weights * logs).sum(axis=1) / weights.sum(axis=1)))
-
-
-def density_of(description: KernelDescription, X: FloatArray) -> FloatArray:
-    """Return the kernel density (m,) of a regression's references, without the sums of rows."""
-    engine = KernelSums(get_kernel(description.kernel), description.cutoff)
-    omega = description.weights.astype(np.float64)[:, None]
-    references = description.latent.astype(np.float64) * description.latent_scale
-    prepared = PreparedReferences(engine, references, omega, description.widths)
-    sums = prepared.at(X * description.latent_scale)
-    lowered = np.where(sums.shift > 0, engine.kernel.value(sums.shift), 1)
-    return np.asarray(lowered * sums.values[:, 0] / omega.sum())

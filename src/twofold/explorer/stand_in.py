@@ -45,8 +45,8 @@ N_TRIAL_PLACES = 1_000
 # Of the box of these places, in bandwidths: so far may the domain reach beyond the rows.
 TRIAL_MARGIN = 1.5
 # In units of the gap to a near neighbour: narrower kernels leave holes, wider ones blur.
-WIDTH_FACTORS = (0.35, 0.5, 0.7)
-LATTICE_FACTORS = (0.5, 0.7)
+WIDTH_FACTORS: Sequence[float] = (0.35, 0.5, 0.7)
+LATTICE_FACTORS: Sequence[float] = (0.5, 0.7)
 # The cells of a cover are sized on at most this many points.
 MOST_SIZED = 100_000
 # How often the spread of the rows is doubled to look for a side, and halved to find it.
@@ -80,26 +80,34 @@ class Trial:
     spread: float  # root mean square distance of the rows from their mean
 
 
-def make_trial(model: TwoWayModel, latent_scale: FloatArray, spread: float) -> Trial:
+def make_trial(
+    model: TwoWayModel, latent_scale: FloatArray, spread: float, box: DomainBox | None = None
+) -> Trial:
     """Ask a model about random places; the same ones each time.
 
-    They are spread evenly over the domain, as hands move over it: near rows a stand-in is best.
-    Where the domain is a small part of the box around it, places near rows make up the number.
+    They are spread evenly over the domain, which ``box`` may be, as hands move over it: near rows a
+    stand-in is best. Where the domain is a small part of the box around it, places near rows make
+    up the number.
     """
     rng = np.random.RandomState(0)
-    X = model.embedding_.astype(np.float64)
-    margin = TRIAL_MARGIN / latent_scale
-    size = (2 * N_TRIAL_PLACES, X.shape[1])
-    around = rng.uniform(X.min(axis=0) - margin, X.max(axis=0) + margin, size)
-    is_inside = np.asarray(model.in_domain(around))
-    inside = around[is_inside][:N_TRIAL_PLACES]
-    lacking = N_TRIAL_PLACES - len(inside)
-    if lacking:
-        equal = np.ones(len(X))
-        more = draw_latent_points(X, equal, lacking, rng, 1 / latent_scale, model.in_domain)
-        inside = np.concatenate([inside, more])
+    if box is not None:
+        inside = around = box.draw(N_TRIAL_PLACES, rng)
+        is_inside = np.ones(len(inside), dtype=bool)
+    else:
+        X = model.embedding_.astype(np.float64)
+        margin = TRIAL_MARGIN / latent_scale
+        size = (2 * N_TRIAL_PLACES, X.shape[1])
+        around = rng.uniform(X.min(axis=0) - margin, X.max(axis=0) + margin, size)
+        is_inside = np.asarray(model.in_domain(around))
+        inside = around[is_inside][:N_TRIAL_PLACES]
+        lacking = N_TRIAL_PLACES - len(inside)
+        if lacking:
+            equal = np.ones(len(X))
+            more = draw_latent_points(X, equal, lacking, rng, 1 / latent_scale, model.in_domain)
+            inside = np.concatenate([inside, more])
     values = model.inverse_transform(inside).astype(np.float64)
-    return Trial(inside, values, model.density(inside), around, is_inside, spread)
+    density = model.density(inside) if box is None else np.ones(len(inside))
+    return Trial(inside, values, density, around, is_inside, spread)
 
 
 def make_stand_in(
@@ -107,75 +115,34 @@ def make_stand_in(
     latent_scale: FloatArray,
     count: int,
     trial: Trial,
-    width_factors: Sequence[float] = WIDTH_FACTORS,
+    width_factors: Sequence[float] = (),
+    box: DomainBox | None = None,
 ) -> StandIn:
     """Return the best stand-in with at most ``count`` references, at least 2.
 
     ``latent_scale`` (q,) are factors from latent units to those of the model's kernel, and
-    ``width_factors`` the widths to choose from, in units of the gaps between references.
+    ``width_factors`` the widths to choose from, in units of the gaps between references. In a
+    ``box`` references lie on a lattice.
     """
-    places = _places(model, latent_scale, count)
-    density = np.asarray(model.density(places), dtype=np.float64)
-    weights = np.maximum(density, np.finfo(np.float32).tiny)
-    gaps = _gaps(places * latent_scale)
-    return _best(_described(model, places, weights, gaps, 1, latent_scale), trial, width_factors)
-
-
-def _described(
-    model: TwoWayModel,
-    places: FloatArray,
-    weights: FloatArray,
-    widths: FloatArray,
-    degree: int,
-    latent_scale: FloatArray,
-) -> KernelDescription:
-    """Return a regression through the model's values at places."""
-    return KernelDescription(
-        latent=places,
-        data=model.inverse_transform(places),
-        weights=weights,
-        widths=widths,
-        kernel="gaussian",
-        degree=degree,
-        cutoff=CUTOFF,
-        latent_scale=latent_scale,
-    )
-
-
-def _best(description: KernelDescription, trial: Trial, width_factors: Sequence[float]) -> StandIn:
-    """Return the stand-in with the factor of its widths that differs least from the model."""
-    assert description.widths is not None
+    if box is None:
+        places, degree = _places(model, latent_scale, count), 1
+        density = np.asarray(model.density(places), dtype=np.float64)
+        weights = np.maximum(density, np.finfo(np.float32).tiny)
+        gaps, factors = _gaps(places * latent_scale), WIDTH_FACTORS
+    else:
+        places, gap = box.lattice(count)
+        weights, latent_scale = np.ones(len(places)), 1 / box.sides
+        gaps, factors = gap * weights, LATTICE_FACTORS
+        # Of degree 2 the difference is a tenth to a hundredth of that of degree 1; two places along
+        # a side are too few for it.
+        degree = 2 if gap < 1 else 1
+    data = model.inverse_transform(places)
+    described = (places, data, weights, gaps, "gaussian", degree, CUTOFF, latent_scale)
     tried = []
-    for factor in width_factors:
-        scaled = replace(description, widths=factor * description.widths)
+    for factor in width_factors or factors:
+        scaled = replace(KernelDescription(*described), widths=factor * gaps)
         tried.append(replace(measured(scaled, trial), width_factor=factor))
     return min(tried, key=lambda found: found.difference)
-
-
-def make_box_trial(model: TwoWayModel, box: DomainBox, spread: float) -> Trial:
-    """Ask a model about random places of the box that is its domain."""
-    inside = box.draw(N_TRIAL_PLACES, np.random.RandomState(0))
-    values = model.inverse_transform(inside).astype(np.float64)
-    is_inside = np.ones(len(inside), dtype=bool)
-    return Trial(inside, values, np.ones(len(inside)), inside, is_inside, spread)
-
-
-def make_lattice_stand_in(
-    model: TwoWayModel,
-    box: DomainBox,
-    count: int,
-    trial: Trial,
-    width_factors: Sequence[float] = LATTICE_FACTORS,
-) -> StandIn:
-    """Return the best stand-in with at most ``count`` references on a lattice.
-
-    Parameters are those of :func:`make_stand_in`. Of degree 2 the difference is a tenth to a
-    hundredth of that of degree 1; two places along a side are too few for it.
-    """
-    places, gap = box.lattice(count)
-    widths, degree = np.full(len(places), gap), 2 if gap < 1 else 1
-    described = _described(model, places, np.ones(len(places)), widths, degree, 1 / box.sides)
-    return _best(described, trial, width_factors)
 
 
 def measured(description: KernelDescription, trial: Trial) -> StandIn:
@@ -198,13 +165,23 @@ def evaluate(description: KernelDescription, X: FloatArray) -> tuple[FloatArray,
     group = FitGroup(np.arange(D + 1), description.weights)
     degree = cast(Degree, description.degree)
     local = LocalFit(polynomial_terms(degree, X.shape[1]), (group,))
+    sums, lowered = kernel_sums(description, V, X, local)
+    constant = sums[:, D : D + 1]
+    return mean + sums[:, :D] / np.where(constant > 0, constant, 1), lowered * sums[:, -1]
+
+
+def kernel_sums(
+    description: KernelDescription, V: FloatArray, X: FloatArray, local: LocalFit | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Return Σ_i F(s_i - t) V_i (m, k) of a regression's kernel, and F(t) (m,).
+
+    The shift t keeps sums far from all references from vanishing; times F(t) they are Σ F(s_i) V_i.
+    """
     engine = KernelSums(get_kernel(description.kernel), description.cutoff)
-    places = description.latent * description.latent_scale
+    places = description.latent.astype(np.float64) * description.latent_scale
     prepared = PreparedReferences(engine, places, V, description.widths, local)
     sums = prepared.at(X * description.latent_scale)
-    summed = np.where(sums.shift > 0, engine.kernel.value(sums.shift), 1) * sums.values[:, -1]
-    constant = sums.values[:, D : D + 1]
-    return mean + sums.values[:, :D] / np.where(constant > 0, constant, 1), summed
+    return sums.values, np.where(sums.shift > 0, engine.kernel.value(sums.shift), 1)
 
 
 def _dividing(density: FloatArray, is_inside: BoolArray, of_inside: FloatArray) -> float:
