@@ -169,7 +169,7 @@ def is_whole(path: Path) -> bool:
         return ends[path.suffix] in content[-16:]
     if path.suffix == ".twofold":
         return hasattr(twofold.load(path), "embedding_")
-    from twofold.tables import open_table
+    from twofold.tables.reading import open_table
 
     return len(open_table(path).read()) > 0
 

@@ -28,7 +28,8 @@ from dependability.table_mutations import (
     valid_files,
 )
 from twofold.cli.app import app
-from twofold.tables import TableError, open_table
+from twofold.tables.reading import open_table
+from twofold.tables.table import TableError
 
 UNEXPECTED, NO_MEMORY = "Something unexpected happened", "There is not enough memory"
 LONGEST_SENTENCE = 2000

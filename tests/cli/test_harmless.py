@@ -10,7 +10,7 @@ import pytest
 from cli.running import make_frame, run, run_well
 
 from twofold.checks.harmless_text import for_spreadsheet, for_terminal
-from twofold.tables import open_writer
+from twofold.tables.writing import open_writer
 
 RED, FORMULA, MARKUP = "\x1b[31mred\x07", "=cmd|' /C calc'!A0", "[red]tick[/red]"
 

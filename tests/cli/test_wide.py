@@ -11,7 +11,7 @@ from cli.running import refused, run_well
 
 from twofold.cli.columns import find_columns
 from twofold.cli.console import CommandError
-from twofold.tables import open_table
+from twofold.tables.reading import open_table
 
 
 def wide_frame(n: int, D: int) -> pd.DataFrame:

@@ -13,7 +13,8 @@ from dependability.report import findings
 from dependability.table_mutations import Canary, canary_mark, valid_files
 from dependability.tables import check_table, try_tables
 
-from twofold.tables import TableError, open_table
+from twofold.tables.reading import open_table
+from twofold.tables.table import TableError
 
 
 def test_a_few_odd_tables():

@@ -7,7 +7,12 @@ import gzip
 
 import pytest
 
-from twofold.tables import Dialect, TableError, sniff
+from twofold.tables.dialect import Dialect, examine
+from twofold.tables.table import TableError
+
+
+def sniff(path) -> Dialect:
+    return examine(path, str(path))[0]
 
 
 @pytest.fixture

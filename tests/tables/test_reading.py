@@ -12,7 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from twofold.tables import NotANumberError, TableError, open_table, text_files
+from twofold.tables import text_files
+from twofold.tables.reading import open_table
+from twofold.tables.table import NotANumberError, TableError
 
 nan = float("nan")
 
@@ -465,7 +467,7 @@ def test_packages_that_are_not_installed(table, monkeypatch, name, package):
 
 
 def test_pandas_and_pyarrow_are_loaded_at_first_use():
-    statements = "import twofold, twofold.model_files"
+    statements = "import twofold, twofold.model_files, twofold.tables"
     code = f"import sys; {statements}; sys.exit(bool({{'pandas', 'pyarrow'}} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

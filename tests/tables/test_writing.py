@@ -11,7 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from twofold.tables import TableError, open_table, open_writer
+from twofold.tables.reading import open_table
+from twofold.tables.table import TableError
+from twofold.tables.writing import open_writer
 
 nan = float("nan")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+import traceback
 from itertools import takewhile
 from typing import Annotated, Any
 
@@ -13,10 +13,10 @@ from typer.core import TyperCommand, TyperGroup
 
 from twofold import __version__
 from twofold.cli import INTERRUPTED, comparing, demo, fitting, generating, looking, rows
-from twofold.cli.console import READER_LEFT, Interrupted, report, show_error, write_line
+from twofold.cli.console import TRACEBACK_VARIABLE, Interrupted, explain, show_error, write_line
 
 ANYWHERE = ("--quiet", "--json")
-EPILOG = "Start with: twofold demo, or: twofold fit table.csv"
+READER_LEFT = 141  # 128 + SIGPIPE
 
 
 class Commands(TyperGroup):
@@ -30,7 +30,10 @@ class Commands(TyperGroup):
             if code == INTERRUPTED:  # before the command began: the parser says nothing
                 show_error("Interrupted; nothing was changed.")
         except Exception as error:
-            code = report(error)
+            if os.environ.get(TRACEBACK_VARIABLE, "0") not in ("", "0"):
+                traceback.print_exception(error, file=sys.stderr)
+            message, hint, code = explain(error)
+            show_error(message, hint)
         sys.exit(code if isinstance(code, int) else 0)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -70,7 +73,7 @@ class Command(TyperCommand):
 app = typer.Typer(
     cls=Commands,
     help="Maps of data that go both ways: rows to a few coordinates, and coordinates to rows.",
-    epilog=EPILOG,
+    epilog="Start with: twofold demo, or: twofold fit table.csv",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
@@ -97,18 +100,15 @@ def _without_command(
         raise typer.Exit(2)
 
 
-COMMANDS: tuple[Callable[..., None], ...] = (
-    fitting.fit,
-    rows.transform,
-    rows.complete,
-    rows.denoise,
-    rows.score,
-    generating.generate,
-    comparing.compare,
-    looking.info,
-    looking.plot,
-    looking.explore,
-    demo.demo,
-)
-for command in COMMANDS:
-    app.command(cls=Command)(command)
+# In the order of the help.
+app.command(cls=Command)(fitting.fit)
+app.command(cls=Command)(rows.transform)
+app.command(cls=Command)(rows.complete)
+app.command(cls=Command)(rows.denoise)
+app.command(cls=Command)(rows.score)
+app.command(cls=Command)(generating.generate)
+app.command(cls=Command)(comparing.compare)
+app.command(cls=Command)(looking.info)
+app.command(cls=Command)(looking.plot)
+app.command(cls=Command)(looking.explore)
+app.command(cls=Command)(demo.demo)

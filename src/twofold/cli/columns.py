@@ -14,14 +14,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from twofold.cli.arguments import shown
 from twofold.cli.console import CommandError, UsageError, counted, listed
-from twofold.cli.files import shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from twofold.contract import TwoWayModel
-    from twofold.tables import TableSource
+    from twofold.tables.reading import TableSource
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,14 @@ _LIKE_DEFAULT = re.compile(r"x[0-9]+")
 _NAMES_TO_GUESS, _NAMES_TO_COMPARE = 20, 5000
 
 
-def default_names(n: int) -> list[str]:
-    """Return the names that the columns of a table without names get."""
-    return [f"x{k}" for k in range(1, n + 1)]
+def numbered(stem: str, n: int) -> list[str]:
+    """Return names that count from 1; with the stem x those of a table without names."""
+    return [f"{stem}{k}" for k in range(1, n + 1)]
 
 
 def are_default(names: Sequence[str]) -> bool:
     """Say whether columns have no names of their own."""
-    return list(names) == default_names(len(names))
+    return list(names) == numbered("x", len(names))
 
 
 def feature_names(model: TwoWayModel) -> list[str] | None:
@@ -59,13 +59,12 @@ def feature_names(model: TwoWayModel) -> list[str] | None:
 
 def shown_feature_names(model: TwoWayModel) -> list[str]:
     """Return names for a model's columns: its own, or x1, x2, ... as tables call them."""
-    return feature_names(model) or default_names(model.n_features_in_)
+    return feature_names(model) or numbered("x", model.n_features_in_)
 
 
 def label_names(model: TwoWayModel) -> list[str]:
     """Return the names of a model's label columns."""
-    notes = getattr(model, "notes_", None)
-    return [] if notes is None else list(notes.labels)
+    return list(getattr(getattr(model, "notes_", None), "labels", ()))
 
 
 def latent_names(model: TwoWayModel, taken: Iterable[str] = ()) -> list[str]:
@@ -89,11 +88,6 @@ def latent_names(model: TwoWayModel, taken: Iterable[str] = ()) -> list[str]:
     )
 
 
-def numbered(stem: str, n: int) -> list[str]:
-    """Return names that count from 1."""
-    return [f"{stem}{k}" for k in range(1, n + 1)]
-
-
 def match_columns(
     model: TwoWayModel, columns: Sequence[str], path: str, companions: Sequence[str] = ()
 ) -> Match:
@@ -105,7 +99,7 @@ def match_columns(
     there, beside = set(columns), set(companions)
     labels = [name for name in label_names(model) if name in there]
     proper = [name for name in columns if name not in beside]
-    default = default_names(model.n_features_in_)
+    default = numbered("x", model.n_features_in_)
     if wanted is None and not are_default(proper) and set(default) <= there:
         wanted = default  # a table made for this model, with the names it was shown under
     if wanted is None or (are_default(proper) and not set(wanted) & there):
@@ -136,10 +130,10 @@ def find_columns(wanted: Sequence[str], columns: Sequence[str], path: str, who: 
     )
 
 
-def split_names(given: Iterable[str], columns: Sequence[str]) -> list[str]:
+def split_names(given: Iterable[str] | None, columns: Sequence[str]) -> list[str]:
     """Return the names in options such as ``a,b,c``; a column may have a comma in its name."""
     names: list[str] = []
-    for text in given:
+    for text in given or ():
         parts = [text] if text in columns else [part.strip() for part in text.split(",")]
         names += [part for part in parts if part]
     twice = [name for name, times in Counter(names).items() if times > 1]
@@ -167,10 +161,8 @@ def _what_is_close(missing: Sequence[str], others: Sequence[str]) -> str:
 
 def naming_column(text: pd.DataFrame) -> str | None:
     """Return the only column without gaps whose cells all differ."""
-    found = [
-        str(name) for name in text.columns if text[name].notna().all() and text[name].is_unique
-    ]
-    return found[0] if len(found) == 1 else None
+    found = [name for name in text if text[name].notna().all() and text[name].is_unique]
+    return str(found[0]) if len(found) == 1 else None
 
 
 def find_row_names(source: TableSource, others: list[str]) -> str | None:
@@ -180,13 +172,10 @@ def find_row_names(source: TableSource, others: list[str]) -> str | None:
     if source.has_index or not others:
         return None
     rules, frame = source.rules, next(source.chunks(ROWS_TO_LOOK_AT))[others]
-    text = [
-        name
-        for name in others
-        if not types.is_numeric_dtype(frame[name])
-        and not any(
-            rules.is_number(cell) or rules.is_other_number(cell)
-            for cell in frame[name].dropna().head(20)
-        )
-    ]
+
+    def has_numbers(column: pd.Series) -> bool:
+        first = column.dropna().head(20)
+        return any(rules.is_number(cell) or rules.is_other_number(cell) for cell in first)
+
+    text = [n for n in others if not types.is_numeric_dtype(frame[n]) and not has_numbers(frame[n])]
     return naming_column(frame[text])

@@ -6,19 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from twofold.cli import arguments as arg
+from twofold.cli.arguments import STANDARD, check_output, check_streams
 from twofold.cli.console import Console, UsageError, in_options, write_line
-from twofold.cli.files import STANDARD, check_output, check_streams
-from twofold.cli.options import (
-    AsJson,
-    Index,
-    Missing,
-    Quiet,
-    Seed,
-    Table,
-    flag,
-    option,
-    output_option,
-)
+from twofold.cli.fitting import describe_scaling
+from twofold.cli.looking import check_format, save_figure, without_windows
 
 if TYPE_CHECKING:
     from twofold.array_types import FloatArray
@@ -27,32 +19,25 @@ if TYPE_CHECKING:
 
 # Beyond this some of the methods take many minutes.
 MANY_ROWS = 5_000
-# What people look at first; the whole table goes to a file or to JSON.
-SHOWN = (
-    "reconstruction_error",
-    "nlml_per_entry",
-    "noise_variance",
-    "trustworthiness",
-    "continuity",
-    "auc",
-    "neighborhood_hit",
-    "instability",
-    "seconds",
-)
-HEADINGS = {
+# What people look at first, with headings; the whole table goes to a file or to JSON.
+SHOWN = {
     "reconstruction_error": "left open",
     "nlml_per_entry": "nlml",
     "noise_variance": "noise",
     "trustworthiness": "trust",
+    "continuity": "continuity",
+    "auc": "auc",
     "neighborhood_hit": "label hit",
+    "instability": "instability",
+    "seconds": "seconds",
 }
 
 
 def compare(
-    table: Table,
+    table: arg.Table,
     methods: Annotated[
-        list[str] | None,
-        option(
+        arg.Texts,
+        arg.option(
             "A,B,C",
             "Methods: pca, lle, isomap, laplacian, mds, tsne, umap, ukr, unn, kernel_pca, "
             "diffusion_map, psom. By default pca, lle, isomap, laplacian, tsne and ukr.",
@@ -60,18 +45,18 @@ def compare(
         ),
     ] = None,
     output: Annotated[
-        str | None, output_option("FILE", "Where the table of scores goes (.csv, …).")
+        arg.Text, arg.output_option("FILE", "Where the table of scores goes (.csv, …).")
     ] = None,
     plot: Annotated[
-        str | None, option("FILE", "Draw the maps and scores: .pdf, .png or .svg.")
+        arg.Text, arg.option("FILE", "Draw the maps and scores: .pdf, .png or .svg.")
     ] = None,
     dimensions: Annotated[
         int, typer.Option("--dimensions", "-q", min=1, help="Coordinates of the maps.")
     ] = 2,
     label: Annotated[
-        str | None, option("COL", "A column of classes: shown, never used to choose.")
+        arg.Text, arg.option("COL", "A column of classes: shown, never used to choose.")
     ] = None,
-    index: Index = None,
+    index: arg.Index = None,
     scale: Annotated[
         Literal["standard", "robust", "none"],
         typer.Option(help="Let columns count alike, as in 'twofold fit'."),
@@ -79,25 +64,34 @@ def compare(
     neighbors: Annotated[
         int, typer.Option("--neighbors", "-k", min=2, help="Of methods and scores.")
     ] = 15,
-    stability: Annotated[bool, flag("--stability", "Also fit to bootstrap samples: slow.")] = False,
-    missing: Missing = None,
-    seed: Seed = 0,
-    quiet: Quiet = False,
-    json: AsJson = False,
+    stability: Annotated[
+        bool, arg.flag("--stability", "Also fit to bootstrap samples: slow.")
+    ] = False,
+    missing: arg.Missing = None,
+    seed: arg.Seed = 0,
+    quiet: arg.Quiet = False,
+    json: arg.AsJson = False,
 ) -> None:
     """Compare maps of a table by several methods and say which to trust, and why."""
-    from twofold.cli.fitting import describe_scaling
-    from twofold.cli.training_table import Wanted, read_training_table
+    from twofold.cli.training_table import read_training_table
 
     console = Console(quiet=quiet, as_json=json)
     names = chosen_methods(methods)
-    _check_targets(output, plot, table, json)
-    wanted = Wanted([label] if label else [], [], [], index, missing or [])
-    rows = read_training_table(table, wanted, console, dimensions, None)
+    if output is not None:
+        check_streams(output, json)
+        check_output(output, table, folder_of="the scores")
+    if plot is not None:
+        check_format(plot)
+        check_output(plot, table, folder_of="the picture")
+    labels = [label] if label else None
+    rows = read_training_table(
+        table, console, dimensions, label=labels, index=index, missing=missing
+    )
     describe_scaling(console, scale, rows)
     if len(rows.frame) > MANY_ROWS:
         console.say(f"{len(rows.frame):,} rows take a while; a sample of them may do.")
     from twofold.selection import compare as compare_embeddings
+    from twofold.tables.writing import open_writer
 
     with console.warnings_shown():
         found = compare_embeddings(
@@ -109,16 +103,21 @@ def compare(
             stability=stability,
             random_state=seed,
         )
-        _write(found, output, plot)
+        if output is not None:
+            with open_writer(output) as writer:
+                writer.write(found.table.rename_axis("method"))
+        if plot is not None:
+            without_windows()
+            save_figure(found.plot(), plot)
     _tell(console, found, output)
     facts = {
         "recommended": found.recommended,
         "reason": found.reason,
         "failures": found.failures,
         "notes": found.notes,
+        "scores": found.table.reset_index(names="method").to_dict("records"),
     }
-    table_of_scores = found.table.reset_index(names="method").to_dict("records")
-    console.finish("", {**facts, "scores": table_of_scores, "table": output, "picture": plot})
+    console.finish("", {**facts, "table": output, "picture": plot})
 
 
 def chosen_methods(texts: list[str] | None) -> tuple[str, ...]:
@@ -161,32 +160,6 @@ def scaled_rows(rows: TrainingTable, scale: str, console: Console) -> FloatArray
     return np.asarray(Y)
 
 
-def _check_targets(output: str | None, plot: str | None, table: str, as_json: bool) -> None:
-    """Raise before the work begins if a result could not be written."""
-    if output is not None:
-        check_streams(output, as_json)
-        check_output(output, table, folder_of="the scores")
-    if plot is not None:
-        from twofold.cli.looking import check_format
-
-        check_format(plot)
-        check_output(plot, table, folder_of="the picture")
-
-
-def _write(found: Comparison, output: str | None, plot: str | None) -> None:
-    """Write the files that were asked for."""
-    if output is not None:
-        from twofold.tables import open_writer
-
-        with open_writer(output) as writer:
-            writer.write(found.table.rename_axis("method"))
-    if plot is not None:
-        from twofold.cli.looking import save_figure, without_windows
-
-        without_windows()
-        save_figure(found.plot(), plot)
-
-
 def _tell(console: Console, found: Comparison, output: str | None) -> None:
     """Say what was found: the scores as a table, and the reason."""
     for name, why in found.failures.items():
@@ -195,16 +168,11 @@ def _tell(console: Console, found: Comparison, output: str | None) -> None:
         for note in notes:
             console.say(f"{name}: {in_options(note)}")
     if not console.as_json and output != STANDARD:
-        for line in score_lines(found):
-            write_line(line)
+        shown = [name for name in SHOWN if name in found.table]
+        frame = found.table[shown].rename(columns=SHOWN).rename_axis(columns="method")
+        text: str = frame.to_string(float_format=lambda value: f"{value:.3g}", na_rep="nan")
+        for line in text.splitlines():
+            write_line(line.rstrip())
     console.say()
     console.say(f"recommended: {found.recommended or 'none'}")
     console.say(found.reason)
-
-
-def score_lines(found: Comparison) -> list[str]:
-    """Return the scores in columns of text, best first."""
-    shown = [name for name in SHOWN if name in found.table]
-    frame = found.table[shown].rename(columns=HEADINGS).rename_axis(columns="method")
-    text: str = frame.to_string(float_format=lambda value: f"{value:.3g}", na_rep="nan")
-    return [line.rstrip() for line in text.splitlines()]

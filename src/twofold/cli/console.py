@@ -7,14 +7,13 @@ output of a command can always be piped on.
 
 from __future__ import annotations
 
+import difflib
 import errno
 import json
 import math
-import os
 import shlex
 import sys
 import time
-import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -26,13 +25,10 @@ from twofold.cli import INTERRUPTED
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
 
-SECONDS_BEFORE_BAR = 1.0
-SECONDS_BETWEEN_LINES = 10.0
+SECONDS_BEFORE_BAR, SECONDS_BETWEEN_LINES = 1.0, 10.0
 NAMES_IN_A_LINE = 8
 LONGEST_CELL = 40
-
 TRACEBACK_VARIABLE = "TWOFOLD_TRACEBACK"
-READER_LEFT = 141  # 128 + SIGPIPE
 
 # Messages of the library speak of parameters; people at a terminal know the options.
 OPTIONS = {
@@ -46,9 +42,6 @@ OPTIONS = {
     "by `complete`": "with: twofold complete",
     "e.g. by twofold.Scaled": "with --scale standard",
 }
-PLOT_HINT = "Install what draws pictures with: pip install 'twofold[plot]'"
-
-Advance = Callable[[int], None]
 
 
 class CommandError(Exception):
@@ -77,27 +70,26 @@ class Console:
     """How one command talks: with nothing but errors, or with its result as one JSON object."""
 
     def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
-        self.quiet = quiet
-        self.as_json = as_json
+        self.quiet, self.as_json = quiet, as_json
 
     def say(self, text: str = "") -> None:
         """Tell the user what is going on."""
         if not self.quiet:
-            _print(_error_stream(), "", "", text)
+            _print("", "", text)
 
     def warn(self, text: str) -> None:
         """Tell the user what looks wrong but does not stop the command."""
         if not self.quiet:
-            _print(_error_stream(), "warning: ", "bold yellow", text)
+            _print("warning: ", "bold yellow", text)
 
     def finish(self, result: str, facts: dict[str, Any]) -> None:
         """Write the result of a command to standard output: text, or the facts as JSON.
 
-        Nothing is written for an empty result without ``--json``: the data went there already.
+        Without ``--json`` nothing is written for an empty result, and for "-": the data went there.
         """
         if self.as_json:
             write_line(json.dumps(plain(facts), ensure_ascii=False, allow_nan=False))
-        elif result:
+        elif result not in ("", "-"):
             write_line(result)
 
     @contextmanager
@@ -108,7 +100,7 @@ class Console:
             yield
 
     @contextmanager
-    def counting_rows(self, expected: Callable[[], int | None]) -> Iterator[Advance]:
+    def counting_rows(self, expected: Callable[[], int | None]) -> Iterator[Callable[[int], None]]:
         """Yield a function to call with how many rows were done; it draws the progress.
 
         ``expected()`` is how many rows there are in all, as far as that is known by then.
@@ -116,7 +108,14 @@ class Console:
         if self.quiet:
             yield lambda rows: None
             return
-        bar = _Bar() if _error_stream().is_terminal else None
+        stream, bar = _error_stream(), None
+        if stream.is_terminal:
+            from rich.progress import BarColumn, Progress, TextColumn
+
+            count = TextColumn("{task.fields[count]}", markup=False)
+            columns = (TextColumn("rows"), BarColumn(bar_width=20), count)
+            bar = Progress(*columns, console=stream, transient=True, auto_refresh=False)
+            task = bar.add_task("", total=None, count="")
         started = last = time.monotonic()
         done = 0
 
@@ -124,49 +123,29 @@ class Console:
             nonlocal done, last
             done += rows
             now, total = time.monotonic(), expected()
-            if bar is not None:
-                if now - started > SECONDS_BEFORE_BAR:
-                    bar.draw(done, total, _count(done, total, now - started))
-            elif now - last >= SECONDS_BETWEEN_LINES:  # for logs
-                last = now
-                self.say(_count(done, total, now - started))
+            words = _count(done, total, now - started)
+            if bar is None:
+                if now - last >= SECONDS_BETWEEN_LINES:  # for logs
+                    last = now
+                    self.say(words)
+            elif now - started > SECONDS_BEFORE_BAR:
+                bar.update(task, total=total, completed=done, count=words)
+                bar.start()
+                bar.refresh()
 
         try:
             yield advance
         finally:
             if bar is not None:
-                bar.progress.stop()
-
-
-class _Bar:
-    """A bar with the rows done and some words, which goes away when it is stopped."""
-
-    def __init__(self) -> None:
-        from rich.progress import BarColumn, Progress, TextColumn
-
-        self.progress = Progress(
-            TextColumn("rows"),
-            BarColumn(bar_width=20),
-            TextColumn("{task.fields[count]}", markup=False),
-            console=_error_stream(),
-            transient=True,
-            auto_refresh=False,
-        )
-        self._task = self.progress.add_task("", total=None, count="")
-
-    def draw(self, done: int, total: int | None, words: str) -> None:
-        self.progress.update(self._task, total=total, completed=done, count=words)
-        self.progress.start()
-        self.progress.refresh()
+                bar.stop()
 
 
 def show_error(message: str, hint: str | None = None) -> None:
     """Write an error, and what to do about it, to standard error."""
-    stream = _error_stream()
-    _print(stream, "error: ", "bold red", message)
+    _print("error: ", "bold red", message)
     if hint:
-        _print(stream, "", "", "")
-        _print(stream, "hint: ", "bold cyan", hint)
+        _print("", "", "")
+        _print("hint: ", "bold cyan", hint)
 
 
 def write_line(text: str) -> None:
@@ -194,12 +173,10 @@ def listed(names: Iterable[object], most: int = NAMES_IN_A_LINE) -> str:
     return ", ".join(texts[:most]) + more
 
 
-def listed_ends(names: Iterable[object], most: int = 20) -> str:
-    """Return names in quotes: all of them, or of many the first and the last."""
-    texts = [f"'{name}'" for name in names]
-    if len(texts) <= most:
-        return ", ".join(texts)
-    return f"{', '.join(texts[:5])} ... {', '.join(texts[-3:])}"
+def did_you_mean(name: str, known: Iterable[str], most: int = 3, cutoff: float = 0.6) -> str:
+    """Return a question with the known names most like a wrong one, '' if none is."""
+    close = difflib.get_close_matches(name, list(known), n=most, cutoff=cutoff)
+    return f"Did you mean {listed(close)}?" if close else ""
 
 
 def counted(number: int, noun: str) -> str:
@@ -214,11 +191,12 @@ def _error_stream() -> RichConsole:
     return RichConsole(stderr=True)
 
 
-def _print(stream: RichConsole, lead: str, style: str, text: str) -> None:
-    """Print text as it is: names may hold brackets, and logs must not be wrapped."""
+def _print(lead: str, style: str, text: str) -> None:
+    """Print text to standard error as it is: names may hold brackets, logs must not be wrapped."""
     from rich.text import Text
 
-    stream.print(Text.assemble((lead, style), for_terminal(text)), soft_wrap=True, highlight=False)
+    line = Text.assemble((lead, style), for_terminal(text))
+    _error_stream().print(line, soft_wrap=True, highlight=False)
 
 
 def _count(done: int, total: int | None, elapsed: float) -> str:
@@ -242,15 +220,6 @@ def _duration(seconds: float) -> str:
 # ---- errors -------------------------------------------------------------------------------------
 
 
-def report(error: Exception) -> int:
-    """Write an error for a person to standard error and return the exit code."""
-    if os.environ.get(TRACEBACK_VARIABLE, "0") not in ("", "0"):
-        traceback.print_exception(error, file=sys.stderr)
-    message, hint, code = explain(error)
-    show_error(message, hint)
-    return code
-
-
 def explain(error: Exception) -> tuple[str, str | None, int]:
     """Return message, hint and exit code for an error."""
     if isinstance(error, CommandError):
@@ -264,8 +233,11 @@ def explain(error: Exception) -> tuple[str, str | None, int]:
         return message, f"{command} --help shows how.", getattr(error, "exit_code", 2)
     if type(error).__name__ == "Abort":  # what the parser makes of Ctrl-C
         return "Interrupted; nothing was changed.", None, INTERRUPTED
+    hint: str | None
     if isinstance(error, ModuleNotFoundError):
-        hint = PLOT_HINT if error.name == "matplotlib" else f"pip install {error.name}"
+        hint = f"pip install {error.name}"
+        if error.name == "matplotlib":
+            hint = "Install what draws pictures with: pip install 'twofold[plot]'"
         return f"The package {error.name} is needed for this, but not installed.", hint, 1
     if isinstance(error, ImportError):
         return (
@@ -283,7 +255,13 @@ def explain(error: Exception) -> tuple[str, str | None, int]:
             1,
         )
     if isinstance(error, ValueError | TypeError):
-        return in_options(str(error)), _hint_of(error), 1
+        hint = getattr(error, "hint", None)
+        if hasattr(error, "cell"):  # of a number column
+            hint = (
+                f"If it stands for a missing value, say so with {missing_option(error.cell)}; "
+                "otherwise correct the cell or leave the column out."
+            )
+        return in_options(str(error)), hint, 1
     return (
         f"Something unexpected happened ({type(error).__name__}: {error}).",
         f"This is a mistake in twofold. Run the command again with {TRACEBACK_VARIABLE}=1 in the "
@@ -293,6 +271,8 @@ def explain(error: Exception) -> tuple[str, str | None, int]:
 
 
 def _explain_file_error(error: OSError) -> tuple[str, str | None, int]:
+    if error.strerror is None:  # raised by the library, with a sentence of its own
+        return str(error), None, 1
     no_right = "Choose another place with -o, or ask for the right to read or write there."
     hints = {
         errno.EACCES: no_right,
@@ -300,22 +280,8 @@ def _explain_file_error(error: OSError) -> tuple[str, str | None, int]:
         errno.EROFS: "Choose another place with -o.",
         errno.ENOSPC: "Free some space, or choose another place with -o.",
     }
-    if error.strerror is None:  # raised by the library, with a sentence of its own
-        return str(error), None, 1
     place = f"'{error.filename}': " if error.filename else ""
     return f"{place}{error.strerror}.", hints.get(error.errno or 0), 1
-
-
-def _hint_of(error: Exception) -> str | None:
-    """Return what to do about an error of the library, in words of the command line."""
-    if hasattr(error, "cell"):  # of a number column
-        told = missing_option(error.cell)
-        return (
-            f"If it stands for a missing value, say so with {told}; otherwise correct the cell or "
-            "leave the column out."
-        )
-    hint: str | None = getattr(error, "hint", None)
-    return hint
 
 
 def missing_option(text: str) -> str:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from twofold.cli import arguments as arg
 from twofold.cli.console import Console
-from twofold.cli.options import AsJson, Quiet
+from twofold.cli.looking import save_figure, without_windows
 
 if TYPE_CHECKING:
-    from twofold.array_types import FloatArray, IntArray
+    from twofold.array_types import FloatArray
     from twofold.contract import TwoWayModel
     from twofold.datasets.real_data import DigitsSplit
 
@@ -29,8 +30,8 @@ def demo(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the files go.")
     ] = Path("twofold-demo"),
-    quiet: Quiet = False,
-    json: AsJson = False,
+    quiet: arg.Quiet = False,
+    json: arg.AsJson = False,
 ) -> None:
     """Fit a map of handwritten digits and show what it can do."""
     from twofold import UKR, explorer
@@ -74,13 +75,12 @@ def compare(model: TwoWayModel, digits: DigitsSplit, path: Path) -> dict[str, An
     missing = np.random.default_rng(0).random(test.shape) < MISSING_SHARE
     guess = np.where(missing, train.mean(axis=0), test)
     filled = model.complete(np.where(missing, np.nan, test))
-    again = load(path)
     return {
         "held_out": len(test),
         "error_share": error_share(test, model.reconstruct(test), train),
         "error_share_pca": error_share(test, pca.inverse_transform(pca.transform(test)), train),
         "filling_error": float(((filled - test) ** 2).sum() / ((guess - test) ** 2).sum()),
-        "same_after_loading": np.array_equal(again.transform(test), model.transform(test)),
+        "same_after_loading": np.array_equal(load(path).transform(test), model.transform(test)),
     }
 
 
@@ -106,9 +106,8 @@ def tell(console: Console, facts: dict[str, Any]) -> None:
 
 def draw_digits(model: TwoWayModel, digits: DigitsSplit, path: Path) -> None:
     """Draw the map with the held-out digits, and the digits on a way through it."""
-    from twofold.cli.looking import save_figure, without_windows
-
     without_windows()
+    import numpy as np
     from matplotlib import pyplot
 
     from twofold import plots
@@ -121,14 +120,8 @@ def draw_digits(model: TwoWayModel, digits: DigitsSplit, path: Path) -> None:
         *model.transform(digits.Y_test).T[:2],
         s=18, facecolors="none", edgecolors="black", linewidths=0.6,
     )  # fmt: skip
-    ends = [middle(model.embedding_, digits.labels_train, label) for label in (PATH_FROM, PATH_TO)]
+    of_label = [model.embedding_[digits.labels_train == label] for label in (PATH_FROM, PATH_TO)]
+    ends = [np.median(X, axis=0) for X in of_label]
     upper.plot(*zip(*ends, strict=True), color="black", linewidth=1.2)
     plots.path(model, *ends, steps=STEPS, ax=lower)
     save_figure(figure, path, dpi=110)
-
-
-def middle(X: FloatArray, labels: IntArray, label: int) -> FloatArray:
-    """Return the middle of the rows with a label."""
-    import numpy as np
-
-    return np.median(X[labels == label], axis=0)

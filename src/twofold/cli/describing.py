@@ -12,8 +12,6 @@ from twofold.cli.console import counted, listed
 SMALL_GAIN, LAST_PART = 0.01, 0.1
 # Parameters that say nothing about the model, only about the run that made it.
 OF_THE_RUN = ("callbacks", "verbose", "n_jobs", "model", "estimator")
-# Parameters that ask for fewer rows in place of all.
-OF_LANDMARKS = ("landmarks", "landmarks")
 # With these values the objective is a squared error of rows, each reconstructed from the others;
 # a model without a loss minimises something else.
 OF_SQUARED_ERRORS = {"loss": "squared", "data_kernel": None, "regularization": "loo", "power": 2}
@@ -83,17 +81,14 @@ def describe_in_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     if facts["columns"]:
         pairs.append(("columns", listed(facts["columns"], 20)))
     pairs.append(("scaling", facts["scale"]))
-    for name, values in facts.get("labels", {}).items():
-        pairs.append((f"label '{name}'", values))
-    if facts.get("image_shape"):
+    pairs += [(f"label '{name}'", values) for name, values in facts["labels"].items()]
+    if facts["image_shape"]:
         pairs.append(("images", " x ".join(str(side) for side in facts["image_shape"])))
     if "n_iter" in facts:
         how = (facts["stop_reason"], facts["n_iter"], facts["still_improving"])
         pairs.append(("fit", how_it_ended(*how, facts.get("start"))))
         pairs.append(("objective", f"{facts['objective']:.6g}"))
-    for name, words in FOUND.items():
-        if name.rstrip("_") in facts["found"]:
-            pairs.append((words, _in_words(facts["found"][name.rstrip("_")])))
+    pairs += [(FOUND[f"{name}_"], _in_words(value)) for name, value in facts["found"].items()]
     changed = [f"{name}={facts['parameters'][name]}" for name in facts["changed_parameters"]]
     pairs.append(("parameters", ", ".join(changed) or "all as usual"))
     pairs.append(("saved with", ", ".join(f"{k} {v}" for k, v in facts["versions"].items())))
@@ -119,11 +114,9 @@ def how_it_ended(reason: str, n_iter: int, still_improving: bool, start: str | N
     steps = counted(n_iter, "iteration")
     if reason != "max_iter":
         return f"{begun}{steps}, {reason}"
-    advice = (
-        "more would still improve it: raise --max-iter"
-        if still_improving
-        else "more would change little; --max-iter for more"
-    )
+    advice = "more would change little; --max-iter for more"
+    if still_improving:
+        advice = "more would still improve it: raise --max-iter"
     return f"{begun}stopped after {steps} ({advice})"
 
 
@@ -148,12 +141,10 @@ def takes_gaps(model: Any) -> bool:
 def _rows_in_words(facts: dict[str, Any]) -> str:
     words = f"{facts['rows']:,}"
     if facts.get("carried_rows", facts["rows"]) < facts["rows"]:
-        asked = [facts["parameters"].get(name, "None") != "None" for name in OF_LANDMARKS]
-        what = "landmarks" if any(asked) else "different ones"
+        is_reduced = facts["parameters"].get("landmarks", "None") != "None"
+        what = "landmarks" if is_reduced else "different ones"
         words += f", carried by {facts['carried_rows']:,} {what}"
-    if facts["has_names"]:
-        words += ", with names"
-    return words
+    return words + (", with names" if facts["has_names"] else "")
 
 
 def _plain(value: Any) -> Any:

@@ -12,39 +12,24 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from twofold.cli import arguments as arg
+from twofold.cli import describing
+from twofold.cli.arguments import MODEL_SUFFIX, STANDARD, beside, check_output, shown
 from twofold.cli.console import CommandError, Console, Interrupted, UsageError, counted, listed
-from twofold.cli.describing import (
-    how_it_ended,
-    is_left_out,
-    is_squared_error,
-    is_still_improving,
-    takes_gaps,
-)
-from twofold.cli.files import MODEL_SUFFIX, STANDARD, beside, check_output, shown
 from twofold.cli.methods import METHODS, USUAL_DIMENSIONS, USUAL_METHOD, Method, find_method
-from twofold.cli.options import (
-    AsJson,
-    Index,
-    Missing,
-    Quiet,
-    Seed,
-    Table,
-    option,
-    output_option,
-)
 
 if TYPE_CHECKING:
     from twofold.cli.training_table import TrainingTable
     from twofold.contract import TwoWayModel
 
-of_ukr = partial(option, rich_help_panel="Options that go with --method ukr")
+of_ukr = partial(arg.option, rich_help_panel="Options that go with --method ukr")
 
 
 def fit(
-    table: Table,
+    table: arg.Table,
     output: Annotated[
-        str | None,
-        output_option(
+        arg.Text,
+        arg.output_option(
             "MODEL", "Where the model goes; by default beside the table, ending in .twofold."
         ),
     ] = None,
@@ -58,7 +43,7 @@ def fit(
     ] = USUAL_METHOD,
     dimensions: Annotated[
         int | None,
-        option(
+        arg.option(
             None,
             f"Coordinates of the map; {USUAL_DIMENSIONS} by default.",
             "--dimensions",
@@ -67,15 +52,14 @@ def fit(
         ),
     ] = None,
     label: Annotated[
-        list[str] | None,
-        option("COL", "A column to colour the map by; never used for fitting. Repeatable."),
+        arg.Texts,
+        arg.option("COL", "A column to colour the map by; never used for fitting. Repeatable."),
     ] = None,
-    index: Index = None,
+    index: arg.Index = None,
     columns: Annotated[
-        list[str] | None,
-        option("A,B,C", "Use these columns only; by default all columns of numbers."),
+        arg.Texts, arg.option("A,B,C", "Use these columns only; by default all columns of numbers.")
     ] = None,
-    drop: Annotated[list[str] | None, option("COL", "Do not use this column. Repeatable.")] = None,
+    drop: Annotated[arg.Texts, arg.option("COL", "Do not use this column. Repeatable.")] = None,
     scale: Annotated[
         Literal["standard", "robust", "none"],
         typer.Option(
@@ -83,10 +67,10 @@ def fit(
             "outliers), or leave them as they are (if all have the same unit)."
         ),
     ] = "standard",
-    missing: Missing = None,
+    missing: arg.Missing = None,
     settings: Annotated[
-        list[str] | None,
-        option(
+        arg.Texts,
+        arg.option(
             "NAME=VALUE",
             "A parameter of the method as in Python, such as n_neighbors=10. Repeatable.",
             "--set",
@@ -97,24 +81,23 @@ def fit(
         of_ukr(None, "Of the local polynomials, 0 by default; above 0 is slower."),
     ] = None,
     loss: Annotated[
-        str | None,
+        arg.Text,
         of_ukr("squared|huber", "squared by default; huber is less disturbed by outliers."),
     ] = None,
     landmarks: Annotated[
-        str | None, of_ukr("N|auto", "Number of points that stand for all rows; for large tables.")
+        arg.Text, of_ukr("N|auto", "Number of points that stand for all rows; for large tables.")
     ] = None,
     kernel: Annotated[
-        str | None,
+        arg.Text,
         of_ukr("gaussian|quartic|triweight", "How rows nearby are weighted; gaussian by default."),
     ] = None,
     max_iter: Annotated[int | None, of_ukr(None, "Most iterations; 200 by default.", min=0)] = None,
-    seed: Seed = 0,
+    seed: arg.Seed = 0,
     image_shape: Annotated[
-        str | None,
-        option("HxW[x3]", "Rows are images, such as 28x28; pictures then show them."),
+        arg.Text, arg.option("HxW[x3]", "Rows are images, such as 28x28; pictures then show them.")
     ] = None,
-    quiet: Quiet = False,
-    json: AsJson = False,
+    quiet: arg.Quiet = False,
+    json: arg.AsJson = False,
 ) -> None:
     """Fit a map to a table and save it as a model; by UKR unless --method says otherwise.
 
@@ -125,7 +108,7 @@ def fit(
     diffusion-map, which have no steps.
     """
     from twofold import Scaled
-    from twofold.cli.training_table import Wanted, read_training_table
+    from twofold.cli.training_table import read_training_table
 
     console = Console(quiet=quiet, as_json=json)
     if columns and drop:
@@ -134,7 +117,9 @@ def fit(
             "Name the columns to use, or those to leave out.",
         )
     chosen = find_method(method)
-    target = output or _default_output(table)
+    if output is None and table == STANDARD:
+        raise UsageError("A table from standard input has no name for the model.", "Add -o MODEL.")
+    target = output or beside(table, MODEL_SUFFIX)
     phase = Phase(console)
     given = {
         "kernel": kernel,
@@ -143,20 +128,17 @@ def fit(
         "landmarks": parse_landmarks(landmarks),
         "max_iter": max_iter,
     }
-    estimator = chosen.make(
-        dimensions,
-        given,
-        settings or [],
-        random_state=seed,
-        verbose=False if quiet else "auto",
-        callbacks=[phase.iterations_begin],
-    )
+    of_run: dict[str, Any] = {"random_state": seed, "verbose": False if quiet else "auto"}
+    of_run["callbacks"] = [phase.iterations_begin]
+    estimator = chosen.make(dimensions, given, settings or [], **of_run)
     q = estimator.wanted_dimensions()
     shape = parse_image_shape(image_shape)
     check_output(target, table)
-    wanted = Wanted(label or [], columns or [], drop or [], index, missing or [])
+    wanted: dict[str, Any] = {"label": label, "columns": columns, "drop": drop, "index": index}
+    wanted |= {"missing": missing, "image_shape": shape}
     with phase("reading", "the table was being read"):
-        rows = read_training_table(table, wanted, console, q, shape, chosen.may_exceed_columns)
+        may_exceed = chosen.may_exceed_columns
+        rows = read_training_table(table, console, q, **wanted, may_exceed_columns=may_exceed)
     check_gaps(chosen, estimator, rows, table)
     describe_scaling(console, scale, rows)
     advice = chosen.advice(estimator, len(rows.frame))
@@ -170,9 +152,8 @@ def fit(
     seconds = time.perf_counter() - started
     model.annotate(names=rows.names, labels=rows.labels or None, image_shape=shape)
     model.save(target)
-    summary = {"method": chosen.name, **summarize(model, rows, seconds)}
-    tell_summary(console, summary)
-    console.finish(target, {"model": target, "scale": scale, **rows.facts(), **summary})
+    facts = {"model": target, "scale": scale, **rows.facts(), "method": chosen.name}
+    console.finish(target, {**facts, **summarize(console, model, rows, seconds)})
 
 
 class Phase:
@@ -202,7 +183,7 @@ class Phase:
 
 def check_gaps(method: Method, model: TwoWayModel, rows: TrainingTable, path: str) -> None:
     """Raise if cells are missing and the method needs all of them."""
-    if not rows.missing_share or takes_gaps(model):
+    if not rows.missing_share or describing.takes_gaps(model):
         return
     gaps = rows.frame.isna()
     n_rows = int(gaps.any(axis=1).sum())
@@ -234,35 +215,31 @@ def describe_scaling(console: Console, scale: str, rows: TrainingTable) -> None:
         )
 
 
-def summarize(model: TwoWayModel, rows: TrainingTable, seconds: float) -> dict[str, Any]:
-    """Return how a fit went."""
-    from twofold.cli.scoring import variance_of_rows
+def summarize(
+    console: Console, model: TwoWayModel, rows: TrainingTable, seconds: float
+) -> dict[str, Any]:
+    """Say how a fit went, and return it in facts."""
+    from twofold.cli.streaming import variance_of_rows
 
-    share = None
-    if is_error := is_squared_error(model):
+    start, reason = getattr(model, "start_", None), str(model.stop_reason_)
+    n_iter, still_improving = int(model.n_iter_), describing.is_still_improving(model)
+    end = describing.how_it_ended(reason, n_iter, still_improving, start)
+    console.say(f"fitted in {seconds:.1f} s: {end}")
+    kind, share = "reconstruction", None
+    if describing.is_squared_error(model):
+        kind = "leave-one-out" if describing.is_left_out(model) else kind
         share = float(model.objective_) / variance_of_rows(model, rows.frame.to_numpy())
+        console.say(f"{kind} error: {100 * share:.3g} % of the variance")
     return {
-        "start": getattr(model, "start_", None),
-        "iterations": int(model.n_iter_),
-        "stop_reason": str(model.stop_reason_),
-        "still_improving": is_still_improving(model),
+        "start": start,
+        "iterations": n_iter,
+        "stop_reason": reason,
+        "still_improving": still_improving,
         "seconds": round(seconds, 3),
         "objective": float(model.objective_),
-        "error_kind": "leave-one-out" if is_error and is_left_out(model) else "reconstruction",
+        "error_kind": kind,
         "error_share": share,
     }
-
-
-def tell_summary(console: Console, summary: dict[str, Any]) -> None:
-    """Say how a fit went."""
-    end = how_it_ended(
-        summary["stop_reason"], summary["iterations"], summary["still_improving"], summary["start"]
-    )
-    console.say(f"fitted in {summary['seconds']:.1f} s: {end}")
-    if summary["error_share"] is not None:
-        console.say(
-            f"{summary['error_kind']} error: {100 * summary['error_share']:.3g} % of the variance"
-        )
 
 
 def parse_landmarks(text: str | None) -> int | str | None:
@@ -285,9 +262,3 @@ def parse_image_shape(text: str | None) -> tuple[int, ...] | None:
             f"'{text}'."
         )
     return tuple(int(side) for side in sides)
-
-
-def _default_output(table: str) -> str:
-    if table == STANDARD:
-        raise UsageError("A table from standard input has no name for the model.", "Add -o MODEL.")
-    return beside(table, MODEL_SUFFIX)

@@ -8,36 +8,37 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from twofold.checks.harmless_text import for_spreadsheet
-from twofold.cli.console import CommandError, Console, UsageError, counted, listed
-from twofold.cli.files import STANDARD, check_output, check_streams, open_model
-from twofold.cli.options import AsJson, Model, Quiet, Seed, TableOutput, flag, option
+from twofold.cli import arguments as arg
+from twofold.cli.arguments import STANDARD, check_output, check_streams, open_model
+from twofold.cli.columns import find_columns, latent_names, numbered, shown_feature_names
+from twofold.cli.console import CommandError, Console, UsageError, counted, did_you_mean, listed
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from twofold.array_types import FloatArray
     from twofold.contract import TwoWayModel
-    from twofold.tables import TableSource
+    from twofold.tables.reading import TableSource
 
 MOST_GRID_POINTS = 10_000_000
 
 
 def generate(
-    model: Model,
-    output: TableOutput = STANDARD,
-    at: Annotated[list[str] | None, option("X1,X2", "A place on the map. Repeatable.")] = None,
+    model: arg.Model,
+    output: arg.TableOutput = STANDARD,
+    at: Annotated[arg.Texts, arg.option("X1,X2", "A place on the map. Repeatable.")] = None,
     points: Annotated[
-        str | None,
-        option(
+        arg.Text,
+        arg.option(
             "TABLE",
             "A table of places, such as 'twofold transform' writes: columns latent1, latent2, ... "
             "or x1, x2, ...",
         ),
     ] = None,
-    grid: Annotated[int | None, option("N", "N places along each axis.", min=2)] = None,
+    grid: Annotated[int | None, arg.option("N", "N places along each axis.", min=2)] = None,
     path: Annotated[
         tuple[str, str] | None,
-        option(
+        arg.option(
             "FROM TO",
             "The straight way between two rows or places (X1,X2). Rows go by their names, or as "
             "#12 for the 12th; without names by numbers from 1.",
@@ -45,26 +46,26 @@ def generate(
     ] = None,
     steps: Annotated[int, typer.Option(min=2, help="Places on a --path.")] = 20,
     samples: Annotated[
-        int | None, option("N", "N new rows, spread like those the model was fitted to.", min=1)
+        int | None, arg.option("N", "N new rows, spread like those the model was fitted to.", min=1)
     ] = None,
-    seed: Seed = 0,
+    seed: arg.Seed = 0,
     only_data: Annotated[
-        bool, flag("--only-data", "Leave the coordinates out of the table.")
+        bool, arg.flag("--only-data", "Leave the coordinates out of the table.")
     ] = False,
     in_domain: Annotated[
-        bool, flag("--in-domain", "Only places of a --grid that the data supports.")
+        bool, arg.flag("--in-domain", "Only places of a --grid that the data supports.")
     ] = False,
-    quiet: Quiet = False,
-    json: AsJson = False,
+    quiet: arg.Quiet = False,
+    json: arg.AsJson = False,
 ) -> None:
     """Make data for places on the map: single ones, a table, a grid, a path or at random."""
     import numpy as np
 
-    from twofold.cli.places import even_grid, parse_place, straight_way
-    from twofold.tables import open_writer
+    from twofold.cli.streaming import ROWS_AT_A_TIME
+    from twofold.tables.writing import open_writer
 
     console = Console(quiet=quiet, as_json=json)
-    _check_one_source(at, points, grid, path, samples)
+    _check_one_source(at=at, points=points, grid=grid, path=path, samples=samples)
     check_streams(output, json)
     if in_domain and grid is None:
         raise UsageError("--in-domain goes with --grid.")
@@ -76,12 +77,16 @@ def generate(
         if at:
             X = np.stack([parse_place(text, two_way, "--at") for text in at])
         elif grid is not None:
-            X = even_grid(two_way, grid, in_domain, MOST_GRID_POINTS)
+            X = even_grid(two_way, grid, in_domain)
         elif path is not None:
-            X = straight_way(two_way, *path, steps)
+            start, stop = (find_place(text, two_way) for text in path)
+            t = np.linspace(0, 1, steps)[:, None]
+            X = (1 - t) * start + t * stop
         else:
             X = two_way.sample_latent(int(samples or 1), seed)
-        pieces, expected = _in_pieces(X), X.__len__
+        starts = range(0, len(X), ROWS_AT_A_TIME)
+        pieces = ((X[start : start + ROWS_AT_A_TIME], None) for start in starts)
+        expected = X.__len__
     done = outside = 0
     with (
         console.warnings_shown(),
@@ -97,7 +102,13 @@ def generate(
             outside += int((~two_way.in_domain(places)).sum())
             advance(len(places))
     if writer.dialect is not None:
-        _tell_renamed(console, two_way)
+        # Names of the model, which may be a stranger's, would be run by a spreadsheet.
+        names = shown_feature_names(two_way)
+        if changed := [name for name in names if for_spreadsheet(name) != name]:
+            console.say(
+                "written with ' before it, for a spreadsheet would take it for a formula: "
+                f"{listed(changed)}"
+            )
     for note in writer.notes:
         console.say(note)
     if outside:
@@ -105,52 +116,29 @@ def generate(
             f"{counted(outside, 'place')} of {done:,} {'lies' if outside == 1 else 'lie'} where no "
             "data supports the map: the rows made there are guesses."
         )
-    facts = {"output": output, "rows": done, "rows_outside_domain": outside}
-    console.finish("" if output == STANDARD else output, facts)
+    console.finish(output, {"output": output, "rows": done, "rows_outside_domain": outside})
 
 
 def generated(model: TwoWayModel, X: FloatArray, names: Any, only_data: bool) -> pd.DataFrame:
     """Return latent points X (m, q) and their data as a table."""
     import pandas as pd
 
-    from twofold.cli.columns import latent_names, shown_feature_names
-
-    features = shown_feature_names(model)
-    data = pd.DataFrame(model.inverse_transform(X), columns=features, index=names)
+    made = model.inverse_transform(X)
+    data = pd.DataFrame(made, columns=shown_feature_names(model), index=names)
     if only_data:
         return data
     places = pd.DataFrame(X, columns=latent_names(model), index=names)
     return pd.concat([places, data], axis=1)
 
 
-def _check_one_source(*given: object) -> None:
-    options = ("--at", "--points", "--grid", "--path", "--samples")
-    named = [name for name, value in zip(options, given, strict=True) if value not in (None, [])]
+def _check_one_source(**sources: object) -> None:
+    named = [f"--{name}" for name, value in sources.items() if value not in (None, [])]
     if len(named) != 1:
         raise UsageError(
-            f"Say where on the map with exactly one of {', '.join(options)}; got "
+            f"Say where on the map with exactly one of --{', --'.join(sources)}; got "
             f"{' and '.join(named) or 'none'}.",
             None if named else "For a first look: --grid 10",
         )
-
-
-def _tell_renamed(console: Console, model: TwoWayModel) -> None:
-    """Say which names of the model, which may be a stranger's, would be run by a spreadsheet."""
-    from twofold.cli.columns import shown_feature_names
-
-    changed = [name for name in shown_feature_names(model) if for_spreadsheet(name) != name]
-    if changed:
-        console.say(
-            f"written with ' before it, for a spreadsheet would take it for a formula: "
-            f"{listed(changed)}"
-        )
-
-
-def _in_pieces(X: FloatArray) -> Iterator[tuple[FloatArray, Any]]:
-    from twofold.cli.streaming import ROWS_AT_A_TIME
-
-    for start in range(0, len(X), ROWS_AT_A_TIME):
-        yield X[start : start + ROWS_AT_A_TIME], None
 
 
 def _places_of_table(
@@ -160,7 +148,7 @@ def _places_of_table(
     import numpy as np
 
     from twofold.cli.streaming import ROWS_AT_A_TIME
-    from twofold.tables import open_table
+    from twofold.tables.reading import open_table
 
     source = open_table(path)
     names = _coordinate_columns(model, source)
@@ -188,8 +176,6 @@ def _places_of_table(
 
 def _coordinate_columns(model: TwoWayModel, source: TableSource) -> list[str]:
     """Return the columns of a table that hold coordinates of the map."""
-    from twofold.cli.columns import find_columns, latent_names, numbered, shown_feature_names
-
     q = model.embedding_.shape[1]
     is_nameless = source.dialect is None or not source.dialect.has_header
     own, plain = latent_names(model), numbered("x", q)
@@ -206,3 +192,83 @@ def _coordinate_columns(model: TwoWayModel, source: TableSource) -> list[str]:
             f"Call the columns with coordinates {', '.join(own)}.",
         )
     return find_columns(own, source.columns, source.path, "hold the coordinates")
+
+
+# ---- places as people name them -----------------------------------------------------------------
+
+
+def parse_place(text: str, model: TwoWayModel, option: str) -> FloatArray:
+    """Return the latent point (q,) that text such as ``0.1,-2`` says."""
+    import numpy as np
+
+    q = model.embedding_.shape[1]
+    example = ",".join(f"{value:.2g}" for value in model.embedding_[0])
+    try:
+        place = np.array([float(part) for part in text.replace(";", ",").split(",")])
+    except ValueError:
+        place = np.array([np.nan])
+    if len(place) != q or not np.isfinite(place).all():
+        raise UsageError(
+            f"{option} takes {counted(q, 'coordinate')} with commas between; got '{text}'.",
+            f"For example: {option} {example}",
+        )
+    return place
+
+
+def find_place(text: str, model: TwoWayModel) -> FloatArray:
+    """Return the latent point of a row or of a place.
+
+    Rows with names go by them, so that ``12`` is never the 12th of rows called 0, 1, 2, ...;
+    ``#12`` is. Rows without names go by their numbers from 1.
+    """
+    names = getattr(getattr(model, "notes_", None), "names", None)
+    n = len(model.embedding_)
+    if names is not None:
+        rows = (names == text).nonzero()[0]
+        if len(rows) > 1:
+            raise CommandError(
+                f"{counted(len(rows), 'row')} are called '{text}'.",
+                f"Say which by its number, such as '#{rows[0] + 1}'.",
+            )
+        if len(rows):
+            return model.embedding_[rows[0]]
+    number = text.removeprefix("#")
+    if number.isdecimal() and (names is None or text.startswith("#")):
+        if not 1 <= int(number) <= n:
+            raise CommandError(f"There is no row {number}: the model has rows 1 to {n:,}.")
+        return model.embedding_[int(number) - 1]
+    if "," in text:
+        return parse_place(text, model, "--path")
+    raise CommandError(f"In the model no row is called '{text}'.", _names_like(text, names, n))
+
+
+def even_grid(model: TwoWayModel, n: int, in_domain: bool) -> FloatArray:
+    """Return n places along each axis of the box around the map, the last axis fastest."""
+    import numpy as np
+
+    q = model.embedding_.shape[1]
+    if n**q > MOST_GRID_POINTS:
+        raise UsageError(
+            f"--grid {n} means {n**q:,} places in {q} dimensions, more than the "
+            f"{MOST_GRID_POINTS:,} allowed.",
+            f"At most --grid {int(MOST_GRID_POINTS ** (1 / q))}.",
+        )
+    low, high = model.embedding_.min(axis=0), model.embedding_.max(axis=0)
+    axes = [np.linspace(low[m], high[m], n) for m in range(q)]
+    X = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, q)
+    if in_domain:
+        X = X[model.in_domain(X)]
+        if not len(X):
+            raise CommandError(
+                "No place of the grid lies where data supports the map.", "Raise --grid."
+            )
+    return X
+
+
+def _names_like(text: str, names: Any, n: int) -> str:
+    if names is None:
+        return f"Its rows have no names; use a number from 1 to {n:,}, or a place such as 0.1,0.2."
+    known = [str(name) for name in names]
+    hint = did_you_mean(text, known) or f"The first rows are {listed(known, 5)}."
+    is_number = text.isdecimal() and 1 <= int(text) <= n
+    return f"{hint} '#{text}' is the row with that number, counted from 1." if is_number else hint

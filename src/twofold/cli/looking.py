@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -10,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from twofold.checks.harmless_text import for_terminal
+from twofold.cli import arguments as arg
+from twofold.cli.arguments import beside, check_output, open_any_model, open_model
 from twofold.cli.columns import label_names, match_columns, shown_feature_names
-from twofold.cli.console import CommandError, Console, UsageError, listed, write_line
-from twofold.cli.files import beside, check_output, open_any_model, open_model
-from twofold.cli.options import AsJson, Model, Quiet, flag, option, output_option
+from twofold.cli.console import CommandError, Console, UsageError, did_you_mean, listed, write_line
+from twofold.cli.generating import find_place
 
 if TYPE_CHECKING:
     from twofold.contract import TwoWayModel
@@ -24,7 +24,7 @@ DOTS_PER_INCH = 200
 COLORS = ("density", "magnification", "error")
 
 
-def info(model: Model, quiet: Quiet = False, json: AsJson = False) -> None:
+def info(model: arg.Model, quiet: arg.Quiet = False, json: arg.AsJson = False) -> None:
     """Say what a model is: sizes, columns, scaling, labels, parameters, how the fit went."""
     from twofold.cli.describing import describe, describe_in_lines
     from twofold.model_files import read_model_file
@@ -37,18 +37,18 @@ def info(model: Model, quiet: Quiet = False, json: AsJson = False) -> None:
 
 
 def plot(
-    model: Model,
+    model: arg.Model,
     output: Annotated[
-        str | None,
-        output_option(
+        arg.Text,
+        arg.output_option(
             "FILE",
             "Where the picture goes: .pdf, .png or .svg; by default a .png beside the model.",
         ),
     ] = None,
-    kind: Annotated[Kind | None, option(None, "What to draw; map if nothing is said.")] = None,
+    kind: Annotated[Kind | None, arg.option(None, "What to draw; map if nothing is said.")] = None,
     color: Annotated[
-        str | None,
-        option(
+        arg.Text,
+        arg.option(
             "NAME",
             "Colour the map by a label, a column, 'density', 'magnification' or 'error'; for "
             "sensitivity: the column.",
@@ -56,7 +56,7 @@ def plot(
     ] = None,
     path: Annotated[
         tuple[str, str] | None,
-        option(
+        arg.option(
             "FROM TO",
             "Draw the way between two rows or places (X1,X2), as --kind path. Rows go by their "
             "names, or as #12 for the 12th; without names by numbers from 1.",
@@ -64,11 +64,11 @@ def plot(
     ] = None,
     steps: Annotated[int, typer.Option(min=2, help="Items on a --path.")] = 10,
     table: Annotated[
-        str | None,
-        option("TABLE", "For --kind errors: rows to look at; by default those of the model."),
+        arg.Text,
+        arg.option("TABLE", "For --kind errors: rows to look at; by default those of the model."),
     ] = None,
-    quiet: Quiet = False,
-    json: AsJson = False,
+    quiet: arg.Quiet = False,
+    json: arg.AsJson = False,
 ) -> None:
     """Draw a picture of a model for a paper."""
     console = Console(quiet=quiet, as_json=json)
@@ -88,28 +88,32 @@ def plot(
     check_output(target, model, *([table] if table else []), folder_of="the picture")
     with console.warnings_shown():
         without_windows()
-        drawn = (
-            _draw_path(two_way, path, steps)
-            if path is not None
-            else _draw(two_way, wanted, color, table, console)
-        )
+        if path is None:
+            drawn = _draw(two_way, wanted, color, table, console)
+        else:
+            from twofold import plots
+
+            drawn = plots.path(two_way, *(find_place(text, two_way) for text in path), steps=steps)
+            drawn.set_xticks([0, steps - 1], list(path))  # called as the user called them
         save_figure(getattr(drawn, "figure", drawn), target)
     console.finish(target, {"picture": target, "kind": wanted})
 
 
 def explore(
-    model: Model,
+    model: arg.Model,
     output: Annotated[
-        str | None,
-        output_option("FILE", "Where the page goes; by default beside the model, ending in .html."),
+        arg.Text,
+        arg.output_option(
+            "FILE", "Where the page goes; by default beside the model, ending in .html."
+        ),
     ] = None,
-    show: Annotated[bool, flag("--open", "Open the page in the browser afterwards.")] = False,
+    show: Annotated[bool, arg.flag("--open", "Open the page in the browser afterwards.")] = False,
     max_mb: Annotated[
         float, typer.Option(min=0.1, help="Largest size of the page in megabytes.")
     ] = 20,
-    title: Annotated[str | None, option(None, "What the page is called.")] = None,
-    quiet: Quiet = False,
-    json: AsJson = False,
+    title: Annotated[arg.Text, arg.option(None, "What the page is called.")] = None,
+    quiet: arg.Quiet = False,
+    json: arg.AsJson = False,
 ) -> None:
     """Write a page to walk through the map: one file for any browser, no server needed."""
     console = Console(quiet=quiet, as_json=json)
@@ -179,16 +183,6 @@ def without_windows() -> None:
     matplotlib.use("Agg")
 
 
-def _draw_path(model: TwoWayModel, path: tuple[str, str], steps: int) -> Any:
-    """Return the axes with the way between two rows or places, called as the user called them."""
-    from twofold import plots
-    from twofold.cli.places import find_place
-
-    ax = plots.path(model, *(find_place(text, model) for text in path), steps=steps)
-    ax.set_xticks([0, steps - 1], list(path))
-    return ax
-
-
 def _draw(
     model: TwoWayModel, kind: str, color: str | None, table: str | None, console: Console
 ) -> Any:
@@ -210,26 +204,22 @@ def _draw(
 
 def _known_color(model: TwoWayModel, color: str | None) -> str | int | None:
     """Return what `plots.latent_map` colours by; raise if the model knows no such thing."""
-    if color in label_names(model):
+    if color is None or color in label_names(model):
         return color
     if color == "error":
         _check_keeps_rows(model)
-    if color is None or color in COLORS:
-        return color
-    return _known_feature(model, color)
+    return color if color in COLORS else _known_feature(model, color)
 
 
 def _known_feature(model: TwoWayModel, name: str) -> str | int:
     """Return a feature's name, or its place for a model whose columns have no names."""
     names = shown_feature_names(model)
     if name in names:
-        is_named = hasattr(model, "feature_names_in_")
-        return name if is_named else names.index(name)
+        return name if hasattr(model, "feature_names_in_") else names.index(name)
     known = [*label_names(model), *COLORS, *names]
-    close = difflib.get_close_matches(name, known, n=3)
     raise CommandError(
         f"The model has no label and no column called '{name}'.",
-        f"Did you mean {listed(close)}?" if close else f"It has {listed(known, 12)}.",
+        did_you_mean(name, known) or f"It has {listed(known, 12)}.",
     )
 
 
@@ -238,7 +228,7 @@ def _rows_to_look_at(model: TwoWayModel, table: str | None, console: Console) ->
         _check_keeps_rows(model)
         return None
     from twofold.cli.streaming import as_rows
-    from twofold.tables import open_table
+    from twofold.tables.reading import open_table
 
     source = open_table(table)
     match = match_columns(model, source.columns, table, source.companions)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from twofold.cli.console import UsageError, in_options, listed
+from twofold.cli.console import UsageError, did_you_mean, in_options
 
 if TYPE_CHECKING:
     from twofold.contract import TwoWayModel
@@ -37,21 +36,17 @@ class Method:
     first_phase: tuple[str, str] = ("fitting", "the map was being fitted")
 
     def make(
-        self,
-        dimensions: int | None,
-        given: Mapping[str, Any],
-        settings: Sequence[str],
-        **common: Any,
+        self, dimensions: int | None, given: Mapping[str, Any], settings: Sequence[str], **run: Any
     ) -> TwoWayModel:
         """Return the unfitted model that options ask for, its parameters checked.
 
         ``given`` are values of options by parameter, None where an option is not there;
-        ``settings`` are texts of the kind NAME=VALUE; ``common`` are parameters that families
-        take if they have them.
+        ``settings`` are texts of the kind NAME=VALUE; ``run`` are parameters that families take if
+        they have them.
         """
         from twofold.loading import two_way_model
 
-        model = two_way_model(self.name.replace("-", "_"), dimensions or USUAL_DIMENSIONS, **common)
+        model = two_way_model(self.name.replace("-", "_"), dimensions or USUAL_DIMENSIONS, **run)
         known = list(model.get_params(deep=False))
         given = {name: value for name, value in given.items() if value is not None}
         self._check_options(given, known)
@@ -68,7 +63,11 @@ class Method:
         try:
             model.check_parameters()
         except (ValueError, TypeError) as error:
-            raise UsageError(_in_words_of_options(str(error), given, chosen)) from error
+            message = str(error)
+            for name in (*chosen, *given):
+                as_option = option_of(name) if name in given else f"--set {name}"
+                message = message.replace(f"`{name}`", as_option)
+            raise UsageError(in_options(message)) from error
         return model
 
     def advice(self, model: TwoWayModel, n_rows: int) -> str | None:
@@ -103,11 +102,10 @@ class Method:
             if name in OPTION_OF:
                 raise UsageError(f"{name} has an option of its own.", f"Use {OPTION_OF[name]}.")
             if name not in known:
-                close = difflib.get_close_matches(name, known, n=1)
-                guess = f"Did you mean {listed(close)}? " if close else ""
+                guess = did_you_mean(name, known, most=1)
                 raise UsageError(
                     f"--method {self.name} has no parameter '{name}'.",
-                    f"{guess}It has {', '.join(known)}.",
+                    f"{guess} It has {', '.join(known)}.".lstrip(),
                 )
             if name in found:
                 raise UsageError(f"--set {name} is there twice.", "Give every parameter once.")
@@ -145,10 +143,9 @@ def find_method(text: str) -> Method:
     """Return the method of a name; kernel_pca and KERNEL-PCA will do for kernel-pca."""
     name = text.strip().lower().replace("_", "-")
     if name not in METHODS:
-        close = difflib.get_close_matches(name.replace("-", ""), METHODS, n=1)
-        guess = f"Did you mean {listed(close)}? " if close else ""
+        guess = did_you_mean(name.replace("-", ""), METHODS, most=1)
         raise UsageError(
-            f"--method knows no '{text}'.", f"{guess}Choose from {', '.join(METHODS)}."
+            f"--method knows no '{text}'.", f"{guess} Choose from {', '.join(METHODS)}.".lstrip()
         )
     return METHODS[name]
 
@@ -156,15 +153,6 @@ def find_method(text: str) -> Method:
 def option_of(parameter: str) -> str:
     """Return what the option of a parameter is called."""
     return OPTION_OF.get(parameter, f"--{parameter.replace('_', '-')}")
-
-
-def _in_words_of_options(message: str, given: Iterable[str], chosen: Iterable[str]) -> str:
-    """Return a message about parameters with what the command line calls them."""
-    for name in chosen:
-        message = message.replace(f"`{name}`", f"--set {name}")
-    for name in given:
-        message = message.replace(f"`{name}`", option_of(name))
-    return in_options(message)
 
 
 def parse_value(text: str) -> Any:

@@ -1,12 +1,20 @@
-"""Rows of a table passing through a model, some thousand at a time.
+"""Rows of a table passing through a model, some thousand at a time, and how well it knows them.
 
 A row's result does not depend on the other rows, so tables of any length go through in the memory
 of one piece. A row without any value that the model knows gets missing results instead of ending
 the command: after a million rows that would help nobody.
+
+The share of variance explained is ``1 - sum ||y - f(g(y))||² / sum ||y - c||²`` over observed
+cells, in the units of the model, where c is the centre of the rows the model was fitted to.
+
+Of rows that a model was fitted to the errors say little about new rows. What says more is the error
+the fit ended with, for which each row was reconstructed from the others (leave-one-out); as a share
+of the variance it is ``objective / (sum_i w_i ||y_i - c||² / sum_i w_i)``, in the same units.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,20 +22,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from twofold.cli.columns import Match, feature_names, find_row_names, match_columns
+from twofold.cli.arguments import check_output, check_streams, open_model, shown
+from twofold.cli.columns import (
+    Match,
+    feature_names,
+    find_row_names,
+    latent_names,
+    match_columns,
+)
 from twofold.cli.console import CommandError, Console, counted, listed
-from twofold.cli.describing import takes_gaps
-from twofold.cli.files import check_output, check_streams, open_model, shown
-from twofold.tables import open_table, open_writer
+from twofold.cli.describing import is_left_out, is_squared_error, takes_gaps
+from twofold.tables.reading import open_table
+from twofold.tables.writing import number_texts, open_writer
 
 if TYPE_CHECKING:
     from twofold.array_types import BoolArray, FloatArray
     from twofold.contract import TwoWayModel
-    from twofold.tables import Dialect, TableSource
+    from twofold.tables.dialect import Dialect
+    from twofold.tables.reading import TableSource
 
 # Small enough for a bar that moves, large enough that starting a projection costs nothing.
 ROWS_AT_A_TIME = 4096
 NUMBERS_AT_A_TIME = 8_000_000
+WORST_ROWS = 5
+DECIMALS = 6  # in units of a column's spread: scaling and back costs the last digits
 
 
 @dataclass(frozen=True)
@@ -41,11 +59,11 @@ class Piece:
 
     def apply(self, model: TwoWayModel, method: Callable[[Any], FloatArray]) -> FloatArray:
         """Return a method's result for each row, NaN for rows without values."""
-        found = method(as_rows(model, self.Y[self.known])) if self.known.any() else None
-        width = () if found is None else found.shape[1:]
-        result: FloatArray = np.full((len(self.Y), *width), np.nan)
-        if found is not None:
-            result[self.known] = found
+        if not self.known.any():
+            return np.full(len(self.Y), np.nan)
+        found = method(as_rows(model, self.Y[self.known]))
+        result: FloatArray = np.full((len(self.Y), *found.shape[1:]), np.nan)
+        result[self.known] = found
         return result
 
 
@@ -95,7 +113,6 @@ class Stream:
         self,
         output: str,
         make: Callable[[Piece, Dialect | None], pd.DataFrame],
-        *,
         to_fill: bool = False,
     ) -> int:
         """Write what is made of each piece, and return how many rows that are.
@@ -160,8 +177,7 @@ def open_stream(
         console.say(f"row names: '{name}'")
     if match.unused:
         console.say(f"{fate_of_others}: {listed(match.unused)}")
-        notes = getattr(model, "notes_", None)
-        has_names = notes is not None and notes.names is not None
+        has_names = getattr(getattr(model, "notes_", None), "names", None) is not None
         if finds_names and has_names and not source.has_index:
             console.say("rows without names; --index COL takes a column for them")
     return Stream(console, model, source, match)
@@ -170,9 +186,7 @@ def open_stream(
 def as_rows(model: TwoWayModel, Y: FloatArray) -> Any:
     """Return rows as a model wants them: with names if it was fitted to names."""
     names = feature_names(model)
-    if names is None:
-        return Y
-    return pd.DataFrame(Y, columns=names)
+    return Y if names is None else pd.DataFrame(Y, columns=names)
 
 
 def free_name(name: str, taken: list[str]) -> str:
@@ -180,3 +194,194 @@ def free_name(name: str, taken: list[str]) -> str:
     while name in taken:
         name += "_"
     return name
+
+
+# ---- results of rows ----------------------------------------------------------------------------
+
+
+def placed(
+    stream: Stream, piece: Piece, with_error: bool, with_density: bool
+) -> tuple[pd.DataFrame, int]:
+    """Return rows on the map as a table, and how many of them lie outside the domain."""
+    model, labels = stream.model, stream.match.labels
+    q = model.embedding_.shape[1]
+    X = piece.apply(model, model.transform)
+    if X.ndim == 1:  # no row of the piece has a value
+        X = np.full((len(piece.Y), q), np.nan)
+    names = latent_names(model, [str(piece.frame.index.name)])
+    columns: dict[str, Any] = dict(zip(names, X.T, strict=True))
+    n_outside = 0
+    if with_error:
+        columns[free_name("error", labels)] = -piece.apply(model, model.score_samples)
+    if with_density:
+        density = np.full(len(X), np.nan)
+        density[piece.known] = model.density(X[piece.known]) if piece.known.any() else []
+        inside = density >= model.domain_threshold_
+        columns[free_name("density", labels)] = density
+        columns[free_name("in_domain", labels)] = inside.astype(int)
+        n_outside = int((~inside & piece.known).sum())
+    for name in labels:
+        columns[name] = piece.frame[name].to_numpy()
+    return pd.DataFrame(columns, index=piece.frame.index), n_outside
+
+
+def with_gaps_filled(
+    stream: Stream, piece: Piece, whole: FloatArray, written: Dialect | None
+) -> pd.DataFrame:
+    """Return a piece of the table with ``whole`` (m, D) where cells are missing.
+
+    All other cells stay what they are: in a text their characters (127.0, not 127), elsewhere the
+    type of their column. Only where a text goes into a file that writes numbers otherwise do they
+    have to be numbers.
+    """
+    source, frame = stream.source, piece.frame
+    gaps = np.isnan(piece.Y) & ~np.isnan(whole)
+    kept = np.where(np.isnan(piece.Y), whole, piece.Y)
+    keeps_text = source.dialect and written and source.dialect.decimal == written.decimal
+    columns = dict(frame.items())
+    for k, name in enumerate(stream.match.features):
+        numbers, gap = pd.Series(kept[:, k], index=frame.index), gaps[:, k]
+        dtype = frame[name].dtype
+        # Whether a column of whole numbers can have missing cells, in this piece or another.
+        may_have_gaps = not isinstance(dtype, np.dtype) or bool(source.rules.numbers)
+        if keeps_text and written is not None:
+            cells = frame[name].to_numpy(dtype=object, copy=True)
+            cells[gap] = number_texts(numbers[gap], written.decimal)
+            columns[name] = cells
+        elif dtype in (np.dtype("f2"), np.dtype("f4")):
+            columns[name] = numbers.astype(dtype)
+        elif dtype.kind not in "iu" or may_have_gaps:
+            columns[name] = numbers
+    return pd.DataFrame(columns, index=frame.index)[list(source.columns)]
+
+
+# ---- errors of rows -----------------------------------------------------------------------------
+
+
+class Tally:
+    """Sums of errors, and the rows with the largest ones."""
+
+    def __init__(self, model: TwoWayModel) -> None:
+        self._center, self._spread = center_and_spread(model)
+        self._worst: list[tuple[float, int, str]] = []
+        self._n_rows = self._n_cells = 0
+        self._error = self._variation = 0.0
+
+    def add(self, piece: Piece, errors: FloatArray) -> None:
+        """Count rows with their squared errors (m,), NaN where a row has no values."""
+        deviations = (piece.Y - self._center) / self._spread
+        self._variation += float(np.nansum(deviations**2))
+        self._error += float(np.nansum(errors))
+        self._n_rows += int(piece.known.sum())
+        self._n_cells += int((~np.isnan(piece.Y)).sum())
+        names = piece.frame.index
+        is_named = names.dtype.kind not in "iu"
+        for k in np.argsort(-errors)[:WORST_ROWS]:  # NaN sorts last
+            if not np.isnan(errors[k]):
+                number = piece.first + int(k)
+                name = str(names[k]) if is_named else f"row {number}"
+                self._worst.append((float(errors[k]), number, name))
+        self._worst = heapq.nlargest(WORST_ROWS, self._worst)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the figures."""
+        return {
+            "rows": self._n_rows,
+            "mean_squared_error": self._error / max(self._n_cells, 1),
+            "mean_error_of_a_row": self._error / max(self._n_rows, 1),
+            "variance_explained": 1 - self._error / self._variation if self._variation else None,
+            "worst_rows": [
+                {"row": number, "name": name, "error": error} for error, number, name in self._worst
+            ],
+        }
+
+    def lines(self) -> list[str]:
+        """Return the figures in words."""
+        facts = self.facts()
+        share = facts["variance_explained"]
+        explained = "unknown: the rows do not vary" if share is None else f"{100 * share:.4g} %"
+        lines = [
+            f"rows                 {facts['rows']:,}",
+            f"mean squared error   {facts['mean_squared_error']:.6g}",
+            f"variance explained   {explained}",
+        ]
+        if self._worst:
+            width = max(len(name) for *_, name in self._worst)
+            lines.append("worst rows:")
+            lines += [f"  {name:<{width}}  {error:.6g}" for error, _, name in self._worst]
+        return lines
+
+
+class OwnRows:
+    """Count the rows of a table that are a model's own."""
+
+    def __init__(self, model: TwoWayModel) -> None:
+        self._model = model
+        self._center, self._spread = center_and_spread(model)
+        # Landmarks stand for rows but are none.
+        keeps_rows = not (model.member_ < 0).all()
+        self._known = set(self._keys(model.data_)) if keeps_rows else set()
+        self.n_found = self._n_seen = 0
+
+    def add(self, Y: FloatArray) -> None:
+        """Look at some rows."""
+        self._n_seen += len(Y)
+        if self._known:
+            self.n_found += sum(key in self._known for key in self._keys(Y))
+
+    def error_share(self) -> float | None:
+        """Return the leave-one-out error as a share of the variance, None if it is not known."""
+        model = self._model
+        if not is_squared_error(model) or not is_left_out(model):
+            return None
+        variance = variance_of_rows(model)
+        return float(model.objective_) / variance if variance else None
+
+    def facts(self) -> dict[str, Any]:
+        """Return the figures."""
+        return {
+            "rows_of_the_model": self.n_found,
+            "leave_one_out_error_share": self.error_share() if self.n_found else None,
+        }
+
+    def in_words(self) -> str:
+        """Return a sentence for people."""
+        verb = "is" if self.n_found == 1 else "are"
+        words = f"{self.n_found:,} of {counted(self._n_seen, 'row')} {verb} the model's own"
+        share = self.error_share()
+        if share is None:
+            return f"{words}: new rows may have larger errors"
+        return f"{words}; leave-one-out error {100 * share:.3g} % of the variance"
+
+    def _keys(self, Y: FloatArray) -> list[bytes]:
+        """Return for each row bytes that only equal rows share."""
+        rounded = np.round((Y - self._center) / self._spread, DECIMALS) + 0.0  # no negative zero
+        return [row.tobytes() for row in np.where(np.isnan(rounded), np.nan, rounded)]
+
+
+def variance_of_rows(model: TwoWayModel, table: FloatArray | None = None) -> float:
+    """Return the mean squared distance of rows from their mean, in the units of a model.
+
+    Rows are those that its error counts: its own, with what it filled before the fit, or the
+    ``table`` that was given for a model whose rows are only landmarks.
+    """
+    description = model.kernel_regression()
+    rows: FloatArray = model.data_ if description is None else description.data
+    weights: FloatArray = model.weights_
+    if table is not None and (model.member_ < 0).all():
+        rows, weights = table, np.ones(len(table))
+    deviations = (rows - _weighted_mean(rows, weights)) / getattr(model, "spread_", 1.0)
+    return float(weights @ np.nansum(deviations**2, axis=1) / weights.sum())
+
+
+def _weighted_mean(rows: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the mean (D,) of rows over their observed entries."""
+    seen = weights[:, None] * ~np.isnan(rows)
+    return np.asarray(np.nansum(seen * rows, axis=0) / seen.sum(axis=0))
+
+
+def center_and_spread(model: TwoWayModel) -> tuple[FloatArray, Any]:
+    """Return the centre of the rows a model was fitted to, and what it divides columns by."""
+    if hasattr(model, "spread_"):
+        return model.center_, model.spread_
+    return _weighted_mean(model.data_, model.weights_), 1.0

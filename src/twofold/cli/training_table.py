@@ -3,48 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from twofold.cli.arguments import Text, Texts, shown
 from twofold.cli.columns import are_default, find_columns, naming_column, split_names
-from twofold.cli.console import (
-    CommandError,
-    Console,
-    UsageError,
-    counted,
-    listed,
-    listed_ends,
-    missing_option,
-)
-from twofold.cli.files import shown
+from twofold.cli.console import CommandError, Console, UsageError, counted, listed, missing_option
 from twofold.contract.distinct_rows import merge_duplicates
-from twofold.tables import open_table
+from twofold.tables.reading import open_table
 
 if TYPE_CHECKING:
-    from twofold.tables import TableSource
-    from twofold.tables.cells import NearlyNumbers
+    from twofold.tables.reading import TableSource
+    from twofold.tables.table import NearlyNumbers
 
 # Whole numbers with at most this many values are taken for classes, not for an amount.
 MOST_CLASSES = 20
+# Of more columns than this the first and the last are named.
+NAMES_TO_LIST = 20
 # Tables with more columns than this are slow to read.
 MANY_COLUMNS = 10_000
 # In fewer rows than this texts differ by chance.
 ROWS_TO_JUDGE_NAMES = 4
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What the options of ``fit`` say about columns."""
-
-    labels: Sequence[str]
-    columns: Sequence[str]
-    drop: Sequence[str]
-    index: str | None
-    missing: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -78,9 +60,7 @@ class TrainingTable:
             "rows": len(self.frame),
             "rows_left_out": self.n_empty,
             "columns": list(self.frame.columns),
-            "columns_left_out": [
-                {"column": name, "reason": reason} for name, reason in self.left_out
-            ],
+            "columns_left_out": [{"column": name, "reason": why} for name, why in self.left_out],
             "labels": list(self.labels),
             "missing_share": self.missing_share,
         }
@@ -88,32 +68,45 @@ class TrainingTable:
 
 def read_training_table(
     path: str,
-    wanted: Wanted,
     console: Console,
     q: int,
-    image_shape: tuple[int, ...] | None,
+    *,
+    label: Texts = None,
+    columns: Texts = None,
+    drop: Texts = None,
+    index: Text = None,
+    missing: Texts = None,
+    image_shape: tuple[int, ...] | None = None,
     may_exceed_columns: bool = False,
 ) -> TrainingTable:
     """Read a table, choose its columns and rows, say what was chosen, and check it.
 
     With ``may_exceed_columns`` a map may have more dimensions q than there are columns.
     """
-    source = open_table(path, index=wanted.index, missing=wanted.missing)
+    source = open_table(path, index=index, missing=missing or ())
     for note in source.notes:
         console.say(note)
     if len(source.columns) > MANY_COLUMNS:  # said before they are read: that may take a minute
         console.say(f"{shown(source.path)}: {counted(len(source.columns), 'column')}")
     labels, chosen, dropped = (
         find_columns(split_names(given, source.columns), source.columns, path, f"{option} names")
-        for option, given in (
-            ("--label", wanted.labels),
-            ("--columns", wanted.columns),
-            ("--drop", wanted.drop),
-        )
+        for option, given in (("--label", label), ("--columns", columns), ("--drop", drop))
     )
-    labels += _companions(source, {*labels, *chosen, *dropped}, console)
+    told = {*labels, *chosen, *dropped}
+    if beside := [name for name in source.companions if name not in told]:
+        words = "a label: it is" if len(beside) == 1 else "labels: they are"
+        console.say(f"{listed(beside)} taken as {words} not part of X")
+        labels += beside
     frame, features, left_out = _read_columns(source, labels, chosen, dropped)
-    names_from = None if source.has_index else _names_among(source, frame, {*labels, *dropped})
+    names, names_from = None, None
+    if source.has_index:
+        names = frame.index.astype(str).to_numpy()
+    elif len(frame) >= ROWS_TO_JUDGE_NAMES:
+        others = {*labels, *dropped, *source.nearly_numbers, *source.amounts}
+        text = [name for name, _ in source.left_out if name not in others]
+        names_from = naming_column(frame[text])
+    if names_from is not None:
+        names = frame[names_from].astype(str).to_numpy(dtype=str)
     left_out = [(name, why) for name, why in left_out if name != names_from]
     values = frame[features]
     if not features:
@@ -124,7 +117,7 @@ def read_training_table(
     is_empty = values.isna().all(axis=1).to_numpy()
     rows = TrainingTable(
         values[~is_empty],
-        _row_names(source, frame, names_from, ~is_empty),
+        None if names is None else names[~is_empty],
         {name: label_values(frame[name][~is_empty]) for name in labels},
         left_out,
         int(is_empty.sum()),
@@ -160,29 +153,6 @@ def _read_columns(
     return frame, [name for name in source.columns if name not in without], left_out
 
 
-def _companions(source: TableSource, told: set[str], console: Console) -> list[str]:
-    """Return the columns beside the matrix of a file, which are labels unless told otherwise."""
-    found = [name for name in source.companions if name not in told]
-    if len(found) == 1:
-        console.say(f"'{found[0]}' taken as a label: it is not part of X")
-    elif found:
-        console.say(f"{listed(found)} taken as labels: they are not part of X")
-    return found
-
-
-def _names_among(source: TableSource, frame: pd.DataFrame, others: set[str]) -> str | None:
-    """Return the column of text that names the rows, if just one can."""
-    others = others | set(source.nearly_numbers) | source.amounts
-    text = [name for name, _ in source.left_out if name not in others]
-    return naming_column(frame[text]) if len(frame) >= ROWS_TO_JUDGE_NAMES else None
-
-
-def _row_names(source: TableSource, frame: pd.DataFrame, column: str | None, kept: Any) -> Any:
-    if column is not None:
-        return frame[column][kept].astype(str).to_numpy(dtype=str)
-    return frame.index[kept].astype(str).to_numpy() if source.has_index else None
-
-
 def label_values(column: pd.Series) -> Any:
     """Return a label column as text or as numbers; few whole numbers are classes, so text."""
     values = column.to_numpy()
@@ -197,8 +167,12 @@ def label_values(column: pd.Series) -> Any:
 def describe(console: Console, path: str, rows: TrainingTable) -> None:
     """Say which rows and columns are used and which are not."""
     n, D = rows.frame.shape
-    names = listed_ends(rows.frame.columns)
-    console.say(f"{shown(path)}: {counted(n, 'row')}, {counted(D, 'column')} used: {names}")
+    used = f"{shown(path)}: {counted(n, 'row')}, {counted(D, 'column')} used: "
+    if D <= NAMES_TO_LIST:
+        console.say(used + listed(rows.frame.columns, D))
+    else:
+        columns = rows.frame.columns
+        console.say(f"{used}{listed(columns[:5])} ... {listed(columns[-3:])}")
     for name, reason in rows.left_out:
         console.say(f"left out: '{name}': {reason}")
         if name in rows.nearly_numbers:
@@ -220,9 +194,9 @@ def check(rows: TrainingTable, path: str, q: int, image_shape: tuple[int, ...] |
         raise CommandError(
             f"A map of {q} dimensions needs at least {q} columns of numbers; {shown(path)} has "
             f"{D}.",
-            _how_to_use(rows.nearly_numbers)
-            + (f" Or ask for fewer: --dimensions {D}." if rows.nearly_numbers else "")
-            or f"Ask for fewer: --dimensions {D}.",
+            f"{_how_to_use(rows.nearly_numbers)} Or ask for fewer: --dimensions {D}."
+            if rows.nearly_numbers
+            else f"Ask for fewer: --dimensions {D}.",
         )
     distinct = len(merge_duplicates(rows.frame.to_numpy(), np.ones(n)).Y)
     if distinct < least:
@@ -275,8 +249,8 @@ def _remedy(nearly: NearlyNumbers) -> str:
 
 
 def _how_to_use(nearly_numbers: dict[str, NearlyNumbers]) -> str:
-    shown_first = list(nearly_numbers.items())[:3]
-    return " ".join(f"'{name}' could be used; {_remedy(nearly)}." for name, nearly in shown_first)
+    first = list(nearly_numbers.items())[:3]
+    return " ".join(f"'{name}' could be used; {_remedy(nearly)}." for name, nearly in first)
 
 
 def _no_numbers(

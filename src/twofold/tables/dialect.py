@@ -9,6 +9,7 @@ spoil silently: thousands marks and comments are left as they are.
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import dataclasses
 import gzip
@@ -22,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO
 
 from twofold.model_files import FIRST_BYTES
-from twofold.tables.cells import CellRules, TableError, cell_rules
+from twofold.tables.table import CellRules, TableError, cell_rules
 
 SEPARATORS = (",", ";", "\t", "|")
 _SAMPLE_BYTES = 256_000
@@ -37,58 +38,33 @@ _POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 
 @dataclasses.dataclass(frozen=True)
 class Dialect:
-    r"""How a text table is written.
+    """How a text table is written."""
 
-    Parameters
-    ----------
-    separator : str
-        One of ``,`` ``;`` tab ``|``, or a blank for cells parted by any number of blanks.
-    decimal : {".", ","}
-        Character before the decimals.
-    encoding : str
-        Name of the encoding; "utf-8-sig" and "utf-16" begin with a byte order mark.
-    has_header : bool
-        Whether the first line that is not skipped holds the names of the columns.
-    skip_lines : int
-        Lines before the header: blank ones, and Excel's ``sep=;``.
-    blank_after_separator : bool
-        Whether a blank follows each separator, as in ``1, 2, 3``, and is no part of the cells.
-    line_end : {"\n", "\r\n", "\r"}
-        What ends a line.
-    has_separator_line : bool
-        Whether Excel's line ``sep=;`` stands above all others.
-    notes : tuple of str
-        Sentences worth telling the user.
-    """
-
-    separator: str = ","
-    decimal: str = "."
-    encoding: str = "utf-8"
-    has_header: bool = True
-    skip_lines: int = 0
-    blank_after_separator: bool = False
+    separator: str = ","  # , ; tab | or a blank for cells parted by any number of blanks
+    decimal: str = "."  # or a comma
+    encoding: str = "utf-8"  # "utf-8-sig" and "utf-16" begin with a byte order mark
+    has_header: bool = True  # whether the first line that is not skipped names the columns
+    skip_lines: int = 0  # before the header: blank ones, and Excel's ``sep=;``
+    blank_after_separator: bool = False  # as in ``1, 2, 3``; it is no part of the cells
     line_end: str = "\n"
-    has_separator_line: bool = False
-    notes: tuple[str, ...] = ()
-
-
-def sniff(path: str | os.PathLike[str], name: str | None = None) -> Dialect:
-    """Return how the text table at ``path`` is written; ``name`` is its name in messages.
-
-    Raises
-    ------
-    TableError
-        If the file is empty or no text.
-    """
-    return examine(path, os.fspath(path) if name is None else name)[0]
+    has_separator_line: bool = False  # whether Excel's ``sep=;`` stands above all others
+    notes: tuple[str, ...] = ()  # sentences worth telling the user
 
 
 def examine(path: str | os.PathLike[str], name: str) -> tuple[Dialect, str]:
-    """Return the dialect, and the first lines as text with plain line ends."""
+    """Return how a text table is written, and its first lines with plain line ends.
+
+    ``name`` is what messages call it.
+    """
     raw, is_whole = _first_bytes(path, name)
     encoding, notes = _encoding(raw, name, is_whole)
     text = codecs.getincrementaldecoder(encoding)("replace").decode(raw, final=is_whole)
-    text, line_end = _plain_lines(text.removeprefix("\ufeff"))
+    text = text.removeprefix("\ufeff")
+    first_end = re.search(r"\r\n|\n|\r", text)
+    line_end = first_end[0] if first_end else "\n"
+    if line_end == "\r" and "\n" in text:  # a stray one within a first line
+        line_end = "\n"
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     if not is_whole and "\n" in text:
         text = text[: text.rindex("\n") + 1]  # the last line is cut off
     lines = text.split("\n", _MAX_RECORDS)
@@ -99,7 +75,12 @@ def examine(path: str | os.PathLike[str], name: str) -> tuple[Dialect, str]:
     body = "\n".join(text.split("\n")[skip:])
     if not body.strip():
         raise TableError(f"'{name}' holds no table: it is empty.", "Check how it was written.")
-    separator = _told_separator(told[1], name) if told else _separator(body)
+    separator = told[1] if told else _separator(body)
+    if told and (not separator.isascii() or separator.isalnum() or separator in "\"'\0+-."):
+        raise TableError(
+            f"'{name}' says in its first line that {separator!r} parts its cells, which cannot be.",
+            "Write sep=; or another mark there, or leave the line out.",
+        )
     records = _first_records(body, separator)
     if not records:
         raise TableError(
@@ -113,16 +94,6 @@ def examine(path: str | os.PathLike[str], name: str) -> tuple[Dialect, str]:
     return Dialect(*found, notes=(*notes, *more)), body
 
 
-def _told_separator(mark: str, name: str) -> str:
-    """Return the separator that Excel's line names, if it can be one."""
-    if mark.isascii() and not mark.isalnum() and mark not in "\"'\0+-.":
-        return mark
-    raise TableError(
-        f"'{name}' says in its first line that {mark!r} parts its cells, which cannot be.",
-        "Write sep=; or another mark there, or leave the line out.",
-    )
-
-
 def open_bytes(path: str | os.PathLike[str]) -> IO[bytes]:
     """Open a file for reading, decompressed if it is compressed by gzip."""
     with open(path, "rb") as file:
@@ -130,11 +101,15 @@ def open_bytes(path: str | os.PathLike[str]) -> IO[bytes]:
     return gzip.open(path, "rb") if is_gzip else open(path, "rb")  # type: ignore[return-value]
 
 
-def damaged_gzip(name: str) -> TableError:
-    """Say that a compressed file does not end as it should."""
-    return TableError(
-        f"'{name}' is damaged or cut off: it does not decompress.", "Copy or download it again."
-    )
+@contextlib.contextmanager
+def telling_damage(name: str) -> Iterator[None]:
+    """Say of a compressed file that does not end as it should that it is damaged."""
+    try:
+        yield
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise TableError(
+            f"'{name}' is damaged or cut off: it does not decompress.", "Copy or download it again."
+        ) from error
 
 
 def line_too_long(name: str, line: int, size: int) -> TableError:
@@ -161,14 +136,11 @@ def is_blank(record: Sequence[str]) -> bool:
 def _first_bytes(path: str | os.PathLike[str], name: str) -> tuple[bytes, bool]:
     """Return the start of the file and whether it is all of it."""
     size = _SAMPLE_BYTES
-    try:
-        with open_bytes(path) as file:
-            raw = file.read(size)
-            while len(raw) == size < _MAX_SAMPLE_BYTES and raw.count(b"\n") < _MIN_LINES:
-                size *= 4
-                raw += file.read(size - len(raw))
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise damaged_gzip(name) from error
+    with telling_damage(name), open_bytes(path) as file:
+        raw = file.read(size)
+        while len(raw) == size < _MAX_SAMPLE_BYTES and raw.count(b"\n") < _MIN_LINES:
+            size *= 4
+            raw += file.read(size - len(raw))
     if not raw:
         raise TableError(f"'{name}' is empty (0 bytes).", "Check how it was written.")
     for start, kind, hint in FIRST_BYTES:
@@ -189,10 +161,8 @@ def _encoding(raw: bytes, name: str, is_whole: bool) -> tuple[str, tuple[str, ..
     if b"\0" in raw:
         # Latin letters in UTF-16: every second byte is zero, but not the others.
         has_even, has_odd = any(raw[0:2000:2]), any(raw[1:2000:2])
-        if has_even and not has_odd:
-            return "utf-16-le", (f"'{name}' was read as UTF-16.",)
-        if has_odd and not has_even:
-            return "utf-16-be", (f"'{name}' was read as UTF-16.",)
+        if has_even != has_odd:
+            return f"utf-16-{'le' if has_even else 'be'}", (f"'{name}' was read as UTF-16.",)
         raise TableError(f"'{name}' is no text: it has zero bytes.", "Save the table as CSV.")
     try:
         codecs.getincrementaldecoder("utf-8")().decode(raw, final=is_whole)
@@ -215,15 +185,6 @@ def western_note(name: str, encoding: str) -> str:
     """Say that a file is not UTF-8 and what it was taken for."""
     label = "Windows-1252" if encoding == "cp1252" else "Latin-1"
     return f"'{name}' is not valid UTF-8; it was read as {label}, so check names with accents."
-
-
-def _plain_lines(text: str) -> tuple[str, str]:
-    """Return the text with plain line ends, and the line end it had first."""
-    first = re.search(r"\r\n|\n|\r", text)
-    line_end = first[0] if first else "\n"
-    if line_end == "\r" and "\n" in text:  # a stray one within a first line
-        line_end = "\n"
-    return text.replace("\r\n", "\n").replace("\r", "\n"), line_end
 
 
 def _leading_blank(lines: Sequence[str]) -> int:
@@ -253,37 +214,33 @@ def _first_records(body: str, separator: str) -> list[list[str]]:
 
 def _separator(body: str) -> str:
     """Return the separator that cuts the lines evenly and leaves the most numbers."""
-    best, best_score = ",", (0.0, 0.0, 0)
+    best, best_score = "", (0.0, 0.0, 0)
     for separator in SEPARATORS:
         records = _first_records(body, separator)
         widths = Counter(len(record) for record in records)
-        if not widths:
-            continue
-        width, n_even = widths.most_common(1)[0]
-        if width == 1 and max(widths) == 1:
-            continue
-        decimal = _decimal(records, separator)
-        share = _number_share(records[1:] or records, cell_rules(decimal=decimal))
-        score = (round(n_even / len(records), 1), round(share, 2), width)
-        if width > 1 and score > best_score:
-            best, best_score = separator, score
-    return " " if best_score[2] < 2 and _is_blank_separated(body) else best
+        width, n_even = widths.most_common(1)[0] if widths else (0, 0)
+        if width > 1:
+            share = _number_share(records, _decimal(records, separator))
+            score = (round(n_even / len(records), 1), round(share, 2), width)
+            if score > best_score:
+                best, best_score = separator, score
+    return best or (" " if _is_blank_separated(body) else ",")
 
 
 def _is_blank_separated(body: str) -> bool:
     """Whether all first lines are equally many numbers parted by blanks, names in line one."""
-    if '"' in body[:_SAMPLE_BYTES] or any(mark in body[:_SAMPLE_BYTES] for mark in ";|"):
+    if any(mark in body[:_SAMPLE_BYTES] for mark in '";|'):
         return False
     records = _first_records(body, " ")
     widths = {len(record) for record in records}
-    share = _number_share(records[1:] or records, cell_rules())
-    return len(widths) == 1 and widths.pop() > 1 and share > 0.5
+    return len(widths) == 1 and widths.pop() > 1 and _number_share(records) > 0.5
 
 
-def _number_share(records: Sequence[Sequence[str]], rules: CellRules) -> float:
-    """Return the share of the cells that are numbers or missing."""
-    cells = list(itertools.islice(itertools.chain.from_iterable(records), _MAX_CELLS))
-    return sum(map(rules.is_number, cells)) / max(1, len(cells))
+def _number_share(records: Sequence[Sequence[str]], decimal: str = ".") -> float:
+    """Return the share of the cells below the first line that are numbers or missing."""
+    below = itertools.chain.from_iterable(records[1:] or records)
+    cells = list(itertools.islice(below, _MAX_CELLS))
+    return sum(map(cell_rules(decimal=decimal).is_number, cells)) / max(1, len(cells))
 
 
 def _decimal(records: Sequence[Sequence[str]], separator: str) -> str:
@@ -331,11 +288,11 @@ def _has_header(
 def _counts_up(first: Sequence[str]) -> bool:
     """Whether the cells are 0, 1, 2, … or 1, 2, 3, …, perhaps after an empty one."""
     cells = [cell.strip() for cell in first]
-    is_after_index = cells[0] == ""
-    cells = cells[1:] if is_after_index else cells
-    if len(cells) < (1 if is_after_index else 3):
-        return False
-    return any(cells == [str(i + start) for i in range(len(cells))] for start in (0, 1))
+    least = 3
+    if cells[0] == "":  # above the names of rows
+        cells, least = cells[1:], 1
+    counts = ([str(i + start) for i in range(len(cells))] for start in (0, 1))
+    return len(cells) >= least and cells in counts
 
 
 def _is_quoted_header(body: str, separator: str) -> bool:

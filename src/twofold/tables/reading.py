@@ -20,27 +20,23 @@ from typing import Literal
 
 import pandas as pd
 
-from twofold.tables.array_files import AnnDataTable, ArrayTable
-from twofold.tables.cells import (
+from twofold.tables.table import (
     BadCell,
-    CellRules,
     NearlyNumbers,
     NotANumberError,
+    Table,
     TableError,
-    cell_rules,
+    close_names,
     nearly_numbers,
     text_of,
 )
-from twofold.tables.parquet_files import ParquetTable
-from twofold.tables.table import Table, close_names
 from twofold.tables.text_files import TextTable
+from twofold.tables.typed_files import AnnDataTable, ArrayTable, ParquetTable
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".tab", ".dat", ".data")
 _READABLE = "csv, tsv, txt (also .gz), parquet, npy, npz and h5ad"
 _ELSEWHERE = {
-    ".xlsx": "Save the sheet as CSV in the spreadsheet program.",
-    ".xls": "Save the sheet as CSV in the spreadsheet program.",
-    ".ods": "Save the sheet as CSV in the spreadsheet program.",
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "Save the sheet as CSV in the spreadsheet program."),
     ".twofold": "This is the suffix of a saved model; give the table here.",
 }
 
@@ -49,60 +45,44 @@ class TableSource:
     """A table that is read whole or in chunks, as often as wanted; made by `open_table`.
 
     Frames carry the index as text exactly as in the file, or row numbers from 0 if there is none.
-
-    Attributes
-    ----------
-    path : str
-        The path as it was given.
-    columns : tuple of str
-        Names of the columns in their order, without the index.
-    index_name : str or None
-        Name of the index; None if it has none or there is none, see ``has_index``.
-    has_index : bool
-        Whether the rows have names.
-    n_rows : int or None
-        Number of rows; None while it is unknown.
-    dialect : Dialect or None
-        How a text table is written; None for other kinds.
-    notes : list of str
-        Sentences worth telling the user.
-    companions : tuple of str
-        Columns that the file keeps beside its matrix, such as the ``y`` of an npz file.
-    left_out : list of (str, str)
-        After ``read(numbers="detect")``: the other columns, each with the reason.
-    nearly_numbers : dict of str to NearlyNumbers
-        After ``read(numbers="detect")``: those of ``left_out`` that are numbers in most cells, each
-        with what keeps it from being a number column.
-    amounts : set of str
-        After ``read(numbers="detect")``: those of ``left_out`` that were left out for how their
-        numbers are written.
     """
+
+    columns: tuple[str, ...]  # in their order, without the index
+    has_index: bool  # whether the rows have names
+    index_name: str | None  # None if the index has no name, or there is none
+    companions: tuple[str, ...]  # kept beside the matrix, such as the ``y`` of an npz file
 
     def __init__(self, path: str, table: Table, index: str | None) -> None:
         self.path = path
-        self._rows_read = 0
-        self.dialect = table.dialect
-        self.notes = table.notes
-        self.n_rows = table.n_rows
+        self.dialect = table.dialect  # None unless it is text
+        self.rules = table.rules  # which cells are missing or numbers
+        self.notes = table.notes  # sentences worth telling the user
+        self.n_rows = table.n_rows  # None while it is unknown
+        # After read(numbers="detect"): the other columns, each with the reason; those of them that
+        # are numbers in most cells; and those left out for how their numbers are written.
         self.left_out: list[tuple[str, str]] = []
         self.nearly_numbers: dict[str, NearlyNumbers] = {}
         self.amounts: set[str] = set()
         self._table = table
+        self._rows_read = 0
         self.take_index(table.own_index if index is None else index)
 
     def take_index(self, index: str | None) -> None:
         """Take another column for the names of the rows, None for none."""
-        _check_names(self.path, self._table.names, index)
+        names = self._table.names
+        twice = [name for name, times in Counter(names).items() if times > 1]
+        if twice:
+            raise TableError(
+                f"'{self.path}' has several columns of the same name: {_listed(twice)}.",
+                "Give each column a name of its own.",
+            )
+        if index is not None and index not in names:
+            raise _no_column(self.path, index, names, " to take as the index")
         self._index = index
         self.has_index = index is not None
         self.index_name = index or None
-        self.columns = tuple(name for name in self._table.names if name != index)
+        self.columns = tuple(name for name in names if name != index)
         self.companions = tuple(name for name in self._table.companions if name != index)
-
-    @property
-    def rules(self) -> CellRules:
-        """Which cells are missing or numbers in this table."""
-        return self._table.rules
 
     def expected_rows(self) -> int | None:
         """Return the number of rows; while a text is read what its bytes so far let expect."""
@@ -116,18 +96,10 @@ class TableSource:
         return f"<TableSource {self.path!r}: {rows} rows, {len(self.columns)} columns>"
 
     def read(self, numbers: Iterable[str] | Literal["detect"] = ()) -> pd.DataFrame:
-        """Return the whole table.
+        """Return the whole table, the columns ``numbers`` as float64.
 
-        Parameters
-        ----------
-        numbers : iterable of str or "detect", default=()
-            Columns wanted as float64. "detect" takes every column whose cells, missing ones
-            aside, are all numbers, and lists the others in ``left_out``.
-
-        Raises
-        ------
-        TableError
-            If a line has too many or too few cells, or a cell is no number.
+        "detect" takes every column whose cells, missing ones aside, are all numbers, and lists the
+        others in ``left_out``.
         """
         if isinstance(numbers, str) and numbers == "detect":
             return self._read_detected()
@@ -139,17 +111,16 @@ class TableSource:
     ) -> Iterator[pd.DataFrame]:
         """Yield the table in consecutive frames, holding only a part of it in memory.
 
-        Parameters
-        ----------
-        rows : int, optional
-            Rows of each frame but the last; by default what is about 64 MB or less.
-        numbers : iterable of str, default=()
-            Columns wanted as float64.
+        ``rows`` is the length of each but the last, by default what is about 64 MB or less;
+        ``numbers`` are the columns wanted as float64.
         """
-        wanted = self._known(numbers)
         if rows is not None and rows < 1:
             raise ValueError(f"`rows` must be at least 1; got {rows}.")
-        frames = self._indexed(wanted, rows)
+        wanted, known = [numbers] if isinstance(numbers, str) else list(numbers), set(self.columns)
+        for name in wanted:
+            if name not in known:
+                raise _no_column(self.path, name, self.columns)
+        frames = self._indexed(frozenset(wanted), rows)
         return frames if rows is None else _regrouped(frames, rows)
 
     def _indexed(self, numbers: frozenset[str], rows: int | None) -> Iterator[pd.DataFrame]:
@@ -166,21 +137,10 @@ class TableSource:
             done += len(frame)
             yield frame
         if done == 0:
-            raise _no_rows(self.path)
+            raise TableError(
+                f"'{self.path}' has column names but no rows.", "Check that the file is complete."
+            )
         self.n_rows = done
-
-    def _known(self, numbers: Iterable[str]) -> frozenset[str]:
-        """Return the names as a set, having checked that they are columns."""
-        wanted = [numbers] if isinstance(numbers, str) else list(numbers)
-        known = set(self.columns)
-        for name in wanted:
-            if name not in known:
-                close = close_names(name, self.columns)
-                raise TableError(
-                    f"'{self.path}' has no column {name!r}.",
-                    f"Did you mean {close}?" if close else f"It has {_listed(self.columns)}.",
-                )
-        return frozenset(wanted)
 
     def _read_detected(self) -> pd.DataFrame:
         """Read whole with number columns found by their cells.
@@ -228,22 +188,8 @@ def open_table(
 ) -> TableSource:
     """Open a table, having read its names and found out how it is written.
 
-    Parameters
-    ----------
-    path : path-like
-        A csv, tsv or txt file (also with .gz), or a parquet, npy, npz or h5ad file; "-" reads
-        text from standard input.
-    index : str, optional
-        Column with the names of the rows; by default an unnamed first column, or what the file
-        itself calls its index.
-    missing : iterable of str, default=()
-        Further markers of missing cells, beside the empty cell, NA, N/A, NaN, null, None, #N/A,
-        <NA>, ? and a lone dash (in upper or lower case).
-
-    Raises
-    ------
-    TableError
-        If there is no such file, or it is no table that can be read; ``hint`` says what to do.
+    ``index`` is the column with the names of the rows, by default an unnamed first column, or what
+    the file itself calls its index; ``missing`` are markers of missing cells beside the usual ones.
     """
     markers = [missing] if isinstance(missing, str) else [str(marker) for marker in missing]
     name = os.fspath(path)
@@ -265,15 +211,11 @@ def open_table(
         raise TableError(f"'{name}' cannot be read: {error.strerror or error}.") from error
 
 
-def _typed(kind: Callable[[Path, str, CellRules], Table]) -> Callable[..., Table]:
-    return lambda file, name, missing: kind(file, name, cell_rules(missing))
-
-
 _KINDS: dict[str, Callable[[Path, str, Sequence[str]], Table]] = {
     **dict.fromkeys(TEXT_SUFFIXES, TextTable),
-    **dict.fromkeys((".parquet", ".pq"), _typed(ParquetTable)),
-    **dict.fromkeys((".npy", ".npz"), _typed(ArrayTable)),
-    ".h5ad": _typed(AnnDataTable),
+    **dict.fromkeys((".parquet", ".pq"), ParquetTable),
+    **dict.fromkeys((".npy", ".npz"), ArrayTable),
+    ".h5ad": AnnDataTable,
 }
 
 
@@ -320,27 +262,15 @@ def _check_file(file: Path) -> None:
     raise TableError(f"There is no file '{file}'.", f"Did you mean {close}?" if close else None)
 
 
-def _check_names(path: str, names: Sequence[str], index: str | None) -> None:
-    """Refuse duplicate names and an index that is no column."""
-    twice = [name for name, times in Counter(names).items() if times > 1]
-    if twice:
-        raise TableError(
-            f"'{path}' has several columns of the same name: {_listed(twice)}.",
-            "Give each column a name of its own.",
-        )
-    if index is not None and index not in names:
-        close = close_names(index, names)
-        raise TableError(
-            f"'{path}' has no column {index!r} to take as the index.",
-            f"Did you mean {close}?" if close else f"It has {_listed(names)}.",
-        )
+def _no_column(path: str, name: str, known: Sequence[str], purpose: str = "") -> TableError:
+    close = close_names(name, known)
+    return TableError(
+        f"'{path}' has no column {name!r}{purpose}.",
+        f"Did you mean {close}?" if close else f"It has {_listed(known)}.",
+    )
 
 
 def _listed(names: Sequence[str], most: int = 12) -> str:
     """Return names as text, many of them cut short."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(repr(name) for name in names[:most]) + more
-
-
-def _no_rows(path: str) -> TableError:
-    return TableError(f"'{path}' has column names but no rows.", "Check that the file is complete.")

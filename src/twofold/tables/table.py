@@ -1,17 +1,26 @@
-"""What every kind of file provides, and what the kinds share."""
+"""What every kind of file provides, and which cells are missing, numbers, or neither.
+
+A number is what Python's `float` reads in ASCII digits, without digit groups: ``1``, ``-.5``,
+``2e-3``, ``inf``. Thousands marks, units and percent signs are not guessed away, for a guess that
+is wrong in one cell of a million goes unseen.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import importlib
+import math
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from twofold.tables.cells import CellRules, TableError, with_numbers
+from twofold.array_types import FloatArray
 
 if TYPE_CHECKING:
     from twofold.tables.dialect import Dialect
@@ -20,6 +29,229 @@ if TYPE_CHECKING:
 CHUNK_CELLS = 8_000_000
 # What unpacks to more than this, and to this many times its own size, is no data.
 LARGE_BYTES, MOST_PACKED = 1 << 30, 200
+MISSING_MARKERS = ("", "NA", "N/A", "NaN", "null", "None", "#N/A", "<NA>", "?", "-")
+_GROUPED = re.compile(r"[+-]?\d{1,3}([,.' \u00a0\u202f]\d{3})+([.,]\d+)?")
+_SHOWN = 40  # characters of a cell in a message
+_CELLS_TO_JUDGE = 2000
+
+
+class TableError(ValueError):
+    """A table that cannot be read or written; ``hint`` says what to do about it."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class NotANumberError(TableError):
+    """A cell of a number column that is no number; ``cell`` is its text."""
+
+    def __init__(self, message: str, hint: str, cell: str) -> None:
+        super().__init__(message, hint)
+        self.cell = cell
+
+
+class BadCell(ValueError):  # noqa: N818 - never leaves this package
+    """A cell that is neither missing nor a number, and its position in the column."""
+
+    def __init__(self, position: int, cell: object) -> None:
+        super().__init__(position, cell)
+        self.position, self.cell = position, cell
+
+
+@dataclasses.dataclass(frozen=True)
+class CellRules:
+    """Which cells are missing, and which character starts the decimals."""
+
+    texts: frozenset[str]  # markers of missing cells in lower case
+    numbers: tuple[float, ...] = ()  # markers such as -999, which count in any spelling
+    decimal: str = "."
+
+    def number(self, cell: object) -> float:
+        """Return the cell as a number, NaN if it is missing; raise a ValueError if neither."""
+        if not isinstance(cell, str):
+            if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+                return math.nan
+            # Truth values, dates and lists are no numbers.
+            if isinstance(cell, bool | np.bool_ | complex) or not hasattr(cell, "__float__"):
+                raise ValueError(cell)
+            return float(cell)
+        text = cell.strip()
+        if text.casefold() in self.texts:
+            return math.nan
+        text = text.replace("\u2212", "-")  # the minus sign of typeset tables
+        if "_" in text or not text.isascii():  # float() would read 1_000 and digits of any script
+            raise ValueError(cell)
+        if self.decimal == ",":
+            if "." in text:
+                raise ValueError(cell)
+            text = text.replace(",", ".")
+        return float(text)
+
+    def is_number(self, cell: object) -> bool:
+        """Whether a cell is a number or missing."""
+        try:
+            self.number(cell)
+        except (ValueError, TypeError):
+            return False
+        return True
+
+    def is_other_number(self, cell: object) -> bool:
+        """Whether a cell is a number in another writing, by its decimal or thousands marks."""
+        if not isinstance(cell, str):
+            return False
+        other = CellRules(frozenset(), self.numbers, "," if self.decimal == "." else ".")
+        return _GROUPED.fullmatch(cell.strip()) is not None or (
+            other.decimal in cell and other.is_number(cell) and math.isfinite(other.number(cell))
+        )
+
+    def why_no_number(self, cell: object) -> str:
+        """Say in a few words why a cell is no number."""
+        shown = shown_cell(cell)
+        if _is_truth(cell):
+            return f"{shown} is no number; to use true and false, write 1 and 0"
+        if not self.is_other_number(cell):
+            return f"{shown} is no number"
+        if _GROUPED.fullmatch(str(cell).strip()):
+            return f"{shown} may have thousands marks, which are not read"
+        marks = ["a decimal point", "a decimal comma"]
+        own, other = marks if self.decimal == "." else marks[::-1]
+        return f"{shown} has {other}, but the table has {own}"
+
+    def numbers_of(self, column: Any) -> FloatArray:
+        """Return a pandas column as float64, missing cells as NaN; raise `BadCell` if it is not."""
+        if pd.api.types.is_numeric_dtype(column) and column.dtype.kind in "iuf":
+            values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        else:
+            values = np.empty(len(column))
+            for position, cell in enumerate(column.tolist()):
+                try:
+                    values[position] = self.number(cell)
+                except (ValueError, TypeError) as error:
+                    raise BadCell(position, cell) from error
+        return self.without_markers(values)
+
+    def plain_numbers(self, cells: Any) -> FloatArray | None:
+        """Return an array of texts as float64 in one step, None unless all are plain numbers."""
+        try:
+            letters = "".join(cells.ravel())
+            if self.decimal != "." or "_" in letters or not letters.isascii():  # see `number`
+                return None
+            values: FloatArray = cells.astype(np.float64)
+        except (ValueError, TypeError):
+            return None
+        return self.without_markers(values)
+
+    def without_markers(self, values: FloatArray) -> FloatArray:
+        """Return the values with those that mark a missing cell replaced by NaN."""
+        if not self.numbers:
+            return values
+        return np.where(np.isin(values, self.numbers), np.nan, values)
+
+    def spellings(self) -> list[str]:
+        """Return the markers in the usual cases, for parsers that compare exactly."""
+        forms = [(text, text.upper(), text.capitalize()) for text in self.texts]
+        return sorted({form for three in forms for form in three} | {"NaN"})
+
+
+def cell_rules(missing: Iterable[str] = (), decimal: str = ".") -> CellRules:
+    """Return the rules for the usual markers of missing cells and some more."""
+    texts = {marker.strip().casefold() for marker in (*MISSING_MARKERS, *missing)}
+    plain = CellRules(frozenset(), (), decimal)
+    numbers = {plain.number(marker) for marker in missing if plain.is_number(marker)}
+    return CellRules(frozenset(texts), tuple(sorted(n for n in numbers if n == n)), decimal)
+
+
+def shown_cell(cell: object) -> str:
+    """Return a cell as it is quoted in messages."""
+    text = str(cell)
+    return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
+
+
+def _is_truth(cell: object) -> bool:
+    return str(cell).strip().casefold() in ("true", "false")
+
+
+# ---- columns ------------------------------------------------------------------------------------
+
+
+def with_numbers(
+    frame: pd.DataFrame, numbers: Collection[str], rules: CellRules, place: Callable[[int], str]
+) -> pd.DataFrame:
+    """Return the frame with the named columns as float64.
+
+    ``place(i)`` says where row i of the frame stands in the file; a cell that is no number raises
+    `NotANumberError` with it.
+    """
+    wanted = [name for name in frame.columns if name in numbers]
+    if not wanted:
+        return frame
+    part = frame[wanted]
+    values: FloatArray | None  # all in one step, which counts when the table is wide
+    if all(isinstance(dtype, np.dtype) and dtype.kind in "iuf" for dtype in part.dtypes):
+        values = rules.without_markers(part.to_numpy(dtype=np.float64))
+    else:
+        values = rules.plain_numbers(part.to_numpy(dtype=object))
+    if values is not None:
+        part = pd.DataFrame(values, columns=wanted, index=frame.index)
+    else:
+        converted = {}
+        for name in wanted:
+            try:
+                converted[name] = rules.numbers_of(part[name])
+            except BadCell as bad:
+                raise NotANumberError(
+                    f"{place(bad.position)}, column {name!r}: {rules.why_no_number(bad.cell)}.",
+                    "If it stands for a missing value, say so with `missing`; otherwise correct "
+                    "the cell or leave the column out.",
+                    str(bad.cell),
+                ) from None
+        part = pd.DataFrame(converted, index=frame.index)
+    if len(wanted) == frame.shape[1]:
+        return part
+    return pd.concat([part, frame.drop(columns=wanted)], axis=1)[list(frame.columns)]
+
+
+def text_of(column: pd.Series) -> list[str]:
+    """Return the cells of a column as text, missing ones as empty text."""
+    cells, missing = column.tolist(), column.isna().tolist()
+    return ["" if gap else str(cell) for cell, gap in zip(cells, missing, strict=True)]
+
+
+class NearlyNumbers(NamedTuple):
+    """What keeps a column whose cells are mostly numbers from being one."""
+
+    reason: str  # how many cells, and the first of them
+    advice: str  # how to write them as numbers; "" for texts that may stand for missing values
+    texts: tuple[str, ...]  # the different texts of these cells, the first one first
+
+
+def nearly_numbers(column: pd.Series, rules: CellRules) -> NearlyNumbers | None:
+    """Return what keeps a column of mostly numbers from being one, None for other columns.
+
+    Those are told from their first cells: a look at all of a long text column would take its time.
+    """
+    if column.dtype.kind in "iufb":
+        return None
+    cells = [None if gap else cell for cell, gap in zip(column, column.isna(), strict=True)]
+    some = [cell for cell in cells[:_CELLS_TO_JUDGE] if cell is not None]
+    if 2 * sum(map(rules.is_number, some)) <= len(some):
+        return None
+    bad = [(row, cell) for row, cell in enumerate(cells, 1) if not rules.is_number(cell)]
+    if not bad or 2 * len(bad) >= len(cells):
+        return None
+    row, cell = bad[0]
+    verb = "is" if len(bad) == 1 else "are"
+    has_meaning = rules.is_other_number(cell) or _is_truth(cell)
+    return NearlyNumbers(
+        f"{len(bad):,} of {len(cells):,} cells {verb} no number, first {shown_cell(cell)} in row "
+        f"{row}",
+        f"{rules.why_no_number(cell)}: write it as the others" if has_meaning else "",
+        tuple(dict.fromkeys(str(other).strip() for _, other in bad)),
+    )
+
+
+# ---- files --------------------------------------------------------------------------------------
 
 
 class Table(ABC):

@@ -17,12 +17,10 @@ from __future__ import annotations
 import codecs
 import contextlib
 import csv
-import gzip
 import importlib
 import io
 import itertools
 import re
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,19 +28,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from twofold.tables.cells import TableError, cell_rules, with_numbers
 from twofold.tables.dialect import (
     Dialect,
     csv_records,
-    damaged_gzip,
     examine,
     is_blank,
     line_too_long,
     open_bytes,
+    telling_damage,
     western_encoding,
     western_note,
 )
-from twofold.tables.table import Table
+from twofold.tables.table import Table, TableError, cell_rules, with_numbers
 
 # The first block is small, so that a look at the first rows is cheap. Parsing a block costs time
 # for every column, so the blocks of a wide table are larger: this many bytes per column.
@@ -74,7 +71,7 @@ class TextTable(Table):
         """Yield frames; see `Table`."""
         width = len(self._fields_in_file)
         reader = BlockReader(self._path, self._name, self.dialect, width, self._head_lines)
-        for block in reader:
+        for block in reader.blocks():
             frame = self._parse(block, numbers, reader)
             self.share_read = reader.share_read
             self.notes += [note for note in reader.notes if note not in self.notes]
@@ -124,7 +121,12 @@ class TextTable(Table):
             frame = self._parse_by_pandas(block, is_number, reader)
         if self._fields_in_file[-1] is None:
             if frame.iloc[:, -1].notna().any():
-                raise self._cells_without_name(block, reader)
+                line = next(line for line, cells in reader.records(block) if cells[-1])
+                raise TableError(
+                    f"'{self._name}', line {line} has a cell in the last column, which has no "
+                    "name.",
+                    "Give each column a name in the first line.",
+                )
             frame = frame.iloc[:, :-1].copy()
         frame.columns = list(self.names)
         if any(is_number) and self.rules.numbers:
@@ -138,8 +140,7 @@ class TextTable(Table):
         rows = [record for _, record in reader.records(block)]
         cells = np.array(rows, dtype=object).reshape(len(rows), len(self._fields_in_file))
         cells[cells == ""] = None
-        fields = [str(i) if f is None else f for i, f in enumerate(self._fields_in_file)]
-        frame = pd.DataFrame(cells, columns=fields, dtype=object)
+        frame = pd.DataFrame(cells, columns=self._labels(), dtype=object)
         return with_numbers(frame, numbers, self.rules, self._place(block, reader))
 
     def _parse_by_arrow(self, block: Block, is_number: Sequence[bool]) -> pd.DataFrame | None:
@@ -166,10 +167,13 @@ class TextTable(Table):
                     decimal_point=self.dialect.decimal,
                 ),
             )
-            with _leaving_interrupts_alone(arrow):
-                table = parser.read_csv(arrow.BufferReader(block.data), *options)
+            # Not to take Ctrl-C for itself: what comes as it ends would be lost.
+            arrow.enable_signal_handlers(False)
+            table = parser.read_csv(arrow.BufferReader(block.data), *options)
         except arrow.ArrowException:
             return None
+        finally:
+            arrow.enable_signal_handlers(True)
         if not any(is_number):
             return table.to_pandas()
         # The markers hold for all columns alike, so among numbers the gaps of text come here.
@@ -197,14 +201,11 @@ class TextTable(Table):
         }
         types = {str(i): np.float64 if wanted else str for i, wanted in enumerate(is_number)}
         gaps = {str(i): markers if wanted else [""] for i, wanted in enumerate(is_number)}
+        # A cell that is no number raises, as do lines that cannot be cut into cells.
+        with contextlib.suppress(ValueError):
+            return pd.read_csv(io.BytesIO(block.data), dtype=types, na_values=gaps, **options)
         try:
-            data = io.BytesIO(block.data)
-            return pd.read_csv(data, dtype=types, na_values=gaps, **options)
-        except ValueError:  # a cell that is no number, or lines that cannot be cut into cells
-            pass
-        try:
-            data = io.BytesIO(block.data)
-            frame = pd.read_csv(data, dtype=str, na_values=[""], **options)
+            frame = pd.read_csv(io.BytesIO(block.data), dtype=str, na_values=[""], **options)
         except ValueError as error:
             reader.find_ragged(block)
             reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
@@ -212,10 +213,13 @@ class TextTable(Table):
                 f"'{self._name}', from line {block.first_line}: {reason}.",
                 "Look for a quote that is opened and never closed.",
             ) from error
-        frame.columns = [str(i) if f is None else f for i, f in enumerate(self._fields_in_file)]
-        numbers = [f for f, wanted in zip(self._fields_in_file, is_number, strict=True) if wanted]
-        place = self._place(block, reader)
-        return with_numbers(frame, [n for n in numbers if n is not None], self.rules, place)
+        frame.columns = self._labels()
+        numbers = list(itertools.compress(self._labels(), is_number))
+        return with_numbers(frame, numbers, self.rules, self._place(block, reader))
+
+    def _labels(self) -> list[str]:
+        """Return a label for each column of the file, those without a name included."""
+        return [str(i) if f is None else f for i, f in enumerate(self._fields_in_file)]
 
     def _place(self, block: Block, reader: BlockReader) -> Callable[[int], str]:
         """Return what says where a row of a block stands in the file."""
@@ -225,24 +229,6 @@ class TextTable(Table):
             return f"'{self._name}', line {line}"
 
         return place
-
-    def _cells_without_name(self, block: Block, reader: BlockReader) -> TableError:
-        """Say where a column that seemed to be a trailing separator has a cell."""
-        line = next(line for line, cells in reader.records(block) if cells[-1])
-        return TableError(
-            f"'{self._name}', line {line} has a cell in the last column, which has no name.",
-            "Give each column a name in the first line.",
-        )
-
-
-@contextlib.contextmanager
-def _leaving_interrupts_alone(arrow: Any) -> Iterator[None]:
-    """Keep pyarrow from taking Ctrl-C for itself: what comes as it ends would be lost."""
-    arrow.enable_signal_handlers(False)
-    try:
-        yield
-    finally:
-        arrow.enable_signal_handlers(True)
 
 
 def _arrow(module: str) -> Any:
@@ -278,19 +264,10 @@ class BlockReader:
     def __init__(
         self, path: Path, name: str, dialect: Dialect, width: int, head_lines: int
     ) -> None:
-        self.path = path
-        self.name = name
-        self.dialect = dialect
-        self.width = width
-        self.head_lines = head_lines
+        self.path, self.name, self.dialect = path, name, dialect
+        self.width, self.head_lines = width, head_lines
         self.notes: list[str] = []
         self.share_read = 0.0
-
-    def __iter__(self) -> Iterator[Block]:
-        try:
-            yield from self._checked()
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise damaged_gzip(self.name) from error
 
     def records(self, block: Block) -> Iterator[tuple[int, list[str]]]:
         """Yield the line in the file and the cells of each row of a block."""
@@ -310,18 +287,35 @@ class BlockReader:
     def find_ragged(self, block: Block) -> None:
         """Raise for the first line of a block with more or fewer cells than there are names."""
         for line, record in self.records(block):
-            if len(record) != self.width:
-                raise self._ragged(line, record)
+            if len(record) == self.width:
+                continue
+            hint = "Correct the line: fewer cells than columns."
+            if len(record) > self.width:
+                hint = (
+                    "Correct the line: more cells than columns; a cell that contains the separator "
+                    "must be in double quotes."
+                )
+            raise TableError(
+                f"'{self.name}', line {line} has {len(record)} cells; expected {self.width}, one "
+                "per column.",
+                hint,
+            )
 
-    def _checked(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[Block]:
         """Yield the blocks in UTF-8, each with its lines counted and checked."""
         line = self.head_lines + 1
         seen_utf8, western = False, ""
         for data in self._cut():
             if not data.isascii():
-                if not western and not _is_utf8(data):
+                at_fault = None if western else _first_not_utf8(data)
+                if at_fault is not None:
                     if seen_utf8:
-                        raise self._mixed(data, line)
+                        line += data.count(b"\n", 0, at_fault)
+                        raise TableError(
+                            f"'{self.name}', line {line} is not valid UTF-8, though lines above "
+                            "are.",
+                            "Save the table again in one encoding, best in UTF-8.",
+                        )
                     western = western_encoding(data)
                     self.notes.append(western_note(self.name, western))
                 if western:
@@ -337,12 +331,8 @@ class BlockReader:
         data, separator = block.data, self.dialect.separator.encode()
         n_lines = data.count(b"\n") + (not data.endswith(b"\n"))
         first = data[: data.find(b"\n") + 1] or data
-        is_even = (
-            b'"' not in data
-            and first.count(separator) == self.width - 1
-            and data.count(separator) == n_lines * (self.width - 1)
-        )
-        if not is_even:
+        counts = [first.count(separator), data.count(separator)]
+        if b'"' in data or counts != [self.width - 1, n_lines * (self.width - 1)]:
             self.find_ragged(block)
 
     def _cut(self) -> Iterator[bytes]:
@@ -371,21 +361,17 @@ class BlockReader:
         later = max(_BLOCK_BYTES, min(_MAX_OPEN_BYTES, _COLUMN_BYTES * self.width))
         encoding = self.dialect.encoding
         size_of_file = max(1, self.path.stat().st_size)
-        with open_bytes(self.path) as file:
+        with telling_damage(self.name), open_bytes(self.path) as file:
             # What is compressed counts as it lies on the disk: its whole length is not known.
             raw: Any = getattr(file, "fileobj", None) or file
-            if encoding in ("utf-8", "utf-8-sig") and self.dialect.line_end != "\r":
-                if encoding == "utf-8-sig":
-                    file.read(len(codecs.BOM_UTF8))
-                while piece := file.read(size):
-                    self.share_read = min(1.0, raw.tell() / size_of_file)
-                    yield piece
-                    size = later
-                return
-            text = io.TextIOWrapper(file, encoding=encoding, errors="replace", newline=None)
-            while characters := text.read(size):
+            source: Any = file
+            if encoding not in ("utf-8", "utf-8-sig") or self.dialect.line_end == "\r":
+                source = io.TextIOWrapper(file, encoding=encoding, errors="replace", newline=None)
+            elif encoding == "utf-8-sig":
+                file.read(len(codecs.BOM_UTF8))
+            while piece := source.read(size):
                 self.share_read = min(1.0, raw.tell() / size_of_file)
-                yield characters.encode()
+                yield piece.encode() if isinstance(piece, str) else piece
                 size = later
 
     def _last_line_end(self, data: bytes) -> int:
@@ -427,38 +413,16 @@ class BlockReader:
                 "Close the quote, or double it if it is content.",
             )
 
-    def _ragged(self, line: int, record: list[str]) -> TableError:
-        n_cells = len(record)
-        more = "more" if n_cells > self.width else "fewer"
-        message = (
-            f"'{self.name}', line {line} has {n_cells} cells; expected {self.width}, one per column"
-        )
-        hint = f"Correct the line: {more} cells than columns"
-        if n_cells > self.width:
-            hint += "; a cell that contains the separator must be in double quotes"
-        return TableError(f"{message}.", f"{hint}.")
 
-    def _mixed(self, data: bytes, line: int) -> TableError:
-        """Say where UTF-8 ends to be UTF-8."""
-        try:
-            data.decode()
-        except UnicodeDecodeError as error:
-            line += data.count(b"\n", 0, error.start)
-        return TableError(
-            f"'{self.name}', line {line} is not valid UTF-8, though lines above are.",
-            "Save the table again in one encoding, best in UTF-8.",
-        )
-
-
-def _is_utf8(data: bytes) -> bool:
+def _first_not_utf8(data: bytes) -> int | None:
+    """Return the place of the first byte that is not UTF-8, None if all are."""
     try:
         data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    except UnicodeDecodeError as error:
+        return error.start
+    return None
 
 
 def _single_blanks(data: bytes) -> bytes:
     """Return lines whose cells are parted by exactly one blank."""
-    data = re.sub(rb"[ \t]+", b" ", data)
-    return re.sub(rb"(?m)^ | (?=\r?$)", b"", data)
+    return re.sub(rb"(?m)^ | (?=\r?$)", b"", re.sub(rb"[ \t]+", b" ", data))

@@ -13,8 +13,9 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -22,13 +23,11 @@ import pandas as pd
 from twofold.array_types import FloatArray
 from twofold.checks.harmless_text import for_terminal
 from twofold.model_files import replacing
-from twofold.tables.array_files import NpySink, NpzSink
-from twofold.tables.cells import TableError, cell_rules, text_of
 from twofold.tables.dialect import Dialect
-from twofold.tables.parquet_files import ParquetSink
 from twofold.tables.reading import TEXT_SUFFIXES, TableSource
+from twofold.tables.table import TableError, cell_rules, text_of
+from twofold.tables.typed_files import NpySink, NpzSink, ParquetSink
 
-_WRITABLE = "csv, tsv, txt (also .gz), parquet, npy and npz"
 _MAX_WHOLE = 1e15  # whole numbers up to here are written without exponent by repr as well
 
 
@@ -39,17 +38,6 @@ class TableWriter:
     block ends without an exception; otherwise an older file of that name stays as it was.
 
     The index is written if it has a name or holds anything but whole numbers.
-
-    Attributes
-    ----------
-    path : str
-        The path as it was given.
-    dialect : Dialect or None
-        How text is written; None for other kinds.
-    n_rows : int
-        Rows written so far.
-    notes : list of str
-        Sentences worth telling the user.
     """
 
     def __init__(
@@ -57,27 +45,25 @@ class TableWriter:
         path: str,
         make: Callable[[Path], Sink],
         *,
-        in_place: bool,
+        in_place: bool = False,
         dialect: Dialect | None = None,
     ) -> None:
         self.path = path
-        self.dialect = dialect
-        self.n_rows = 0
-        self.notes: list[str] = []
+        self.dialect = dialect  # None unless it is text
+        self.n_rows = 0  # written so far
+        self.notes: list[str] = []  # sentences worth telling the user
         self._make = make
         self._in_place = in_place
         self._sink: Sink | None = None
-        self._session: contextlib.AbstractContextManager[None] | None = None
+        self._session = self._writing()
         self._columns: list[object] | None = None
         self._has_index = False
 
     def __enter__(self) -> TableWriter:
-        self._session = self._writing()
         self._session.__enter__()
         return self
 
     def __exit__(self, *raised: Any) -> bool | None:
-        assert self._session is not None
         return self._session.__exit__(*raised)
 
     @contextlib.contextmanager
@@ -87,7 +73,7 @@ class TableWriter:
         destination = contextlib.nullcontext(target) if self._in_place else replacing(target)
         is_within_block = False
         try:
-            with destination as partial, contextlib.closing(self._make(partial)) as sink:
+            with destination as place, contextlib.closing(self._make(place)) as sink:
                 self._sink, is_within_block = sink, True
                 yield
                 self._sink, is_within_block = None, False
@@ -135,48 +121,22 @@ _BINARY: dict[str, Callable[[Path], Sink]] = {
 
 
 def open_writer(path: str | os.PathLike[str], *, like: TableSource | None = None) -> TableWriter:
-    """Return a writer for a table of the kind that the suffix tells.
+    """Return a writer for a table of the kind that the suffix tells; "-" is standard output.
 
-    Parameters
-    ----------
-    path : path-like
-        A csv, tsv or txt file (also with .gz), or a parquet, npy or npz file; "-" writes CSV to
-        standard output.
-    like : TableSource, optional
-        A table of the same suffix whose separator (and Excel's line about it), decimal comma,
-        byte order mark and line ends are kept.
-
-    Returns
-    -------
-    writer : TableWriter
-        To be used in a with block.
-
-    Raises
-    ------
-    TableError
-        If the suffix is none that can be written.
-
-    Examples
-    --------
-    >>> with open_writer("places.csv") as out:  # doctest: +SKIP
-    ...     out.write(frame)
+    ``like`` is a table of the same suffix whose separator (and Excel's line about it), decimal
+    comma, byte order mark and line ends are kept.
     """
     name = os.fspath(path)
     kind = _kind(name)
     if kind in TEXT_SUFFIXES:
         dialect = _dialect(kind, like, is_file=name != "-")
         # Pipes and devices such as /dev/null cannot be replaced, only written to.
-        in_place = name == "-" or (os.path.exists(name) and not os.path.isfile(name))
-        in_place = in_place and not os.path.isdir(name)
-        return TableWriter(
-            name,
-            lambda partial: _text_sink(partial, name, dialect),
-            in_place=in_place,
-            dialect=dialect,
-        )
+        in_place = name == "-" or _is_device(Path(name))
+        make = partial(TextSink, name=name, dialect=dialect)
+        return TableWriter(name, make, in_place=in_place, dialect=dialect)
     if kind in _BINARY:
-        return TableWriter(name, _BINARY[kind], in_place=False)
-    hint = f"Writable are {_WRITABLE}."
+        return TableWriter(name, _BINARY[kind])
+    hint = "Writable are csv, tsv, txt (also .gz), parquet, npy and npz."
     if kind == ".h5ad":
         hint = "Write .parquet or .npz and build the AnnData object from it."
     raise TableError(f"A table cannot be written to '{name}': unknown kind '{kind}'.", hint)
@@ -192,8 +152,11 @@ def _kind(name: str) -> str:
     if is_compressed and kind not in TEXT_SUFFIXES:
         return path.suffix.lower()
     # Devices have no suffix, and text is what can be written to them.
-    is_device = not kind and path.exists() and not path.is_file() and not path.is_dir()
-    return ".csv" if is_device else kind
+    return ".csv" if not kind and _is_device(path) else kind
+
+
+def _is_device(path: Path) -> bool:
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def _dialect(kind: str, like: TableSource | None, is_file: bool) -> Dialect:
@@ -217,50 +180,6 @@ def _dialect(kind: str, like: TableSource | None, is_file: bool) -> Dialect:
     )
 
 
-def _text_sink(partial: Path, name: str, dialect: Dialect) -> TextSink:
-    """Open the file for text: standard output, compressed, or plain."""
-    if name == "-":
-        sys.stdout.flush()
-        is_terminal = sys.stdout.isatty()
-        binary = None if is_terminal else getattr(sys.stdout, "buffer", None)
-        return TextSink(binary or _TextOut(is_terminal), dialect, closes=False)
-    if name.lower().endswith(".gz"):
-        # No name and no time inside, so that the same table gives the same bytes.
-        return TextSink(_OwningGzip(partial.open("wb")), dialect)
-    return TextSink(partial.open("wb"), dialect)
-
-
-class _OwningGzip(gzip.GzipFile):
-    """A compressed file that closes the file below it as well."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        super().__init__("", "wb", compresslevel=6, fileobj=file, mtime=0)
-        self._below = file
-
-    def close(self) -> None:
-        """Close both."""
-        try:
-            super().close()
-        finally:
-            self._below.close()
-
-
-class _TextOut:
-    """Standard output where it takes text only, as in a notebook, or obeys it, as a terminal."""
-
-    def __init__(self, is_terminal: bool) -> None:
-        self._is_terminal = is_terminal
-
-    def write(self, data: bytes, /) -> None:
-        """Write UTF-8 as text."""
-        text = data.decode()
-        sys.stdout.write(for_terminal(text.replace("\r\n", "\n")) if self._is_terminal else text)
-
-    def flush(self) -> None:
-        """Hand all text on."""
-        sys.stdout.flush()
-
-
 def _has_row_names(frame: pd.DataFrame) -> bool:
     """Whether the index is more than row numbers."""
     if frame.index.nlevels > 1:
@@ -278,13 +197,24 @@ def _cannot_write(path: str, error: OSError) -> TableError:
 
 
 class TextSink:
-    """Write frames as text."""
+    """Write frames as text to a file, compressed if its name says so, or to standard output."""
 
-    def __init__(self, file: Any, dialect: Dialect, *, closes: bool = True) -> None:
-        self._file = file
+    def __init__(self, path: Path, name: str, dialect: Dialect) -> None:
         self._dialect = dialect
-        self._closes = closes
         self._is_new = True
+        self._files = contextlib.ExitStack()
+        if name == "-":
+            sys.stdout.flush()
+            binary = None if sys.stdout.isatty() else getattr(sys.stdout, "buffer", None)
+            self._put: Callable[[bytes], Any] = binary.write if binary else _put_text
+            self._flush = (binary or sys.stdout).flush
+            return
+        file: Any = self._files.enter_context(path.open("wb"))
+        if name.lower().endswith(".gz"):
+            # No name and no time inside, so that the same table gives the same bytes.
+            file = gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0)
+            self._files.callback(file.close)
+        self._put, self._flush = file.write, file.flush
 
     def write(self, frame: pd.DataFrame, has_index: bool) -> None:
         """Write the rows of a frame, above the first one the names of the columns."""
@@ -293,22 +223,21 @@ class TextSink:
             columns.insert(0, text_of(frame.index.to_series()))
         if self._is_new:
             if self._dialect.encoding == "utf-8-sig":
-                self._file.write(codecs.BOM_UTF8)
+                self._put(codecs.BOM_UTF8)
             if self._dialect.has_separator_line:
                 line = f"sep={self._dialect.separator}{self._dialect.line_end}"
-                self._file.write(line.encode())
-            self._file.write(self._header(frame, has_index))
+                self._put(line.encode())
+            self._put(self._header(frame, has_index))
             self._is_new = False
-        self._file.write(self._lines(zip(*columns, strict=True)))
+        self._put(self._lines(zip(*columns, strict=True)))
 
     def finish(self) -> None:
         """Hand on what is still kept back."""
-        self._file.flush()
+        self._flush()
 
     def close(self) -> None:
         """Close the file, unless it is standard output."""
-        if self._closes:
-            self._file.close()
+        self._files.close()
 
     def _header(self, frame: pd.DataFrame, has_index: bool) -> bytes:
         """Return the line of names; quoted if they could be taken for numbers."""
@@ -339,6 +268,14 @@ class TextSink:
         return buffer.getvalue()
 
 
+def _put_text(data: bytes) -> None:
+    """Write to standard output where it takes text only, or obeys it, as a terminal does."""
+    text = data.decode()
+    if sys.stdout.isatty():
+        text = for_terminal(text.replace("\r\n", "\n"))
+    sys.stdout.write(text)
+
+
 def number_texts(column: pd.Series, decimal: str = ".") -> list[str]:
     """Return the cells of a column as text; missing ones are empty."""
     dtype = column.dtype
@@ -355,7 +292,6 @@ def _float_texts(values: FloatArray) -> list[str]:
         is_whole = np.isfinite(values) & (np.abs(values) < _MAX_WHOLE) & (values == np.rint(values))
     if is_whole.all() and not np.signbit(values[values == 0]).any():
         return [str(whole) for whole in values.astype(np.int64).tolist()]
-    written = values.tolist() if values.dtype == np.float64 else values.astype(str).tolist()
-    if values.dtype == np.float64:
-        written = [repr(value) for value in written]
+    is_double = values.dtype == np.float64
+    written = map(repr, values.tolist()) if is_double else values.astype(str).tolist()
     return ["" if text == "nan" else text.removesuffix(".0") for text in written]

@@ -1,5 +1,6 @@
-"""Arrays as tables: ``.npy`` mapped into memory, ``.npz`` read whole, ``.h5ad`` in slices of rows.
+"""Files whose columns have types: arrays (``.npy``, ``.npz``), AnnData (``.h5ad``) and Parquet.
 
+An ``.npy`` file is mapped into memory, an ``.npz`` read whole, the others in slices of rows.
 An ``.npz`` holds the matrix under the name ``X`` or ``data``, or as its only array of two
 dimensions. Names of its columns are in ``feature_names``, names of the rows in ``index``; other
 arrays of one dimension and the same length, such as ``y`` or ``labels``, become columns, and count
@@ -16,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import math
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -24,8 +25,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from twofold.tables.cells import CellRules, TableError, text_of
-from twofold.tables.table import LARGE_BYTES, MOST_PACKED, TypedTable, load_package
+from twofold.tables.table import (
+    LARGE_BYTES,
+    MOST_PACKED,
+    TableError,
+    TypedTable,
+    cell_rules,
+    load_package,
+    text_of,
+)
 
 AnyArray: TypeAlias = npt.NDArray[Any]
 
@@ -41,17 +49,41 @@ _STARTS = {".npy": b"\x93NUMPY", ".npz": b"PK"}
 _HEADER_BYTES = 128  # of an npy file, with room for any number of rows
 
 
+@contextlib.contextmanager
+def _telling_damage(
+    name: str,
+    kind: str,
+    hint: str = "Copy it again.",
+    errors: tuple[type[Exception], ...] = (Exception,),  # damaged files raise errors of every kind
+) -> Iterator[None]:
+    """Let errors within say that a file is damaged; those that say more stay as they are."""
+    try:
+        yield
+    except (TableError, MemoryError):
+        raise
+    except errors as error:
+        raise TableError(f"'{name}' is damaged or no {kind} file: {error}.", hint) from error
+
+
 class ArrayTable(TypedTable):
     """An npy or npz file."""
 
-    def __init__(self, path: Path, name: str, rules: CellRules) -> None:
-        super().__init__(name, rules)
+    def __init__(self, path: Path, name: str, missing: Sequence[str]) -> None:
+        super().__init__(name, cell_rules(missing))
         content = _load(path, name)
         if isinstance(content, np.ndarray):
             matrix, arrays = content, dict[str, AnyArray]()
         else:
             matrix, arrays = _matrix_of(content, name)
-        _check_matrix(matrix, name)
+        if matrix.ndim != 2:
+            raise TableError(
+                f"'{name}' holds an array of shape {matrix.shape}; expected (rows, columns).",
+                "Reshape it, such as images by array.reshape(len(array), -1).",
+            )
+        if matrix.dtype.kind not in "iufb":
+            raise TableError(f"'{name}' holds {matrix.dtype} values; expected numbers.")
+        if matrix.size == 0:
+            raise TableError(f"'{name}' has no {'columns' if len(matrix) else 'rows'}.")
         # A whole matrix of truth values is meant as zeros and ones; a column of them is not.
         self._matrix = matrix.view(np.uint8) if matrix.dtype.kind == "b" else matrix
         self.n_rows = len(matrix)
@@ -99,28 +131,30 @@ class ArrayTable(TypedTable):
 def _load(path: Path, name: str) -> AnyArray | dict[str, AnyArray]:
     """Return the array of an npy file, or the readable arrays of an npz file."""
     start = _STARTS[path.suffix.lower()]
-    try:
+    found: dict[str, AnyArray] = {}
+    with _telling_damage(name, path.suffix, "Copy or save it again."):
         with path.open("rb") as file:
             if file.read(len(start)) != start:  # numpy would speak of pickles
                 raise ValueError("it begins otherwise")
-        if path.suffix.lower() == ".npy":
-            return np.load(path, mmap_mode="r", allow_pickle=False)
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as archive:
-            for member in archive.zip.infolist():
-                _check_size(member, archive.zip, name)
-            found = {key: _plain_array(archive, key) for key in archive.files}
-            return {key: array for key, array in found.items() if array is not None}
-    except (TableError, MemoryError):
-        raise
-    except Exception as error:  # of damaged archives there are errors of every kind
-        if "pickle" in str(error).lower() or "object" in str(error).lower():
-            hint = "Save an array of numbers: np.save(path, np.asarray(array, dtype=float))."
+        try:
+            if path.suffix.lower() == ".npy":
+                return np.load(path, mmap_mode="r", allow_pickle=False)
+            with path.open("rb") as opened, np.load(opened, allow_pickle=False) as archive:
+                for member in archive.zip.infolist():
+                    _check_size(member, archive.zip, name)
+                for key in archive.files:
+                    # Labels often cannot be loaded without running code.
+                    with contextlib.suppress(ValueError):
+                        found[key] = archive[key]
+        except Exception as error:
+            is_object = "pickle" in str(error).lower() or "object" in str(error).lower()
+            if not is_object or isinstance(error, TableError):
+                raise
             raise TableError(
-                f"'{name}' holds Python objects, which are never loaded.", hint
+                f"'{name}' holds Python objects, which are never loaded.",
+                "Save an array of numbers: np.save(path, np.asarray(array, dtype=float)).",
             ) from error
-        raise TableError(
-            f"'{name}' is damaged or no {path.suffix} file: {error}.", "Copy or save it again."
-        ) from error
+    return {key: array for key, array in found.items() if isinstance(array, np.ndarray)}
 
 
 def _check_size(member: zipfile.ZipInfo, archive: zipfile.ZipFile, name: str) -> None:
@@ -134,8 +168,7 @@ def _check_size(member: zipfile.ZipInfo, archive: zipfile.ZipFile, name: str) ->
     with archive.open(member) as file:
         if file.read(len(_STARTS[".npy"])) != _STARTS[".npy"]:
             return
-        version = tuple(file.read(2))
-        read_header = _HEADERS.get(version)
+        read_header = _HEADERS.get(tuple(file.read(2)))
         if read_header is None:
             return
         shape, _, dtype = read_header(file)
@@ -144,15 +177,6 @@ def _check_size(member: zipfile.ZipInfo, archive: zipfile.ZipFile, name: str) ->
             f"'{name}' is damaged: {member.filename} ends before its {shape} entries do.",
             "Copy or save it again.",
         )
-
-
-def _plain_array(archive: Any, key: str) -> AnyArray | None:
-    """Return an array, None if it cannot be loaded without running code; labels are often so."""
-    try:
-        found = archive[key]
-    except ValueError:
-        return None
-    return found if isinstance(found, np.ndarray) else None
 
 
 def _matrix_of(arrays: dict[str, AnyArray], name: str) -> tuple[AnyArray, dict[str, AnyArray]]:
@@ -168,26 +192,13 @@ def _matrix_of(arrays: dict[str, AnyArray], name: str) -> tuple[AnyArray, dict[s
     return arrays[key], {other: array for other, array in arrays.items() if other != key}
 
 
-def _check_matrix(matrix: AnyArray, name: str) -> None:
-    """Refuse anything but a matrix of numbers with rows."""
-    if matrix.ndim != 2:
-        raise TableError(
-            f"'{name}' holds an array of shape {matrix.shape}; expected (rows, columns).",
-            "Reshape it, such as images by array.reshape(len(array), -1).",
-        )
-    if matrix.dtype.kind not in "iufb":
-        raise TableError(f"'{name}' holds {matrix.dtype} values; expected numbers.")
-    if matrix.size == 0:
-        raise TableError(f"'{name}' has no {'columns' if len(matrix) else 'rows'}.")
-
-
 class AnnDataTable(TypedTable):
     """An h5ad file."""
 
     own_index = ""
 
-    def __init__(self, path: Path, name: str, rules: CellRules) -> None:
-        super().__init__(name, rules)
+    def __init__(self, path: Path, name: str, missing: Sequence[str]) -> None:
+        super().__init__(name, cell_rules(missing))
         self._path = path
         self._anndata = load_package("anndata", "Reading h5ad")
         with self._open() as data:
@@ -195,7 +206,11 @@ class AnnDataTable(TypedTable):
                 raise TableError(f"'{name}' has no matrix X.", "Store the layer to use as X.")
             self.n_rows = data.n_obs
             self._variables = [str(variable) for variable in data.var_names]
-            self._obs = _plain_columns(data.obs)
+            self._obs = data.obs.copy()
+            for label, column in data.obs.items():
+                if column.dtype.name == "category":  # as its plain values
+                    self._obs[label] = column.astype(column.cat.categories.dtype)
+            self._obs.columns = [str(label) for label in self._obs.columns]
             self._row_names = [str(observation) for observation in data.obs_names]
         self.companions = tuple(str(column) for column in self._obs.columns)
         self.names = ("", *self._variables, *self.companions)
@@ -215,29 +230,20 @@ class AnnDataTable(TypedTable):
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[Any]:
-        """Give the opened file; of damaged ones HDF5 and AnnData raise errors of every kind."""
-        try:
+        with _telling_damage(self._name, "h5ad"):
             self._check_sizes()
             data = self._anndata.read_h5ad(self._path, backed="r")
-            try:
+            with contextlib.closing(data.file):
                 yield data
-            finally:
-                data.file.close()
-        except (TableError, MemoryError):
-            raise
-        except Exception as error:
-            raise TableError(
-                f"'{self._name}' is damaged or no h5ad file: {error}.", "Copy it again."
-            ) from error
 
     def _check_sizes(self) -> None:
         """Refuse arrays that are far larger than what is stored of them."""
         h5py = load_package("h5py", "Reading h5ad")
 
         def check(key: str, part: Any) -> None:
-            if not isinstance(part, h5py.Dataset):
-                return
-            if part.nbytes > max(LARGE_BYTES, MOST_PACKED * part.id.get_storage_size()):
+            is_array = isinstance(part, h5py.Dataset)
+            stored = part.id.get_storage_size() if is_array else 0
+            if is_array and part.nbytes > max(LARGE_BYTES, MOST_PACKED * stored):
                 raise TableError(
                     f"'{self._name}' unpacks {key} to {part.nbytes:,} bytes, far more than it "
                     "stores.",
@@ -248,15 +254,88 @@ class AnnDataTable(TypedTable):
             file.visititems(check)
 
 
-def _plain_columns(obs: Any) -> Any:
-    """Return the annotations with categories as their plain values."""
-    plain = {
-        str(name): obs[name].astype(obs[name].cat.categories.dtype)
-        if obs[name].dtype.name == "category"
-        else obs[name]
-        for name in obs.columns
-    }
-    return type(obs)(plain, index=obs.index)
+class ParquetTable(TypedTable):
+    """A Parquet file."""
+
+    def __init__(self, path: Path, name: str, missing: Sequence[str]) -> None:
+        super().__init__(name, cell_rules(missing))
+        self._path = path
+        self._arrow = load_package("pyarrow", "Reading Parquet")
+        self._parquet = load_package("pyarrow.parquet", "Reading Parquet")
+        with self._open() as file:
+            schema = file.schema_arrow
+            self.n_rows = file.metadata.num_rows
+            self._types = self._nullable_types(schema, file.metadata)
+            index = self._stored_index(schema)
+        is_unnamed = index is not None and index.startswith("__index_level_")
+        self.own_index = "" if is_unnamed else index
+        self.names = tuple("" if is_unnamed and n == index else n for n in schema.names)
+        if self.n_rows == 0:
+            raise TableError(f"'{name}' has column names but no rows.")
+
+    def _frames(self, rows: int) -> Iterator[pd.DataFrame]:
+        with self._open() as file:
+            yield from map(self._frame, file.iter_batches(batch_size=rows))
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[Any]:
+        # What is wrong with a file may come out at any of its columns.
+        errors = (self._arrow.ArrowException, OSError, ValueError, AttributeError)
+        with (
+            _telling_damage(self._name, "Parquet", errors=errors),
+            self._parquet.ParquetFile(self._path) as file,
+        ):
+            yield file
+
+    def _frame(self, batch: Any) -> pd.DataFrame:
+        """Return a batch as a frame without index, categories as plain values."""
+        arrow = self._arrow
+        columns = [
+            column.dictionary_decode() if arrow.types.is_dictionary(column.type) else column
+            for column in batch.columns
+        ]
+        table = arrow.Table.from_arrays(columns, names=[str(i) for i in range(len(columns))])
+        frame = table.to_pandas()
+        for i, dtype in self._types.items():
+            frame[str(i)] = table.column(i).to_pandas(types_mapper=lambda _, kind=dtype: kind)
+        frame.columns = list(self.names)
+        return frame
+
+    def _nullable_types(self, schema: Any, metadata: Any) -> dict[int, Any]:
+        """Return pandas' nullable types for columns of whole numbers or truth values with gaps.
+
+        Without them a column would change its type from batch to batch, as gaps come and go.
+        """
+        types = self._arrow.types
+        found: dict[int, Any] = {}
+        if any(types.is_nested(field.type) for field in schema):
+            return found  # columns of the file and of the schema do not correspond
+        for i, field in enumerate(schema):
+            is_whole = types.is_integer(field.type)
+            if (is_whole or types.is_boolean(field.type)) and _may_have_gaps(metadata, i):
+                # pandas writes its nullable types with capitals: UInt8, Int64.
+                name = str(field.type).replace("uint", "UInt").replace("int", "Int")
+                found[i] = pd.api.types.pandas_dtype(name if is_whole else "boolean")
+        return found
+
+    def _stored_index(self, schema: Any) -> str | None:
+        """Return the column that pandas stored its index in, if it is one column."""
+        stored = (schema.pandas_metadata or {}).get("index_columns", [])
+        columns = [name for name in stored if isinstance(name, str) and name in schema.names]
+        if len(columns) > 1:
+            self.notes.append(
+                f"'{self._name}' has an index of {len(columns)} levels; they are columns here."
+            )
+        return columns[0] if len(columns) == 1 else None
+
+
+def _may_have_gaps(metadata: Any, column: int) -> bool:
+    """Whether a column has missing cells, or keeps no count of them."""
+    for group in range(metadata.num_row_groups):
+        statistics = metadata.row_group(group).column(column).statistics
+        if statistics is None or not statistics.has_null_count or statistics.null_count:
+            return True
+    return False
 
 
 # ---- writing ------------------------------------------------------------------------------------
@@ -267,8 +346,7 @@ class NpySink:
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("wb")
-        self._n_rows = 0
-        self._width = 0
+        self._n_rows = self._width = 0
         self._dtype: np.dtype[Any] | None = None
 
     def write(self, frame: pd.DataFrame, has_index: bool) -> None:
@@ -292,7 +370,6 @@ class NpySink:
         """Put the number of rows into the header."""
         self._file.seek(0)
         self._file.write(self._header())
-        self._file.close()
 
     def close(self) -> None:
         """Close the file as it is."""
@@ -329,11 +406,10 @@ class NpzSink:
         """Write all arrays."""
         frame = pd.concat(self._frames)
         numbers = [name for name in frame.columns if _is_numeric(frame[name])]
-        names = np.array([str(name) for name in frame.columns])
         arrays: dict[str, AnyArray] = {
             "X": _matrix(frame, numbers),
             NAMES_KEY: np.array([str(name) for name in numbers], dtype=str),
-            ORDER_KEY: names,
+            ORDER_KEY: np.array([str(name) for name in frame.columns]),
         }
         if self._has_index:
             arrays[INDEX_KEY] = np.array(text_of(frame.index.to_series()), dtype=str)
@@ -362,3 +438,43 @@ def _matrix(frame: pd.DataFrame, names: list[Any]) -> AnyArray:
     if all(isinstance(dtype, np.dtype) for dtype in part.dtypes):
         return part.to_numpy()
     return part.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+class ParquetSink:
+    """Write frames to a Parquet file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._arrow = load_package("pyarrow", "Writing Parquet")
+        self._parquet = load_package("pyarrow.parquet", "Writing Parquet")
+        self._writer: Any = None
+        self._schema: Any = None
+
+    def write(self, frame: pd.DataFrame, has_index: bool) -> None:
+        """Write a frame; the first one sets the types of the columns."""
+        arrow = self._arrow
+        try:
+            if self._writer is None:
+                self._schema = self._first_schema(frame, has_index)
+                self._writer = self._parquet.ParquetWriter(self._path, self._schema)
+            table = arrow.Table.from_pandas(frame, schema=self._schema, preserve_index=has_index)
+        except (arrow.ArrowException, TypeError) as error:
+            raise TableError(f"The columns do not fit into a Parquet file: {error}.") from error
+        self._writer.write_table(table)
+
+    def finish(self) -> None:
+        """Write the end of the file."""
+        self._writer.close()
+
+    def close(self) -> None:
+        """Close the file as it is."""
+        if self._writer is not None and self._writer.is_open:
+            self._writer.close()
+
+    def _first_schema(self, frame: pd.DataFrame, has_index: bool) -> Any:
+        """Return the types; text where the first frame has only missing cells."""
+        schema = self._arrow.Schema.from_pandas(frame, preserve_index=has_index)
+        for i, field in enumerate(schema):
+            if self._arrow.types.is_null(field.type):
+                schema = schema.set(i, field.with_type(self._arrow.string()))
+        return schema

@@ -1,4 +1,7 @@
-"""Files that commands open and write, checked before any long work begins."""
+"""Arguments and options that commands share, and the files they name.
+
+Files are checked before any long work begins.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ import difflib
 import os
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
 
 from twofold.cli.console import CommandError, UsageError, listed
 
@@ -16,6 +21,61 @@ if TYPE_CHECKING:
 STANDARD = "-"
 MODEL_SUFFIX = ".twofold"
 TABLE_SUFFIXES = (".csv", ".tsv", ".txt", ".gz", ".parquet", ".npy", ".npz", ".h5ad")
+Text: TypeAlias = str | None
+Texts: TypeAlias = list[str] | None
+
+
+def option(metavar: str | None, about: str, *flags: str, **more: Any) -> Any:
+    """Return an option that is not there unless it is given; its flag is the parameter's name."""
+    return typer.Option(*flags, metavar=metavar, help=about, **{"show_default": False, **more})
+
+
+def output_option(metavar: str, about: str, **more: Any) -> Any:
+    """Return the option for where a result goes."""
+    return option(metavar, about, "--output", "-o", **more)
+
+
+def flag(name: str, about: str) -> Any:
+    """Return an option without a value; with its name given there is no --no-... beside it."""
+    return typer.Option(name, help=about)
+
+
+Table = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="Rows to read: .csv .tsv .txt (also .gz), .parquet, .npy, .npz, .h5ad; - for CSV "
+        "from standard input.",
+        show_default=False,
+    ),
+]
+Model = Annotated[
+    str,
+    typer.Argument(metavar="MODEL", help="A model that 'twofold fit' wrote.", show_default=False),
+]
+TableOutput = Annotated[
+    str,
+    output_option(
+        "FILE",
+        "Where the table goes; its ending says the format. - is CSV on standard output.",
+        show_default=True,
+    ),
+]
+Index = Annotated[Text, option("COL", "The column with the names of the rows.", "--index")]
+Missing = Annotated[
+    Texts,
+    option(
+        "TEXT",
+        "Cells with this text are missing, beside empty cells, NA, NaN, null, ? and -. Repeatable.",
+        "--missing",
+    ),
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same result.")]
+Quiet = Annotated[bool, flag("--quiet", "Say nothing but errors.")]
+AsJson = Annotated[bool, flag("--json", "Give the result as one JSON object.")]
+
+
+# ---- files --------------------------------------------------------------------------------------
 
 
 def open_model(path: str, table: str | None = None) -> TwoWayModel:
@@ -72,11 +132,11 @@ def check_output(path: str, *inputs: str, folder_of: str = "the result") -> None
         raise CommandError(
             f"Files cannot be written to '{parent}'.", "Choose another place with -o."
         )
-    for name in inputs:
-        if target.exists() and os.path.exists(name) and os.path.samefile(target, name):
-            raise CommandError(
-                f"'{path}' would replace the file that is read.", "Choose another name with -o."
-            )
+    there = [name for name in inputs if target.exists() and os.path.exists(name)]
+    if any(os.path.samefile(target, name) for name in there):
+        raise CommandError(
+            f"'{path}' would replace the file that is read.", "Choose another name with -o."
+        )
 
 
 def check_streams(output: str, as_json: bool) -> None:
@@ -111,6 +171,6 @@ def _models_beside(path: Path) -> str:
     close = difflib.get_close_matches(path.name, found, n=3, cutoff=0.5)
     if close:
         return f"Did you mean {listed(str(folder / name) for name in close)}?"
-    if found:
-        return f"Models in '{folder}': {listed(found)}."
-    return "Make one with: twofold fit TABLE"
+    return (
+        f"Models in '{folder}': {listed(found)}." if found else "Make one with: twofold fit TABLE"
+    )
