@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from twofold.cli.training_table import TrainingTable
     from twofold.contract import TwoWayModel
 
+HOW_MANY_DIMENSIONS = f"Coordinates of the map; {USUAL_DIMENSIONS} by default."
 of_ukr = partial(arg.option, rich_help_panel="Options that go with --method ukr")
 
 
@@ -43,13 +44,7 @@ def fit(
     ] = USUAL_METHOD,
     dimensions: Annotated[
         int | None,
-        arg.option(
-            None,
-            f"Coordinates of the map; {USUAL_DIMENSIONS} by default.",
-            "--dimensions",
-            "-q",
-            min=1,
-        ),
+        arg.option(None, HOW_MANY_DIMENSIONS, "--dimensions", "-q", min=1),
     ] = None,
     label: Annotated[
         arg.Texts,
@@ -112,10 +107,8 @@ def fit(
 
     console = Console(quiet=quiet, as_json=json)
     if columns and drop:
-        raise UsageError(
-            "--columns and --drop exclude each other.",
-            "Name the columns to use, or those to leave out.",
-        )
+        hint = "Name the columns to use, or those to leave out."
+        raise UsageError("--columns and --drop exclude each other.", hint)
     chosen = find_method(method)
     if output is None and table == STANDARD:
         raise UsageError("A table from standard input has no name for the model.", "Add -o MODEL.")

@@ -102,8 +102,8 @@ def open_bytes(path: str | os.PathLike[str]) -> IO[bytes]:
 
 
 @contextlib.contextmanager
-def telling_damage(name: str) -> Iterator[None]:
-    """Say of a compressed file that does not end as it should that it is damaged."""
+def decompressing(name: str) -> Iterator[None]:
+    """Let errors of a compressed file that does not end as it should say that it is damaged."""
     try:
         yield
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -136,7 +136,7 @@ def is_blank(record: Sequence[str]) -> bool:
 def _first_bytes(path: str | os.PathLike[str], name: str) -> tuple[bytes, bool]:
     """Return the start of the file and whether it is all of it."""
     size = _SAMPLE_BYTES
-    with telling_damage(name), open_bytes(path) as file:
+    with decompressing(name), open_bytes(path) as file:
         raw = file.read(size)
         while len(raw) == size < _MAX_SAMPLE_BYTES and raw.count(b"\n") < _MIN_LINES:
             size *= 4

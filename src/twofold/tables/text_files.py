@@ -31,11 +31,11 @@ import pandas as pd
 from twofold.tables.dialect import (
     Dialect,
     csv_records,
+    decompressing,
     examine,
     is_blank,
     line_too_long,
     open_bytes,
-    telling_damage,
     western_encoding,
     western_note,
 )
@@ -361,7 +361,7 @@ class BlockReader:
         later = max(_BLOCK_BYTES, min(_MAX_OPEN_BYTES, _COLUMN_BYTES * self.width))
         encoding = self.dialect.encoding
         size_of_file = max(1, self.path.stat().st_size)
-        with telling_damage(self.name), open_bytes(self.path) as file:
+        with decompressing(self.name), open_bytes(self.path) as file:
             # What is compressed counts as it lies on the disk: its whole length is not known.
             raw: Any = getattr(file, "fileobj", None) or file
             source: Any = file
