@@ -176,7 +176,11 @@ class _Planner:
                 best, fits = payload, number
             if too_many - fits <= 1 or WELL_USED * self.room < size <= self.room:
                 break
-            goal = _meeting(tried, AIM * self.room)
+            goal = FIRST_NUMBER
+            if len(tried) > 1:
+                (a, size_a), (b, size_b) = tried[-2:]
+                slope = (size_b - size_a) / (b - a)
+                goal = int(b + (AIM * self.room - size_b) / slope) if slope > 0 else 2 * b
             number = min(max(goal, fits + 1), too_many - 1)
         return best
 
@@ -193,15 +197,6 @@ class _Planner:
         size = payload.size()
         self.smallest = min(self.smallest, size)
         return payload, size
-
-
-def _meeting(tried: list[tuple[int, int]], goal: float) -> int:
-    """Return the number at which the line through the last two sizes reaches the goal."""
-    if len(tried) < 2:
-        return FIRST_NUMBER
-    (a, size_a), (b, size_b) = tried[-2:]
-    slope = (size_b - size_a) / (b - a)
-    return int(b + (goal - size_b) / slope) if slope > 0 else 2 * b
 
 
 def _expected_bytes(shown: Shown) -> float:

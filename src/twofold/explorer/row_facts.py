@@ -74,23 +74,18 @@ def _affordable_places(model: TwoWayModel, description: KernelDescription | None
     """Return at how many places derivatives can be worked out in good time."""
     if description is None:
         return LEAST_PLACES
-    q = model.embedding_.shape[1]
-    each = _in_reach(description) * (model.n_features_in_ * (1 + q) + PRODUCTS_OF_WEIGHT)
-    if description.degree != 0:
-        each *= POLYNOMIAL_FACTOR
-    return max(LEAST_PLACES, int(PRODUCTS / each))
-
-
-def _in_reach(description: KernelDescription) -> float:
-    """Return how many references a typical one has in reach."""
     places = description.latent.astype(np.float64) * description.latent_scale
     some = places[:: -(-len(places) // SAMPLED_ROWS)]
     reach = get_kernel(description.kernel).reach(description.cutoff)
     width = 1.0 if description.widths is None else float(np.median(description.widths))
     # Some kernels reach everywhere.
     radius = min(width * math.sqrt(reach), float(np.ptp(places, axis=0).sum()) + 1)
-    found = cKDTree(places).query_ball_point(some, radius, return_length=True)
-    return max(1.0, float(np.mean(found)))
+    in_reach = cKDTree(places).query_ball_point(some, radius, return_length=True)
+    products = model.n_features_in_ * (1 + places.shape[1]) + PRODUCTS_OF_WEIGHT
+    each = max(1.0, float(np.mean(in_reach))) * products
+    if description.degree != 0:
+        each *= POLYNOMIAL_FACTOR
+    return max(LEAST_PLACES, int(PRODUCTS / each))
 
 
 def _magnification(model: TwoWayModel, X: FloatArray) -> FloatArray:

@@ -224,15 +224,14 @@ def cover(X: FloatArray, count: int) -> IntArray:
         middle = 0.5 * (low + high)
         too_fine = len(np.unique(_cells(some, middle))) > count
         low, high = (middle, high) if too_fine else (low, middle)
-    cell, n_cells = _numbered(_cells(X, high))
-    while n_cells > count:
-        # Few points of a large table do not show every cell.
+    found, cell = np.unique(_cells(X, high), return_inverse=True)
+    while len(found) > count:  # few points of a large table do not show every cell
         high *= 1.05
-        cell, n_cells = _numbered(_cells(X, high))
+        found, cell = np.unique(_cells(X, high), return_inverse=True)
     size = np.bincount(cell)
     means = np.stack([np.bincount(cell, column) / size for column in X.T], axis=1)
     order = np.lexsort((np.square(X - means[cell]).sum(axis=1), cell))
-    return np.sort(order[np.searchsorted(cell[order], np.arange(n_cells))])
+    return np.sort(order[np.searchsorted(cell[order], np.arange(len(found)))])
 
 
 def _cells(X: FloatArray, side: float) -> IntArray:
@@ -241,11 +240,6 @@ def _cells(X: FloatArray, side: float) -> IntArray:
     # A hash of the cell's coordinates; should two cells ever share one, they become one.
     factors = np.random.RandomState(0).randint(1, 2**62, X.shape[1], dtype=np.int64) | 1
     return np.asarray((steps * factors).sum(axis=1))
-
-
-def _numbered(cells: IntArray) -> tuple[IntArray, int]:
-    found, number = np.unique(cells, return_inverse=True)
-    return number.ravel(), len(found)
 
 
 def _gaps(X: FloatArray) -> FloatArray:
