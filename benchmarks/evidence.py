@@ -18,7 +18,7 @@ from benchmarks.report import Row, best_time, show
 from twofold.datasets import make_swiss_roll
 from twofold.engine.threads import single_threaded_blas
 from twofold.selection import gp_evidence, whiten
-from twofold.selection.gaussian_process import GaussianProcess
+from twofold.selection.evidence import GaussianProcess
 
 
 def run(n: int = 2000) -> list[Row]:

@@ -13,8 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from twofold import UKR, UNN, plots
-from twofold.plots.drawing import MOST_VECTOR_POINTS, color_limits, intervals
-from twofold.plots.palette import COLORS, MISSING
+from twofold.plots.drawing import COLORS, MISSING, MOST_VECTOR_POINTS, color_limits, intervals
 
 
 def points(ax) -> list[PathCollection]:

@@ -17,7 +17,7 @@ from sklearn.metrics import pairwise_distances
 from twofold import UKR, Scaled, plots
 from twofold.losses import Huber
 
-MODULES = ["diagnosis", "features", "generated", "maps", "palette"]
+MODULES = ["diagnosis", "drawing", "features", "generated", "maps"]
 
 
 def run(code: str) -> subprocess.CompletedProcess[str]:

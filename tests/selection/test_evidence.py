@@ -6,8 +6,7 @@ from scipy.optimize import minimize, minimize_scalar
 
 from twofold.datasets import make_random_manifold, make_swiss_roll
 from twofold.selection import gp_evidence, whiten
-from twofold.selection.evidence import PILOT_POINTS, start_places
-from twofold.selection.gaussian_process import BLOCK, BOUNDS, GaussianProcess
+from twofold.selection.evidence import BLOCK, BOUNDS, PILOT_POINTS, GaussianProcess, start_places
 
 
 def small_case(n=30, q=2, D=3):

@@ -9,7 +9,7 @@ from sklearn.manifold import Isomap
 
 from twofold.datasets import make_fish_bowl
 from twofold.selection import procrustes_distance, refine
-from twofold.selection.gaussian_process import GaussianProcess, descend, latent_value_and_grad
+from twofold.selection.evidence import GaussianProcess, descend, latent_value_and_grad
 
 BOWL = make_fish_bowl(150, noise=0.1, random_state=0)
 START = Isomap(n_neighbors=10).fit_transform(BOWL.Y)

@@ -1,9 +1,10 @@
 """Scores of embeddings, maps and reconstructions."""
 
 from twofold.metrics.co_ranking import CoRanking, coranking
-from twofold.metrics.nearest_neighbors import dsre, e_nx
 from twofold.metrics.scores import (
     continuity,
+    dsre,
+    e_nx,
     neighborhood_hit,
     quantization_error,
     reconstruction_error,

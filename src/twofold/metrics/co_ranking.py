@@ -1,6 +1,6 @@
 """How well an embedding keeps neighbours, for every neighbourhood size.
 
-Ranks are exact (:mod:`twofold.metrics.ranks`). For many points they are seen from a random sample
+Ranks are exact. For many points they are seen from a random sample
 of *query* points only, among all points; every score is then a mean over queries with a standard
 error.
 
@@ -28,6 +28,23 @@ sign of B_NX.
 
 A pair with l < k adds k - K to the sum in T for every K from l to k. As a function of K that is a
 step of k - l at K = l and then a slope of -1 until K = k, so two running sums give all K at once.
+
+The rank of point j seen from point i is its place when all others are sorted by distance, 1 to
+n - 1, equal distances by index:
+
+    ρ_ij = 1 + |{k ≠ i : d_ik < d_ij or (d_ik = d_ij and k < j)}|
+
+in data space, and r_ij likewise in latent space. Everything co-ranking curves need is a sum over
+pairs that one pass over the pairs can take, without the (n - 1) × (n - 1) matrix:
+
+    row SAME      [ρ]  pairs with ρ = r
+    row CLOSER    [ρ]  pairs with ρ > r (intrusions)
+    row FARTHER   [r]  pairs with ρ < r (extrusions)
+    row CLOSER_BY [r]  Σ ρ - r over intrusions
+    row FARTHER_BY[ρ]  Σ r - ρ over extrusions
+
+Distances are sums of squared differences in a fixed order, not by a matrix product: equal rows
+then have equal distances to the last bit and ties are ties.
 """
 
 from __future__ import annotations
@@ -43,17 +60,8 @@ from joblib import cpu_count
 from sklearn.utils import check_random_state
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.compiled import compiled_in_order
 from twofold.metrics.checks import check_neighbors, check_same_rows, checked_table
-from twofold.metrics.ranks import (
-    CLOSER,
-    CLOSER_BY,
-    FARTHER,
-    FARTHER_BY,
-    N_SUMS,
-    SAME,
-    scaled_columns,
-    tally_ranks,
-)
 
 # Up to here every point is a query unless `sample` says otherwise.
 MOST_EXACT = 20_000
@@ -70,18 +78,17 @@ MOST_WHOLE, DEFAULT_BLOCK = 2_000, 500
 MOST_GROUPS, FEWEST_GROUPS, GROUP_ENTRIES = 20, 8, 4_000_000
 MOST_THREADS = 16  # each holds a copy of the matrix
 
-CURVES = (
-    "q_nx",
-    "r_nx",
-    "lcmc",
-    "b_nx",
-    "e_nx",
-    "intrusions",
-    "extrusions",
-    "trustworthiness",
-    "continuity",
-)
+CURVES = ("q_nx", "r_nx", "lcmc", "b_nx", "e_nx", "intrusions", "extrusions", "trustworthiness",
+          "continuity")  # fmt: skip
 NUMBERS = ("auc", "q_local", "q_global")
+
+# The rows of the sums over pairs.
+SAME, CLOSER, FARTHER, CLOSER_BY, FARTHER_BY = range(5)
+N_SUMS = 5
+
+# Rows of distances that are computed together, so that a tile of points is read once for all.
+ROWS_AT_ONCE = 8
+TILE_ENTRIES = 2**15  # 256 KB of points, the second-level cache of most processors
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,18 +98,12 @@ class CoRanking:
     Each curve is a method: without an argument it returns the value for every size K (entry K - 1
     belongs to K), with a size or several the values for those.
 
-    Attributes
-    ----------
-    Q : ndarray of shape (K, K)
-        ``Q[k - 1, l - 1]`` counts pairs whose rank is k in the data and l in the embedding. Below
-        the diagonal points came closer (intrusions), above they went farther away (extrusions).
-    queries : ndarray
-        The points from which ranks were seen, all of them unless a sample was taken.
-    n_samples : int
-        Number of points.
+    ``Q[k - 1, l - 1]`` counts pairs whose rank is k in the data and l in the embedding. Below the
+    diagonal points came closer (intrusions), above they went farther away (extrusions).
+    ``queries`` are the points from which ranks were seen, all unless a sample was taken.
     """
 
-    Q: IntArray
+    Q: IntArray  # (K, K)
     queries: IntArray
     n_samples: int
     _sums: IntArray = field(repr=False)  # (5, n) the sums over pairs by rank
@@ -180,24 +181,16 @@ class CoRanking:
         says nothing of how another data set would score. For ``q_local`` and ``q_global``, which
         move with ``k_max``, it can be half as large again as their true spread.
 
-        Parameters
-        ----------
-        score : str
-            Name of a curve or number of this object, e.g. "q_nx" or "auc".
-        K : int, array-like of ints or None
-            Sizes, for a curve; None means every one.
-
-        Returns
-        -------
-        float or ndarray
+        ``score`` is the name of a curve or number of this object, e.g. "q_nx" or "auc"; ``K`` are
+        the sizes, for a curve.
         """
         if score not in (*CURVES, *NUMBERS):
             known = ", ".join((*CURVES, *NUMBERS))
             raise ValueError(f"`score` must be one of {known}; got {score!r}.")
         if self.is_exact:
-            errors = np.zeros_like(_score(self, score))
+            errors = np.zeros_like(self._score(score))
         else:
-            left_out = [_score(self._without(group), score) for group in self._groups]
+            left_out = [self._without(group)._score(score) for group in self._groups]
             unseen = 1 - len(self.queries) / self.n_samples  # a sample without replacement
             errors = np.std(left_out, axis=0) * math.sqrt((len(left_out) - 1) * unseen)
         return float(errors) if score in NUMBERS else _pick(errors, K)
@@ -208,6 +201,9 @@ class CoRanking:
             f"CoRanking of {self.n_samples:,} points seen from {seen}: auc {self.auc:.3f}, "
             f"q_local {self.q_local:.3f}, q_global {self.q_global:.3f}, k_max {self.k_max}"
         )
+
+    def _score(self, name: str) -> Any:
+        return getattr(self, name) if name in NUMBERS else getattr(self, name)()
 
     @property
     def _sizes(self) -> IntArray:
@@ -257,11 +253,6 @@ def coranking(
     random_state : int, RandomState instance or None
         Seed of the sample.
 
-    Raises
-    ------
-    ValueError
-        If the rows do not match, entries are missing, or there are fewer than three points.
-
     Examples
     --------
     >>> import numpy as np
@@ -278,17 +269,14 @@ def coranking(
     n = len(Y)
     if n < 3:
         raise ValueError(f"Neighbours are compared among at least 3 points; got {n}.")
-    size = _matrix_size(n, n_neighbors_max)
+    size = n - 1 if n <= MOST_WHOLE else DEFAULT_BLOCK
+    if n_neighbors_max is not None:
+        why = "`n_neighbors_max`, less than n_samples"
+        size = check_neighbors(n_neighbors_max, n - 1, why)
     queries = _draw_queries(n, Y.shape[1], sample, random_state)
     Q, groups = _tally(Y, X, queries, size)
     sums = np.sum([group._sums for group in groups], axis=0)
     return CoRanking(Q, np.sort(queries), n, sums, () if len(queries) == n else tuple(groups))
-
-
-def _matrix_size(n: int, n_neighbors_max: int | None) -> int:
-    if n_neighbors_max is None:
-        return n - 1 if n <= MOST_WHOLE else DEFAULT_BLOCK
-    return check_neighbors(n_neighbors_max, n - 1, "`n_neighbors_max`, less than n_samples")
 
 
 def _draw_queries(n: int, D: int, sample: int | None, random_state: Any) -> IntArray:
@@ -332,11 +320,6 @@ def _tally(
         return Q, list(pool.map(work, np.array_split(queries, n_groups)))
 
 
-def _score(found: CoRanking, name: str) -> Any:
-    """Return a curve or a number by its name."""
-    return getattr(found, name) if name in NUMBERS else getattr(found, name)()
-
-
 def _pick(curve: FloatArray, K: Any) -> Any:
     """Return a curve, or its value at one size, or at several."""
     if K is None:
@@ -345,3 +328,109 @@ def _pick(curve: FloatArray, K: Any) -> Any:
     if np.ndim(K) == 0:
         return float(curve[check_neighbors(K, len(curve), why) - 1])
     return np.array([curve[check_neighbors(size, len(curve), why) - 1] for size in K])
+
+
+def scaled_columns(A: FloatArray) -> FloatArray:
+    """Return A (n, d) as (d, n), scaled by a power of two so that no squared distance overflows.
+
+    Such a factor changes no digit, so it changes no rank. Nor does leaving out constant columns.
+    """
+    A = A[:, A.max(axis=0) > A.min(axis=0)]
+    if A.shape[1] == 0:
+        return np.zeros((1, len(A)))
+    _, exponent = np.frexp(np.abs(A).max())
+    return np.ascontiguousarray(np.ldexp(A, -exponent).T)
+
+
+def tally_ranks(
+    data: FloatArray, latent: FloatArray, queries: IntArray, Q: IntArray, sums: IntArray
+) -> None:
+    """Add the ranks of all n points seen from ``queries`` to ``sums`` (5, n) and ``Q`` (K, K).
+
+    ``data`` (D, n) and ``latent`` (q, n) hold a point a column; ``Q[k - 1, l - 1]`` counts pairs
+    with ρ = k and r = l, as far as the array goes.
+    """
+    rank = np.empty(data.shape[1], dtype=np.int32)
+    for start in range(0, len(queries), ROWS_AT_ONCE):
+        block = queries[start : start + ROWS_AT_ONCE]
+        _add_pairs(_sort_points(data, block), _sort_points(latent, block), rank, Q, sums)
+
+
+def _sort_points(points: FloatArray, queries: IntArray) -> IntArray:
+    """Return for each query all points, nearest first, itself at place 0; ties by index."""
+    distances = np.empty((len(queries), points.shape[1]))
+    _squared_distances(points, queries, distances)
+    # An unstable sort and a repair of ties is several times faster than a stable sort.
+    order = np.argsort(distances, axis=1)
+    _sort_ties_by_index(distances, order)
+    return order
+
+
+@compiled_in_order
+def _sort_ties_by_index(distances: FloatArray, order: IntArray) -> None:
+    """Put points of equal distance in each row of ``order`` in the order of their index."""
+    for b in range(len(order)):
+        row, n = order[b], order.shape[1]
+        start = 0
+        before = distances[b, row[0]]
+        for k in range(1, n + 1):
+            now = distances[b, row[k]] if k < n else np.inf
+            if now != before:
+                if k - start > 1:
+                    row[start:k].sort()
+                start, before = k, now
+
+
+@compiled_in_order
+def _add_pairs(
+    data_order: IntArray, latent_order: IntArray, rank: IntArray, Q: IntArray, sums: IntArray
+) -> None:
+    """Tally pairs: each row lists the points seen from one query, itself at place 0."""
+    size, n = len(Q), data_order.shape[1]
+    for b in range(len(data_order)):
+        for k in range(n):
+            rank[data_order[b, k]] = k
+        for r in range(1, n):
+            rho = rank[latent_order[b, r]]
+            if rho > r:
+                sums[CLOSER, rho] += 1
+                sums[CLOSER_BY, r] += rho - r
+            elif rho < r:
+                sums[FARTHER, r] += 1
+                sums[FARTHER_BY, rho] += r - rho
+            else:
+                sums[SAME, r] += 1
+            if rho <= size and r <= size:
+                Q[rho - 1, r - 1] += 1
+
+
+@compiled_in_order
+def _squared_distances(points: FloatArray, queries: IntArray, out: FloatArray) -> None:
+    """Write the squared distances of ``points`` (d, n) from some of them to rows of ``out``.
+
+    A query's distance to itself is -1, so that it comes first even where others are equal to it.
+    """
+    d, n = points.shape
+    width = max(128, TILE_ENTRIES // d)
+    whole = d - d % 4
+    for start in range(0, n, width):
+        stop = min(start + width, n)
+        for b in range(len(queries)):
+            i = queries[b]
+            row = out[b, start:stop]
+            row[:] = 0.0
+            # Four columns at a time, to read and write the sum only once for them.
+            for m in range(0, whole, 4):
+                y0, y1, y2, y3 = points[m, i], points[m + 1, i], points[m + 2, i], points[m + 3, i]
+                p0, p1 = points[m, start:stop], points[m + 1, start:stop]
+                p2, p3 = points[m + 2, start:stop], points[m + 3, start:stop]
+                for j in range(len(row)):
+                    g0, g1, g2, g3 = p0[j] - y0, p1[j] - y1, p2[j] - y2, p3[j] - y3
+                    row[j] += (g0 * g0 + g1 * g1) + (g2 * g2 + g3 * g3)
+            for m in range(whole, d):
+                y0, p0 = points[m, i], points[m, start:stop]
+                for j in range(len(row)):
+                    g0 = p0[j] - y0
+                    row[j] += g0 * g0
+    for b in range(len(queries)):
+        out[b, queries[b]] = -1.0

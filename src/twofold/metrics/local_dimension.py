@@ -94,6 +94,10 @@ class LocalScale:
         # k rows give away one degree of freedom to their mean and one to every axis.
         return float(self.shares[q:].sum()) * self.variance * (k - 1) / max(k - 1 - q, 1)
 
+    def largest_gap(self, most: int) -> float:
+        """Return the largest of g_1 … g_m, 0 if there is none."""
+        return float(self.gaps(most).max(initial=0.0))
+
     def first_clear_gap(self, most: int) -> int:
         """Return the first dimension with a clear gap, 0 if there is none."""
         clear = np.flatnonzero(self.gaps(most) >= CLEAR_GAP)
@@ -118,7 +122,7 @@ class LocalDimension:
     def gaps(self) -> list[float]:
         """Return for each scale its first clear gap, or the largest if none is clear."""
         return [
-            float(scale.gaps(q)[-1]) if q else _largest_gap(scale, self.looked_at)
+            float(scale.gaps(q)[-1]) if q else scale.largest_gap(self.looked_at)
             for scale, q in zip(self.scales, self.found, strict=True)
         ]
 
@@ -134,10 +138,6 @@ class LocalDimension:
             f"direction stands out (largest gap {max(self.gaps()):.2g}, {CLEAR_GAP:g} would be "
             "clear). The rows fill all directions, or noise hides what they do not fill."
         )
-
-
-def _largest_gap(scale: LocalScale, most: int) -> float:
-    return float(scale.gaps(most).max(initial=0.0))
 
 
 def local_dimension(rows: FloatArray, most: int, random_state: int | None) -> LocalDimension | str:
@@ -157,7 +157,7 @@ def local_dimension(rows: FloatArray, most: int, random_state: int | None) -> Lo
     q = None if place is None else found[place]
     looked_at = max(min(most, (q or MAP_DIMENSION) + 2), *found)
     if place is None:
-        place = int(np.argmax([_largest_gap(scale, looked_at) for scale in scales]))
+        place = int(np.argmax([scale.largest_gap(looked_at) for scale in scales]))
     return LocalDimension(q, scales, found, looked_at, scales[place])
 
 
@@ -204,7 +204,11 @@ def neighborhood_sizes(n: int) -> list[int]:
 def local_scales(Y: FloatArray, random_state: int | None = 0) -> list[LocalScale]:
     """Measure the neighbourhoods of at least twelve distinct rows (n, D), from small to large."""
     rng = np.random.default_rng(random_state)
-    rows, total = _leading_axes(Y)
+    rows = Y - Y.mean(axis=0)
+    total = float((rows**2).sum() / len(Y))
+    if Y.shape[1] > MOST_AXES:
+        U, S, _ = np.linalg.svd(rows, full_matrices=False)
+        rows = U[:, :MOST_AXES] * S[:MOST_AXES]
     sizes = neighborhood_sizes(len(rows))
     centers = rng.permutation(len(rows))[:N_CENTERS]
     search = NearestNeighbors(n_neighbors=sizes[-1]).fit(rows)
@@ -249,16 +253,6 @@ def neighbor_dimension(distances: FloatArray) -> float:
     return float(max(k - 2, 1) / max(ratios.sum(axis=1).mean(), tiny))
 
 
-def _leading_axes(Y: FloatArray) -> tuple[FloatArray, float]:
-    """Return rows along their principal axes, at most ``MOST_AXES``, and the variance of Y."""
-    centred = Y - Y.mean(axis=0)
-    total = float((centred**2).sum() / len(Y))
-    if Y.shape[1] <= MOST_AXES:
-        return centred, total
-    U, S, _ = np.linalg.svd(centred, full_matrices=False)
-    return np.asarray(U[:, :MOST_AXES] * S[:MOST_AXES]), total
-
-
 def _mean_spectrum(rows: FloatArray, members: IntArray) -> tuple[FloatArray, float]:
     """Return mean shares (D,) and mean variance of the neighbourhoods with these members."""
     shares, variances = np.zeros(rows.shape[1]), []
@@ -279,6 +273,4 @@ def _isotropic_spectrum(k: int, n_axes: int, rng: np.random.Generator) -> FloatA
 def _spectrum(rows: FloatArray) -> FloatArray:
     """Return the squared singular values of centred rows (k, D), padded to D."""
     found = np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False) ** 2
-    padded = np.zeros(rows.shape[1])
-    padded[: len(found)] = found
-    return padded
+    return np.pad(found, (0, rows.shape[1] - len(found)))

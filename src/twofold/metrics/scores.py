@@ -18,12 +18,31 @@ of column d,
 
     relative:  Σ (y_id - ŷ_id)² / Σ (y_id - ȳ_d)²       0 perfect, 1 no better than the mean
     absolute:  (1/n) Σ (y_id - ŷ_id)²                   the negative of the models' ``score``
+
+The data space reconstruction error (DSRE) of Kramer (2013, eqs. 4.19, 5.4) compares each row with
+the mean ``f(x_i)`` of the rows of its K nearest latent points. One name stands for four functions
+of the residuals ``r_i = ||f(x_i) - y_i||``, none of which is the printed one:
+
+=============  ==================  ========================
+kind           value               book's tables
+=============  ==================  ========================
+"sum_norm"     Σ r_i               5.1-5.4, 6.1, 6.2
+"fro_norm"     sqrt(Σ r_i²) / n    6.3, 7.1-7.3
+"mean_norm"    Σ r_i / n           7.4
+"squared"      Σ r_i²              the formulas
+=============  ==================  ========================
+
+In the tables each point is the first of its own K neighbours. Without it the error is an honest
+one: the row itself is left out of what is to reproduce it.
+
+Of latent points at the same distance, the one with the smaller first coordinate comes first, then
+the second and so on, then the row that comes first: on a line, left before right.
 """
 
 from __future__ import annotations
 
-from math import prod
-from typing import Any
+import math
+from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy.spatial.distance import pdist
@@ -31,19 +50,21 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import column_or_1d
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.compiled import compiled_in_order
 from twofold.metrics.checks import check_neighbors, check_same_rows, checked_table
 from twofold.metrics.co_ranking import coranking
+from twofold.neighborhoods.nearest import insert_sorted
 
-# Of fewer points one neighbour is not less than half.
-FEWEST_ROWS = 3
+Kind = Literal["sum_norm", "fro_norm", "mean_norm", "squared"]
 
 
 def trustworthiness(
     Y: Any, X: Any, n_neighbors: int = 5, *, sample: int | None = None, random_state: Any = None
 ) -> float:
-    """Return how far latent neighbours can be believed to be neighbours in the data.
+    """Return how far latent neighbours can be believed to be neighbours in the data, 0 to 1.
 
-    Equal to scikit-learn's function of that name, in blocks instead of n × n arrays.
+    1 is best; random embeddings score about 0.5. Equal to scikit-learn's function of that name, in
+    blocks instead of n × n arrays.
 
     Parameters
     ----------
@@ -55,11 +76,6 @@ def trustworthiness(
         Less than half the number of points.
     sample, random_state
         As in :func:`twofold.metrics.coranking`, which has the standard error as well.
-
-    Returns
-    -------
-    float
-        Within [0, 1], 1 is best. Random embeddings score about 0.5.
 
     Examples
     --------
@@ -86,8 +102,8 @@ def _ranked_score(
     name: str, Y: Any, X: Any, n_neighbors: int, sample: int | None, random_state: Any
 ) -> float:
     Y = checked_table(Y, "Y", any_size=True)
-    if len(Y) < FEWEST_ROWS:
-        raise ValueError(f"{name.capitalize()} needs at least {FEWEST_ROWS} points; got {len(Y)}.")
+    if len(Y) < 3:  # one neighbour would not be less than half
+        raise ValueError(f"{name.capitalize()} needs at least 3 points; got {len(Y)}.")
     most = (len(Y) - 1) // 2
     n_neighbors = check_neighbors(n_neighbors, most, "`n_neighbors`, less than n_samples / 2")
     found = coranking(Y, X, n_neighbors_max=1, sample=sample, random_state=random_state)
@@ -95,7 +111,9 @@ def _ranked_score(
 
 
 def neighborhood_hit(X: Any, labels: Any, n_neighbors: int = 5) -> float:
-    """Return the mean share of a point's nearest neighbours that have its label.
+    """Return the mean share of a point's nearest neighbours that have its label; 1 is best.
+
+    Labels without any relation to X give Σ p², p the shares of the labels.
 
     Parameters
     ----------
@@ -105,11 +123,6 @@ def neighborhood_hit(X: Any, labels: Any, n_neighbors: int = 5) -> float:
         A label for each row: numbers or text.
     n_neighbors : int
         Number of neighbours, the point itself not counted.
-
-    Returns
-    -------
-    float
-        1 is best; labels without any relation to X give Σ p², p the shares of the labels.
 
     Examples
     --------
@@ -167,10 +180,8 @@ def topographic_error(
 
     Parameters
     ----------
-    Y : array-like of shape (n_samples, n_features)
-        Data.
-    prototypes : array-like of shape (n_prototypes, n_features)
-        Codebook vectors.
+    Y, prototypes
+        Data and codebook vectors, as in :func:`quantization_error`.
     positions : tuple of ints or array-like of shape (n_prototypes, n_components)
         Where the prototypes lie on the map: their places, or the shape of a regular grid that they
         fill in C order.
@@ -179,11 +190,6 @@ def topographic_error(
         two of them: the four neighbours of a square grid, the six of a hexagonal one. On a grid of
         spacing 1 a reach of 1.5 counts diagonal neighbours, too. Give it where places are
         irregular.
-
-    Returns
-    -------
-    float
-        0 is best.
 
     Examples
     --------
@@ -197,7 +203,12 @@ def topographic_error(
     Y, prototypes = _checked_codebook(Y, prototypes)
     if len(prototypes) < 2:
         raise ValueError("A topographic error needs at least 2 prototypes; got 1.")
-    places = _places(positions)
+    if isinstance(positions, tuple) and all(isinstance(size, int) for size in positions):
+        # The shape of a grid stands for its nodes.
+        nodes = np.array(list(np.ndindex(positions)), dtype=np.float64)
+        places: FloatArray = nodes.reshape(math.prod(positions), len(positions))
+    else:
+        places = checked_table(positions, "positions")
     check_same_rows(prototypes, "prototypes", places, "positions")
     if reach is None:
         reach = float(pdist(places).min())
@@ -212,15 +223,6 @@ def topographic_error(
     gaps = np.linalg.norm(places[best[:, 0]] - places[best[:, 1]], axis=1)
     # Places such as 0.1, 0.2, 0.3 are not equally far apart in the last digit.
     return float((gaps > reach * (1 + 1e-9)).mean())
-
-
-def _places(positions: Any) -> FloatArray:
-    """Return positions on the map as a table; the shape of a grid becomes its nodes."""
-    if isinstance(positions, tuple) and all(isinstance(size, int) for size in positions):
-        return np.array(list(np.ndindex(positions)), dtype=np.float64).reshape(
-            prod(positions), len(positions)
-        )
-    return checked_table(positions, "positions")
 
 
 def _checked_codebook(Y: Any, prototypes: Any) -> tuple[FloatArray, FloatArray]:
@@ -277,3 +279,119 @@ def reconstruction_error(Y: Any, Y_hat: Any, *, relative: bool = True) -> float:
             "Use relative=False."
         )
     return error / variance
+
+
+def dsre(
+    Y: Any,
+    X: Any,
+    n_neighbors: int = 5,
+    *,
+    kind: Kind = "sum_norm",
+    include_self: bool = True,
+) -> float:
+    """Return the data space reconstruction error of an embedding; 0 is best.
+
+    Parameters
+    ----------
+    Y, X
+        Data and embedding, as in :func:`trustworthiness`.
+    n_neighbors : int
+        K, the number of latent neighbours whose mean stands for a row.
+    kind : {"sum_norm", "fro_norm", "mean_norm", "squared"}
+        Which function of the residuals; see the table above.
+    include_self : bool
+        Whether a point is one of its own K neighbours, as in the book's tables.
+
+    Examples
+    --------
+    >>> from twofold.metrics import dsre
+    >>> Y = [[0.0], [1.0], [2.0], [3.0]]
+    >>> dsre(Y, Y, n_neighbors=2)  # each row but the first is half a step from its mean
+    2.0
+    >>> dsre(Y, Y, n_neighbors=2, include_self=False)
+    3.0
+    """
+    Y, X = checked_table(Y, "Y"), checked_table(X, "X")
+    check_same_rows(Y, "Y", X, "X")
+    if kind not in get_args(Kind):
+        raise ValueError(
+            f"`kind` must be 'sum_norm', 'fro_norm', 'mean_norm' or 'squared'; got {kind!r}."
+        )
+    why = "`n_neighbors`, no more than there are rows"
+    k = check_neighbors(n_neighbors, len(Y) if include_self else len(Y) - 1, why)
+    n_others = k - 1 if include_self else k
+    order = np.lexsort(X.T[::-1])  # stable: equal points by row
+    Y, X = Y[order], np.ascontiguousarray(X[order])
+    is_line = X.shape[1] == 1 and bool((np.diff(X[:, 0]) > 0).all())
+    nearest = _neighbors_on_line(X[:, 0], n_others) if is_line else _neighbors(X, n_others)
+    sums = Y.copy() if include_self else np.zeros_like(Y)
+    for column in nearest.T:
+        sums += Y[column]
+    squares = ((sums / k - Y) ** 2).sum(axis=1)
+    if kind == "squared":
+        return float(squares.sum())
+    if kind == "fro_norm":
+        return math.sqrt(squares.sum()) / len(squares)
+    return float(np.sqrt(squares).sum() if kind == "sum_norm" else np.sqrt(squares).mean())
+
+
+@compiled_in_order
+def _neighbors(X: FloatArray, k: int) -> IntArray:
+    """Return the k nearest other points of each one, (n, k); ties by index."""
+    n, q = X.shape
+    nearest = np.zeros((n, k), dtype=np.intp)
+    distances = np.empty(k)
+    for i in range(n if k > 0 else 0):
+        distances[:] = np.inf
+        for j in range(n):
+            gap = 0.0
+            for a in range(q):
+                gap += (X[i, a] - X[j, a]) ** 2
+            if j != i and gap < distances[k - 1]:
+                insert_sorted(distances, nearest[i], gap, j)
+    return nearest
+
+
+@compiled_in_order
+def _neighbors_on_line(x: FloatArray, k: int) -> IntArray:
+    """Return the k nearest other points of each one, (n, k), of rising points; ties left first."""
+    n = len(x)
+    nearest = np.empty((n, k), dtype=np.intp)
+    for i in range(n):
+        left, right = i - 1, i + 1
+        for place in range(k):
+            if right >= n or (left >= 0 and x[i] - x[left] <= x[right] - x[i]):
+                nearest[i, place] = left
+                left -= 1
+            else:
+                nearest[i, place] = right
+                right += 1
+    return nearest
+
+
+def e_nx(
+    Y: Any,
+    X: Any,
+    n_neighbors: int = 5,
+    *,
+    include_self: bool = True,
+    sample: int | None = None,
+    random_state: Any = None,
+) -> float:
+    """Return the share of the K nearest neighbours that the embedding keeps (Kramer 2013, 4.41).
+
+    Parameters
+    ----------
+    Y, X, n_neighbors
+        Data, embedding and K, as in :func:`dsre`.
+    include_self : bool
+        Whether a point is the first of its own K neighbours, as in the book's tables; without it
+        the score is Q_NX of Lee and Verleysen (2009).
+    sample, random_state
+        As in :func:`twofold.metrics.coranking`, which has the curve over all K as well.
+    """
+    Y = checked_table(Y, "Y", any_size=True)
+    why = "`n_neighbors`, no more than there are rows"
+    k = check_neighbors(n_neighbors, len(Y) if include_self else len(Y) - 1, why)
+    ranks = coranking(Y, X, n_neighbors_max=1, sample=sample, random_state=random_state)
+    return float(ranks.e_nx(k) if include_self else ranks.q_nx(k))

@@ -1,8 +1,9 @@
 """Pictures of fitted models, for papers and for looking closely.
 
 Every function takes a fitted model first, draws into ``ax`` (a new figure if None) and returns the
-axes, so that a picture can be changed and saved as any other of matplotlib. Nothing is set
-globally: sizes and fonts are those of ``matplotlib.rcParams``.
+axes, so that a picture can be changed and saved as any other of matplotlib. ``dims`` are the latent
+coordinates that are shown. Nothing is set globally: sizes and fonts are those of
+``matplotlib.rcParams``.
 """
 
 try:

@@ -10,15 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from twofold.array_types import FloatArray
-from twofold.plots.drawing import (
-    add_legend,
-    draw_level,
-    draw_rows,
-    light_frame,
-    open_axes,
-    write_note,
-)
-from twofold.plots.palette import ACCENT, COLORS, INK, MISSING, QUIET, category_style
+from twofold.plots import drawing
+from twofold.plots.drawing import ACCENT, COLORS, INK, MISSING, QUIET, category_style
 from twofold.plots.row_colors import Amounts, Categories, RowColors, row_colors
 
 if TYPE_CHECKING:
@@ -51,10 +44,6 @@ def comparison(comparison: Comparison, figure: Any = None) -> Any:
     figure : matplotlib Figure or SubFigure, default=None
         Where to draw; a new figure by default.
 
-    Returns
-    -------
-    matplotlib Figure
-
     Examples
     --------
     >>> from twofold import plots
@@ -74,7 +63,11 @@ def comparison(comparison: Comparison, figure: Any = None) -> Any:
         1, 2, width_ratios=(MAPS_IN_A_ROW * MAP_INCHES, SIDE_INCHES), wspace=0.03
     )
     axes = left.subplots(n_rows, MAPS_IN_A_ROW, squeeze=False).ravel()
-    colors = _colors(comparison, names[0])
+    model = comparison.scored[names[0]].model
+    colors = None if comparison.labels is None else row_colors(model, comparison.labels)
+    if colors is None:
+        rows = model.data_ - model.data_.mean(axis=0)
+        colors = Amounts(rows @ np.linalg.svd(rows, full_matrices=False)[2][0])
     for place, (ax, name) in enumerate(zip(axes, names, strict=False)):
         _draw_map(ax, comparison.scored[name].embedding, colors)
         is_chosen = name == comparison.recommended
@@ -84,7 +77,7 @@ def comparison(comparison: Comparison, figure: Any = None) -> Any:
             color=ACCENT if is_chosen else INK,
         )
         if place == len(names) - 1 and isinstance(colors, Categories):
-            add_legend(ax, colors, None)
+            drawing.add_legend(ax, colors, None)
     for ax in axes[len(names) :]:
         ax.set_axis_off()
     above, below = right.subplots(2, 1)
@@ -103,7 +96,6 @@ def coranking(coranking: CoRanking | Mapping[str, CoRanking], ax: Axes | None = 
     coranking : CoRanking, or mapping of names to these
         As :func:`twofold.metrics.coranking` returns it.
     ax : matplotlib Axes, default=None
-        Where to draw; a new figure by default.
 
     Examples
     --------
@@ -115,7 +107,7 @@ def coranking(coranking: CoRanking | Mapping[str, CoRanking], ax: Axes | None = 
     curves = dict(coranking) if isinstance(coranking, Mapping) else {"": coranking}
     if not curves:
         raise ValueError("`coranking` must hold at least one curve; got none.")
-    ax = open_axes(ax, (4.8, 3.2))
+    ax = drawing.open_axes(ax, (4.8, 3.2))
     for number, (name, ranks) in enumerate(curves.items()):
         largest = len(ranks.r_nx())
         sizes = np.unique(np.geomspace(1, largest, CURVE_POINTS).round().astype(int))
@@ -123,13 +115,13 @@ def coranking(coranking: CoRanking | Mapping[str, CoRanking], ax: Axes | None = 
         ax.plot(sizes, ranks.r_nx(sizes), color=category_style(number).color, linewidth=1.4,
                 label=label)  # fmt: skip
     ax.set_xscale("log")
-    draw_level(ax, 0)
+    drawing.draw_level(ax, 0)
     ax.set_ylim(top=1.02)
     ax.set_xlabel("neighbours K")
     ax.set_ylabel("kept beyond chance, R_NX")
     ax.xaxis.set_major_formatter("{x:g}")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small")
-    light_frame(ax)
+    drawing.light_frame(ax)
     return ax
 
 
@@ -144,7 +136,6 @@ def dimension_choice(choice: DimensionChoice, *, ax: Axes | None = None) -> Axes
     choice : DimensionChoice
         As :func:`twofold.selection.choose_dimension` returns it.
     ax : matplotlib Axes, default=None
-        Where to draw; a new figure by default.
 
     Examples
     --------
@@ -156,10 +147,10 @@ def dimension_choice(choice: DimensionChoice, *, ax: Axes | None = None) -> Axes
     scores = choice.scores
     if len(scores) == 0:
         raise ValueError(f"There is nothing to draw. {choice.reason}")
-    ax = open_axes(ax, (4.8, 3.2))
+    ax = drawing.open_axes(ax, (4.8, 3.2))
     chosen = [ACCENT if q == choice.dimension else MISSING for q in scores.index]
     ax.bar(scores.index, scores["gap"], color=chosen, width=0.6)
-    draw_level(ax, 2)
+    drawing.draw_level(ax, 2)
     ax.axhline(1, color=QUIET, linewidth=0.8)
     ax.set_yscale("log")
     # Bars from below 1: a gap of 1 is none.
@@ -168,7 +159,7 @@ def dimension_choice(choice: DimensionChoice, *, ax: Axes | None = None) -> Axes
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel("latent dimensions")
     ax.set_ylabel("gap (bars)")
-    light_frame(ax)
+    drawing.light_frame(ax)
     beside = ax.twinx()
     beside.errorbar(scores.index, scores["reconstruction_error"], scores["standard_error"],
                     color=COLORS[0], marker="o", markersize=4, capsize=3)  # fmt: skip
@@ -180,23 +171,12 @@ def dimension_choice(choice: DimensionChoice, *, ax: Axes | None = None) -> Axes
     return ax
 
 
-def _colors(comparison: Comparison, name: str) -> RowColors:
-    """Return what rows are coloured by."""
-    model = comparison.scored[name].model
-    if comparison.labels is not None:
-        found = row_colors(model, comparison.labels)
-        if found is not None:
-            return found
-    rows = model.data_ - model.data_.mean(axis=0)
-    return Amounts(np.asarray(rows @ np.linalg.svd(rows, full_matrices=False)[2][0]))
-
-
 def _draw_map(ax: Axes, X: FloatArray, colors: RowColors) -> None:
     """Draw one embedding; of a line, rows are spread upwards, not to hide each other."""
     if X.shape[1] == 1:
         height = np.random.default_rng(0).uniform(size=len(X))
         X = np.column_stack([X[:, 0], height * np.ptp(X) / 4])
-    draw_rows(ax, X[:, :2], colors, float(np.clip(3_000 / len(X), 2, 14)))
+    drawing.draw_rows(ax, X[:, :2], colors, float(np.clip(3_000 / len(X), 2, 14)))
     ax.set_xticks([])
     ax.set_yticks([])
     ax.set_aspect("equal", adjustable="datalim")
@@ -215,14 +195,14 @@ def _draw_decision(ax: Axes, comparison: Comparison) -> None:
         is_chosen = name == comparison.recommended
         # On either side in turn: neighbours in rank are often neighbours here.
         side = 1 if number % 2 == 0 else -1
-        write_note(ax, str(name), place, (5 * side, 3), ha="left" if side > 0 else "right",
-                   color=ACCENT if is_chosen else INK)  # fmt: skip
+        drawing.write_note(ax, str(name), place, (5 * side, 3), ha="left" if side > 0 else "right",
+                           color=ACCENT if is_chosen else INK)  # fmt: skip
     ax.set_yscale("log")
     ax.margins(x=0.25, y=0.15)
     _plain_numbers(ax)
     ax.set_xlabel("evidence, nlml per entry (left is better)")
     ax.set_ylabel("1 - continuity (low is better)")
-    light_frame(ax)
+    drawing.light_frame(ax)
 
 
 def _plain_numbers(ax: Axes) -> None:

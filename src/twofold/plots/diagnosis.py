@@ -9,10 +9,18 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from twofold.array_types import FloatArray, IntArray
+from twofold.array_types import FloatArray
 from twofold.contract import TwoWayModel
-from twofold.plots.drawing import draw_level, light_frame, open_axes, write_note
-from twofold.plots.palette import ACCENT, COLORS, INK, QUIET
+from twofold.plots.drawing import (
+    ACCENT,
+    COLORS,
+    INK,
+    QUIET,
+    draw_level,
+    light_frame,
+    open_axes,
+    write_note,
+)
 from twofold.plots.row_colors import DISTANCE, distances, nameless_row, row_errors, row_name
 
 # An objective that falls by more than this factor is seen better on a logarithmic scale.
@@ -31,7 +39,6 @@ def history(model: TwoWayModel, *, ax: Axes | None = None) -> Axes:
     ----------
     model : fitted model
     ax : matplotlib Axes, default=None
-        Where to draw; a new figure by default.
 
     Examples
     --------
@@ -58,33 +65,22 @@ def history(model: TwoWayModel, *, ax: Axes | None = None) -> Axes:
     if len(known) and known.min() > 0 and known.max() > MUCH * known.min():
         ax.set_yscale("log")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_xlabel(_history_axis(len(values), model.n_iter_, n_stages))
+    # A history of fewer entries has one for each stretch of iterations: a sweep over all rows, say.
+    counted = "iteration" if len(values) > model.n_iter_ else "step"
+    ax.set_xlabel(f"iteration ({n_stages} stages)" if n_stages > 1 else counted)
     ax.set_ylabel("objective")
     if len(values) == 1:
-        _show_single_value(ax, float(values[0]))
+        # There is no course to be seen, so the value is to be read from zero.
+        ax.set_xlabel("end of the fit (the only value that was kept)")
+        ax.set_xticks([])
+        ax.lines[0].set_markersize(7)
+        if np.isfinite(values[0]) and values[0] != 0:
+            ax.set_ylim(*sorted((0.0, 1.3 * float(values[0]))))
     # Above the axes: inside, the stages of a homotopy may pass anywhere.
     end = f"{values[-1]:.4g}  ({model.stop_reason_})"
     write_note(ax, end, (1, 1), (0, 3), xycoords="axes fraction", ha="right")
     light_frame(ax)
     return ax
-
-
-def _history_axis(count: int, n_iter: int, n_stages: int) -> str:
-    """Return what the entries of a history are counted by."""
-    if count == 1:
-        return "end of the fit (the only value that was kept)"
-    if n_stages > 1:
-        return f"iteration ({n_stages} stages)"
-    # A history of fewer entries has one for each stretch of iterations: a sweep over all rows, say.
-    return "iteration" if count > n_iter else "step"
-
-
-def _show_single_value(ax: Axes, value: float) -> None:
-    """Let a history of one value be read from zero: there is no course to be seen."""
-    ax.set_xticks([])
-    ax.lines[0].set_markersize(7)
-    if np.isfinite(value) and value != 0:
-        ax.set_ylim(*sorted((0.0, 1.3 * value)))
 
 
 def stage_joins(values: FloatArray, n_stages: int) -> list[int]:
@@ -115,7 +111,6 @@ def errors(model: TwoWayModel, X: Any = None, *, ax: Axes | None = None) -> Axes
         Data. None takes the rows the model was fitted to, which it knows unless it has landmarks;
         they are reconstructed with their own help, so new rows will do a little worse.
     ax : matplotlib Axes, default=None
-        Where to draw; a new figure by default.
 
     Examples
     --------
@@ -134,7 +129,11 @@ def errors(model: TwoWayModel, X: Any = None, *, ax: Axes | None = None) -> Axes
     ax.set_xscale("log")
     ax.set_xlim(0.85, 1.1 * len(order))
     ax.set_ylim(0, 1.3 * found[order[0]] or 1.0)
-    _name_worst(ax, model, X, found, order[:NAMED_ROWS])
+    worst = order[:NAMED_ROWS]
+    ax.plot(ranks[: len(worst)], found[worst], "o", color=ACCENT, markersize=4)
+    for rank, row in enumerate(worst, 1):
+        name = row_name(model, int(row)) if X is None else _name_in_table(X, int(row))
+        write_note(ax, name, (rank, found[row]), (2, 4), rotation=45, rotation_mode="anchor")
     middle = float(np.median(found[order]))
     draw_level(ax, middle)
     write_note(ax, f"median {middle:.3g}", (1, middle), (0, 3))
@@ -147,15 +146,6 @@ def errors(model: TwoWayModel, X: Any = None, *, ax: Axes | None = None) -> Axes
         ax.set_xticks(ranks)
     light_frame(ax)
     return ax
-
-
-def _name_worst(ax: Axes, model: TwoWayModel, X: Any, found: FloatArray, worst: IntArray) -> None:
-    """Mark and name the worst rows."""
-    ranks = np.arange(1, len(worst) + 1)
-    ax.plot(ranks, found[worst], "o", color=ACCENT, markersize=4)
-    for rank, row in zip(ranks, worst, strict=True):
-        name = row_name(model, int(row)) if X is None else _name_in_table(X, int(row))
-        write_note(ax, name, (rank, found[row]), (2, 4), rotation=45, rotation_mode="anchor")
 
 
 def _name_in_table(X: Any, row: int) -> str:
@@ -183,14 +173,25 @@ def dimension_curve(
     scores : mapping of int to float or sequence of float
         The error, or several errors, for each number of latent dimensions; lower is better.
     ax : matplotlib Axes, default=None
-        Where to draw; a new figure by default.
 
     Examples
     --------
     >>> from twofold import plots
     >>> ax = plots.dimension_curve({1: [5.1, 5.3], 2: [3.0, 3.4], 3: [2.9, 3.3], 4: [3.1, 3.3]})
     """
-    dims, means, spreads = _summary(scores)
+    if not scores:
+        raise ValueError("`scores` must hold an error for at least one dimension; got none.")
+    dims = sorted(scores)
+    means, spreads = np.zeros(len(dims)), np.zeros(len(dims))
+    for place, q in enumerate(dims):
+        found = np.atleast_1d(np.asarray(scores[q], dtype=np.float64))
+        if found.ndim != 1 or len(found) == 0 or not np.isfinite(found).all():
+            raise ValueError(
+                f"`scores[{q!r}]` must be a finite error or a sequence of them; got {scores[q]!r}."
+            )
+        means[place] = found.mean()
+        if len(found) > 1:
+            spreads[place] = found.std(ddof=1) / np.sqrt(len(found))
     ax = open_axes(ax, (4.8, 3.2))
     if spreads.any():
         ax.errorbar(dims, means, spreads, color=COLORS[0], capsize=3, linewidth=1.4, zorder=2)
@@ -213,22 +214,3 @@ def dimension_curve(
     ax.set_ylabel("error")
     light_frame(ax)
     return ax
-
-
-def _summary(
-    scores: Mapping[int, float | Sequence[float]],
-) -> tuple[list[int], FloatArray, FloatArray]:
-    """Return dimensions in order, mean errors, and the standard errors of these means."""
-    if not scores:
-        raise ValueError("`scores` must hold an error for at least one dimension; got none.")
-    dims = sorted(scores)
-    means, spreads = [], []
-    for q in dims:
-        found = np.atleast_1d(np.asarray(scores[q], dtype=np.float64))
-        if found.ndim != 1 or len(found) == 0 or not np.isfinite(found).all():
-            raise ValueError(
-                f"`scores[{q!r}]` must be a finite error or a sequence of them; got {scores[q]!r}."
-            )
-        means.append(found.mean())
-        spreads.append(found.std(ddof=1) / np.sqrt(len(found)) if len(found) > 1 else 0.0)
-    return dims, np.asarray(means), np.asarray(spreads)

@@ -21,19 +21,10 @@ from matplotlib.figure import Figure
 from twofold.array_types import FloatArray, IntArray
 from twofold.checks.numbers import check_count
 from twofold.contract import TwoWayModel
-from twofold.plots.drawing import (
-    add_color_bar,
-    draw_border,
-    frame_map,
-    light_frame,
-    open_axes,
-    open_map,
-    paint,
-    shade_outside,
-)
+from twofold.plots import drawing
+from twofold.plots.drawing import COLORS, category_style
 from twofold.plots.latent_view import BLOCK, LatentView, latent_name
 from twofold.plots.names import LINE_INCHES, fit_titles, shortened
-from twofold.plots.palette import COLORS, category_style
 from twofold.plots.row_colors import feature_names, feature_number
 
 PAINTED = 110
@@ -47,6 +38,10 @@ MOST_PANELS = 12
 PANEL_COLUMNS = 4
 # Letters of a name beside a bar, and beside a map.
 MOST_LETTERS, LETTERS_BESIDE_MAP = 40, 26
+# Entries of a legend side by side.
+MOST_IN_LINE = 4
+# Told apart without colour.
+HATCHES = ("", "////", "....", "xxxx")
 # Rows at which the Jacobian is looked at; more change its mean very little.
 MOST_ROWS = 2000
 
@@ -70,9 +65,7 @@ def sensitivity(
     feature : str or int
         Name ("x1", "x2", ... if it has none) or number, from 0, of a column of the data.
     dims : pair of int, default=(0, 1)
-        Which latent coordinates are shown.
     ax : matplotlib Axes, default=None
-        Where to draw; a new figure by default.
 
     Examples
     --------
@@ -83,7 +76,7 @@ def sensitivity(
     """
     number = feature_number(model, feature)
     view = LatentView(model, dims)
-    ax = open_map(ax, view)
+    ax = drawing.open_map(ax, view)
     name = shortened(feature_names(model)[number], LETTERS_BESIDE_MAP)
     _Fields(view, [number], ARROWS).draw(ax, 0, name)
     return ax
@@ -105,7 +98,6 @@ def sensitivities(
         Names or numbers, from 0, of columns; None takes the twelve that change most over the map,
         in the units in which the model measures distances. Long names are broken and shortened.
     dims : pair of int, default=(0, 1)
-        Which latent coordinates are shown.
     figure : matplotlib Figure, default=None
         Where to draw; a new one by default. One that is empty and has no layout gets a constrained
         one, so that nothing overlaps.
@@ -131,7 +123,15 @@ def sensitivities(
     fields = _Fields(view, numbers, FEWER_ARROWS)
     extent = np.ptp(view.limits, axis=1)
     height = 2.0 if view.is_line else float(np.clip(2.1 * extent[1] / extent[0], 1.0, 4.0))
-    found = _open_figure(figure, (2.7 * columns, (height + 0.3) * rows + 0.3))
+    found: Any = figure
+    if figure is None:
+        import matplotlib.pyplot as plt
+
+        size = (2.7 * columns, (height + 0.3) * rows + 0.3)
+        found = plt.figure(figsize=size, layout="constrained")
+    elif isinstance(figure, Figure) and figure.get_layout_engine() is None and not figure.axes:
+        # A part of a figure is laid out with the whole.
+        figure.set_layout_engine("constrained")
     panels = found.subplots(
         rows, columns, sharex=True, sharey=not view.is_line, squeeze=False
     ).ravel()
@@ -165,7 +165,6 @@ def important_features(model: TwoWayModel, n: int = 20, *, ax: Axes | None = Non
     n : int, default=20
         How many features, the most important ones.
     ax : matplotlib Axes, default=None
-        Where to draw; a new figure by default.
 
     Examples
     --------
@@ -175,13 +174,16 @@ def important_features(model: TwoWayModel, n: int = 20, *, ax: Axes | None = Non
     >>> ax = plots.important_features(model, 10)
     """
     check_count("n", n)
-    parts = _parts(model)
+    Y, weights = np.asarray(model.data_, dtype=np.float64), np.asarray(model.weights_)
+    deviation = _deviation(Y, weights)[:, None]
+    # c_jm (D, q) of the module's formula; 0 for features that are constant.
+    parts = np.where(deviation > 0, _changes(model) / np.where(deviation > 0, deviation, 1), 0)
     shown = _ranked(parts)[:n]
     total = np.sqrt((parts[shown] ** 2).sum(axis=1))
     shares = parts[shown] ** 2 / np.maximum(total, np.finfo(float).tiny)[:, None]
     known = feature_names(model)
     names = [shortened(known[number], MOST_LETTERS) for number in shown]
-    ax = open_axes(ax, (4.0 + 0.08 * max(map(len, names)), 0.8 + 0.22 * len(shown)))
+    ax = drawing.open_axes(ax, (4.0 + 0.08 * max(map(len, names)), 0.8 + 0.22 * len(shown)))
     places, left = np.arange(len(shown)), np.zeros(len(shown))
     for m in range(parts.shape[1]):
         style = category_style(m)
@@ -196,26 +198,8 @@ def important_features(model: TwoWayModel, n: int = 20, *, ax: Axes | None = Non
         # Above the bars, which may all be as long as the axes.
         ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=MOST_IN_LINE,
                   borderaxespad=0.2, fontsize="small")  # fmt: skip
-    light_frame(ax)
+    drawing.light_frame(ax)
     return ax
-
-
-# Entries of a legend side by side.
-MOST_IN_LINE = 4
-# Told apart without colour.
-HATCHES = ("", "////", "....", "xxxx")
-
-
-def _open_figure(figure: Figure | None, size: tuple[float, float]) -> Any:
-    if figure is not None:
-        # A part of a figure is laid out with the whole.
-        is_plain = isinstance(figure, Figure) and figure.get_layout_engine() is None
-        if is_plain and not figure.axes:
-            figure.set_layout_engine("constrained")
-        return figure
-    import matplotlib.pyplot as plt
-
-    return plt.figure(figsize=size, layout="constrained")
 
 
 # Places (m, 2) of arrows, and their directions for each feature (m, k, 2).
@@ -230,12 +214,11 @@ class _Fields:
         self.lattice = view.lattice(PAINTED)
         self.support = view.support(self.lattice)
         self.values = self.lattice.evaluate(
-            self._generate, self.lattice.nearly(self.support >= 0), len(features)
+            lambda X: view.model.inverse_transform(X)[:, features],
+            self.lattice.nearly(self.support >= 0),
+            len(features),
         )
         self.arrows = None if view.is_line else self._gradients(n_arrows)
-
-    def _generate(self, X: FloatArray) -> FloatArray:
-        return self.view.model.inverse_transform(X)[:, self.features]
 
     def _slopes(self, X: FloatArray) -> FloatArray:
         J = self.view.model.jacobian(X)[:, self.features]
@@ -253,17 +236,17 @@ class _Fields:
         """Draw the k-th feature."""
         values, lattice = self.values[:, k], self.lattice
         if self.arrows is None:
-            shade_outside(ax, self.view, lattice, self.support)
+            drawing.shade_outside(ax, self.view, lattice, self.support)
             ax.plot(lattice.axes[0], np.where(self.support >= 0, values, np.nan), color=COLORS[0])
             ax.set_ylabel(title or "")
-            light_frame(ax)
+            drawing.light_frame(ax)
         else:
-            bar = add_color_bar(ax, paint(ax, lattice, values, self.support), title)
+            bar = drawing.add_color_bar(ax, drawing.paint(ax, lattice, values, self.support), title)
             if title is None:
                 bar.ax.tick_params(labelsize="x-small")
-            draw_border(ax, lattice, self.support)
+            drawing.draw_border(ax, lattice, self.support)
             _draw_arrows(ax, self.arrows[0], self.arrows[1][:, k])
-        frame_map(ax, self.view)
+        drawing.frame_map(ax, self.view)
 
 
 def _block_means(axes: list[FloatArray], values: FloatArray) -> Arrows:
@@ -310,13 +293,6 @@ def _changes(model: TwoWayModel) -> FloatArray:
         J = model.jacobian(chosen[start : start + BLOCK]).astype(np.float64)
         squares += (J**2).sum(axis=0)
     return np.sqrt(squares / len(chosen)) * X.std(axis=0)
-
-
-def _parts(model: TwoWayModel) -> FloatArray:
-    """Return c_jm (D, q) of the module's formula; 0 for features that are constant."""
-    Y, weights = np.asarray(model.data_, dtype=np.float64), np.asarray(model.weights_)
-    deviation = _deviation(Y, weights)[:, None]
-    return np.where(deviation > 0, _changes(model) / np.where(deviation > 0, deviation, 1), 0)
 
 
 def _deviation(Y: FloatArray, weights: FloatArray) -> FloatArray:

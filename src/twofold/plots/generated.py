@@ -7,7 +7,7 @@ All items of a picture share one scale, from near the lowest to near the highest
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -17,17 +17,10 @@ from matplotlib.collections import LineCollection, PolyCollection
 from twofold.array_types import FloatArray
 from twofold.checks.numbers import check_count
 from twofold.contract import TwoWayModel
-from twofold.plots.drawing import (
-    draw_border,
-    frame_map,
-    intervals,
-    open_axes,
-    open_map,
-    write_note,
-)
+from twofold.plots import drawing
+from twofold.plots.drawing import COLORS, MISSING, QUIET
 from twofold.plots.latent_view import LatentView
 from twofold.plots.names import FEWEST_LETTERS, shortened
-from twofold.plots.palette import COLORS, MISSING, QUIET
 from twofold.plots.row_colors import image_shape as known_shape
 from twofold.plots.row_colors import row_name, row_number
 
@@ -69,14 +62,12 @@ def grid(
         At most how many places along the first and the second axis; one number counts for both.
         Places are as far apart as lets items lie side by side.
     dims : pair of int, default=(0, 1)
-        Which latent coordinates are shown.
     image_shape : (height, width) or (height, width, 3), default=None
         Shape of an item; None takes what ``annotate`` noted.
     kind : {"auto", "image", "curve"}, default="auto"
         Items as images, or as curves over the number of the feature; "auto" draws images if their
         shape is known.
     ax : matplotlib Axes, default=None
-        Where to draw; a new figure by default.
 
     Examples
     --------
@@ -92,18 +83,24 @@ def grid(
     places = view.places(centers)
     inside = model.in_domain(places)
     height = 1.8 if style.is_curve else 1.0
-    ax = open_axes(ax, (6.4, height)) if view.is_line else open_map(ax, view)
-    frame_map(ax, view)
+    ax = drawing.open_axes(ax, (6.4, height)) if view.is_line else drawing.open_map(ax, view)
+    drawing.frame_map(ax, view)
     if view.is_line:
-        side = _make_strip(ax, side, style)
+        # One dimension has no other axis: the axes are as high as one item. A curve may be as high
+        # as there is room, an image must keep its shape.
+        side = (side[0], 1.0) if style.is_curve else side
+        ax.set_ylim(-side[1] / 2, side[1] / 2)
+        ax.set_aspect("auto" if style.is_curve else "equal")
+        ax.set_yticks([])
+        ax.spines[["left", "top", "right"]].set_visible(False)
         centers = np.column_stack([centers, np.zeros(len(centers))])
     else:
         lattice = view.lattice()
-        draw_border(ax, lattice, view.support(lattice))
+        drawing.draw_border(ax, lattice, view.support(lattice))
     if inside.any():
         rows = model.inverse_transform(places[inside])
         draw_items(ax, rows, centers[inside], side, style)
-    frame_map(ax, view)
+    drawing.frame_map(ax, view)
     return ax
 
 
@@ -123,17 +120,6 @@ def _centers(low: float, high: float, step: float) -> FloatArray:
     """Return places a step apart, in the middle of an interval."""
     count = max(int((high - low) / step + 1e-9), 1)
     return (low + high) / 2 + step * (np.arange(count) - (count - 1) / 2)
-
-
-def _make_strip(ax: Axes, side: tuple[float, float], style: ItemStyle) -> tuple[float, float]:
-    """Make axes as high as one item, and return its sides: one dimension has no other axis."""
-    width, height = (side[0], 1.0) if style.is_curve else side
-    ax.set_ylim(-height / 2, height / 2)
-    # A curve may be as high as there is room, an image must keep its shape.
-    ax.set_aspect("auto" if style.is_curve else "equal")
-    ax.set_yticks([])
-    ax.spines[["left", "top", "right"]].set_visible(False)
-    return width, height
 
 
 def path(
@@ -164,7 +150,6 @@ def path(
     image_shape, kind :
         How an item is drawn, as in :func:`grid`.
     ax : matplotlib Axes, default=None
-        Where to draw; a new figure by default.
 
     Examples
     --------
@@ -175,9 +160,9 @@ def path(
     """
     check_count("steps", steps, 2)
     style = item_style(model, image_shape, kind)
-    first, last = _latent_point(model, start), _latent_point(model, stop)
+    (first, first_name), (last, last_name) = _end(model, start), _end(model, stop)
     height, band = (1.0, CURVE_BAND) if style.is_curve else (style.aspect, BAND)
-    ax = open_axes(ax, (max(0.75 * steps, 4.0), 0.75 * height + 1.1))
+    ax = drawing.open_axes(ax, (max(0.75 * steps, 4.0), 0.75 * height + 1.1))
     rows = model.inverse_transform(_between(first, last, int(steps)))
     centers = np.column_stack([np.arange(steps), np.full(steps, height / 2)])
     # In a small subplot curves take all the height there is; an image must keep its shape.
@@ -185,40 +170,40 @@ def path(
     draw_items(ax, rows, centers, (1.0, height), style)
     _draw_band(ax, model, _between(first, last, FINE_STEPS), steps - 1, band)
     ax.set_ylim(-BAND_GAP - band, height)
-    _frame_path(ax, [_end_name(model, end) for end in (start, stop)], int(steps))
+    ax.set_xlim(-0.5, steps - 0.5)
+    # The ends are named, each in its half of the axis.
+    width = ax.get_window_extent().width / ax.figure.dpi
+    most = max(int(LETTERS_PER_INCH * width), FEWEST_LETTERS)
+    ax.set_xticks([0, steps - 1], [shortened(name, most) for name in (first_name, last_name)])
+    left, right = ax.get_xticklabels()
+    left.set_horizontalalignment("left")
+    right.set_horizontalalignment("right")
+    ax.spines[["left", "top", "right"]].set_visible(False)
+    ax.tick_params(axis="y", length=0)
     return ax
 
 
-def _latent_point(model: TwoWayModel, where: Any) -> FloatArray:
-    """Return the latent point (q,) of a row's number or name, or the point given."""
-    if isinstance(where, str):
-        where = row_number(model, where)
+def _end(model: TwoWayModel, where: Any) -> tuple[FloatArray, str]:
+    """Return the latent point (q,) of a row's number or name, or the point given, and its name."""
     n, q = model.embedding_.shape
-    if isinstance(where, Integral):
-        if not -n <= where < n:
-            raise ValueError(f"Expected a row between 0 and {n - 1}; got {where}.")
-        return np.asarray(model.embedding_[where], dtype=np.float64)
+    if isinstance(where, (str, Integral)):
+        row = row_number(model, where) if isinstance(where, str) else int(where)
+        if not -n <= row < n:
+            raise ValueError(f"Expected a row between 0 and {n - 1}; got {row}.")
+        name = where if isinstance(where, str) else row_name(model, row % n)
+        return np.asarray(model.embedding_[row], dtype=np.float64), name
     point = np.atleast_1d(np.asarray(where, dtype=np.float64))
     if point.shape != (q,):
         raise ValueError(
             "The ends of a path must be numbers or names of rows, or latent points of shape "
             f"({q},); got an array of shape {point.shape}."
         )
-    return point
+    return point, f"({', '.join(f'{coordinate:.3g}' for coordinate in point)})"
 
 
 def _between(start: FloatArray, stop: FloatArray, steps: int) -> FloatArray:
     t = np.linspace(0, 1, steps)[:, None]
     return (1 - t) * start + t * stop
-
-
-def _end_name(model: TwoWayModel, where: Any) -> str:
-    if isinstance(where, str):
-        return where
-    if isinstance(where, Integral):
-        return row_name(model, int(where) % len(model.embedding_))
-    point = [where] if isinstance(where, Real) else list(where)
-    return f"({', '.join(f'{coordinate:.3g}' for coordinate in point)})"
 
 
 def _draw_band(ax: Axes, model: TwoWayModel, way: FloatArray, length: float, band: float) -> None:
@@ -231,28 +216,13 @@ def _draw_band(ax: Axes, model: TwoWayModel, way: FloatArray, length: float, ban
     border = floor + scale * model.domain_threshold_
     ax.plot(along, height, color=COLORS[0], linewidth=1.2)
     ax.plot([0, length], [border, border], ":", color=QUIET, linewidth=1)
-    for low, high in intervals(along, density < model.domain_threshold_):
-        ax.fill_between(
-            [max(low, 0), min(high, length)], floor, -BAND_GAP, facecolor="none", edgecolor=QUIET,
-            hatch="////", linewidth=0,
-        )  # fmt: skip
+    for low, high in drawing.intervals(along, density < model.domain_threshold_):
+        ax.fill_between([max(low, 0), min(high, length)], floor, -BAND_GAP, facecolor="none",
+                        edgecolor=QUIET, hatch="////", linewidth=0)  # fmt: skip
     ax.set_yticks([floor + band / 2], ["density"], fontsize="small")
     # Outside the axes, clear of their edge in a small subplot too.
-    write_note(ax, "domain", (1, border), (2, 0), xycoords=ax.get_yaxis_transform(),
-               fontsize="x-small", va="center", annotation_clip=False)  # fmt: skip
-
-
-def _frame_path(ax: Axes, ends: list[str], steps: int) -> None:
-    """Name the ends of a path, each in its half of the axis."""
-    ax.set_xlim(-0.5, steps - 0.5)
-    width = ax.get_window_extent().width / ax.figure.dpi
-    most = max(int(LETTERS_PER_INCH * width), FEWEST_LETTERS)
-    ax.set_xticks([0, steps - 1], [shortened(end, most) for end in ends])
-    first, last = ax.get_xticklabels()
-    first.set_horizontalalignment("left")
-    last.set_horizontalalignment("right")
-    ax.spines[["left", "top", "right"]].set_visible(False)
-    ax.tick_params(axis="y", length=0)
+    drawing.write_note(ax, "domain", (1, border), (2, 0), xycoords=ax.get_yaxis_transform(),
+                       fontsize="x-small", va="center", annotation_clip=False)  # fmt: skip
 
 
 # ---- items --------------------------------------------------------------------------------------
@@ -294,14 +264,11 @@ def item_style(model: TwoWayModel, given: tuple[int, ...] | None, kind: str) -> 
         low, high = float(np.nanmin(Y)) - 0.5, float(np.nanmax(Y)) + 0.5
     if shape is None:
         return ItemStyle(None, low, high)
-    return ItemStyle(shape, low, high, _color_map(Y, shape, low, high))
-
-
-def _color_map(Y: FloatArray, shape: tuple[int, ...], low: float, high: float) -> str:
-    """Return dark on light for drawings, light on dark for photographs."""
+    # Dark on light for drawings, light on dark for photographs.
     pixels = Y.reshape(len(Y), shape[0], shape[1], -1)
     rim = np.concatenate([pixels[:, 0].ravel(), pixels[:, -1].ravel()])
-    return "gray_r" if np.nanmedian(rim) < low + PAPER * (high - low) else "gray"
+    is_drawing = np.nanmedian(rim) < low + PAPER * (high - low)
+    return ItemStyle(shape, low, high, "gray_r" if is_drawing else "gray")
 
 
 def draw_items(
@@ -313,24 +280,14 @@ def draw_items(
         return
     height = FILLED * min(side[1], side[0] * style.aspect)
     width = height / style.aspect
-    for row, (x, y) in zip(rows, centers, strict=True):
-        ax.imshow(
-            _pixels(row, style),
-            extent=(x - width / 2, x + width / 2, y - height / 2, y + height / 2),
-            aspect=ax.get_aspect(),
-            cmap=style.color_map,
-            vmin=style.low,
-            vmax=style.high,
-            zorder=2,
-        )
-
-
-def _pixels(row: FloatArray, style: ItemStyle) -> FloatArray:
-    assert style.shape is not None
-    pixels = row.reshape(style.shape).astype(np.float64)
-    if len(style.shape) == 2:
-        return pixels
-    return np.clip((pixels - style.low) / (style.high - style.low), 0, 1)
+    images = rows.reshape(-1, *style.shape).astype(np.float64)
+    if len(style.shape) == 3:
+        # Colours are not scaled by matplotlib.
+        images = np.clip((images - style.low) / (style.high - style.low), 0, 1)
+    for image, (x, y) in zip(images, centers, strict=True):
+        extent = (x - width / 2, x + width / 2, y - height / 2, y + height / 2)
+        ax.imshow(image, extent=extent, aspect=ax.get_aspect(), cmap=style.color_map,
+                  vmin=style.low, vmax=style.high, zorder=2)  # fmt: skip
 
 
 def _draw_curves(
@@ -345,8 +302,11 @@ def _draw_curves(
     up = (np.clip((rows - style.low) / (style.high - style.low), 0, 1) - 0.5) * box[1]
     curves = np.stack([along + centers[:, :1], up + centers[:, 1:]], axis=2)
     frames = centers[:, None] + CORNERS * frame / 2
-    ax.add_collection(
-        PolyCollection(list(frames), facecolors="white", edgecolors=MISSING, linewidths=0.5,
-                       zorder=2)
-    )  # fmt: skip
+    look: dict[str, Any] = {
+        "facecolors": "white",
+        "edgecolors": MISSING,
+        "linewidths": 0.5,
+        "zorder": 2,
+    }
+    ax.add_collection(PolyCollection(list(frames), **look))
     ax.add_collection(LineCollection(list(curves), colors=COLORS[0], linewidths=0.8, zorder=2.1))

@@ -134,7 +134,8 @@ class LatentView:
             box = box + MARGIN * side * np.array([-1, 1])
             lattice = self._lattice(box, COARSE)
             inside = lattice.shaped(self.support(lattice)) > 0
-            if not _touches_edge(inside):
+            ends = [np.take(inside, (0, -1), axis=axis) for axis in range(inside.ndim)]
+            if not any(end.any() for end in ends):
                 break
         return _cropped(box, rows_box, lattice.axes, inside)
 
@@ -163,15 +164,6 @@ def _checked_dims(dims: tuple[int, int], q: int) -> tuple[int, int]:
             f"`dims` must be two different latent coordinates between 0 and {q - 1}; got {dims!r}."
         )
     return first, second
-
-
-def _touches_edge(inside: BoolArray) -> bool:
-    """Say whether the domain reaches the end of the lattice along any axis."""
-    return any(
-        bool(np.take(inside, end, axis=axis).any())
-        for axis in range(inside.ndim)
-        for end in (0, -1)
-    )
 
 
 def _cropped(

@@ -15,22 +15,10 @@ from scipy.spatial import cKDTree
 
 from twofold.array_types import BoolArray, FloatArray
 from twofold.contract import TwoWayModel
-from twofold.plots.drawing import (
-    MOST_VECTOR_POINTS,
-    add_color_bar,
-    add_legend,
-    color_limits,
-    draw_border,
-    draw_rows,
-    frame_map,
-    light_frame,
-    open_map,
-    paint,
-    shade_outside,
-)
+from twofold.plots import drawing
+from twofold.plots.drawing import COLORS, INK, QUIET
 from twofold.plots.latent_view import LatentView, Lattice
 from twofold.plots.names import draw_names
-from twofold.plots.palette import COLORS, INK, QUIET
 from twofold.plots.row_colors import Categories, log_magnification, row_colors
 
 # The lattice of what needs a Jacobian at every place.
@@ -73,7 +61,6 @@ def latent_map(
     dims : pair of int, default=(0, 1)
         Which latent coordinates are shown.
     ax : matplotlib Axes, default=None
-        Where to draw; a new figure by default.
     size : float, default=None
         Area of a point, in points squared; by the number of rows if None.
     domain : bool, default=True
@@ -94,26 +81,28 @@ def latent_map(
     >>> ax = plots.latent_map(model, color=digits.labels_train[:200])
     """
     view, colors = LatentView(model, dims), row_colors(model, color)
-    ax = open_map(ax, view)
-    frame_map(ax, view)
-    seen = _seen(view)
+    ax = drawing.open_map(ax, view)
+    drawing.frame_map(ax, view)
+    # The rows of a line stand one above the other.
+    above = np.arange(1, len(view.rows) + 1)
+    seen = np.column_stack([view.rows[:, 0], above]) if view.is_line else view.slanted_rows
     if domain or contours:
         lattice = view.lattice()
         support = view.support(lattice)
         if domain:
-            shade_outside(ax, view, lattice, support)
+            drawing.shade_outside(ax, view, lattice, support)
         if contours:
             _draw_density(ax, view, lattice)
     if view.is_line:
         ax.set_ylabel("row")
         ax.set_ylim(0.5 - 0.02 * len(seen), 0.5 + 1.02 * len(seen))
-        light_frame(ax)
+        drawing.light_frame(ax)
     area = _area(len(seen)) if size is None else size
-    points = draw_rows(ax, seen, colors, area)
+    points = drawing.draw_rows(ax, seen, colors, area)
     if isinstance(colors, Categories):
-        add_legend(ax, colors, None if view.is_line else seen)
+        drawing.add_legend(ax, colors, None if view.is_line else seen)
     elif colors is not None:
-        add_color_bar(ax, points, colors.title)
+        drawing.add_color_bar(ax, points, colors.title)
     if names:
         draw_names(ax, model, seen, area)
     return ax
@@ -132,9 +121,7 @@ def magnification(
     ----------
     model : fitted model
     dims : pair of int, default=(0, 1)
-        Which latent coordinates are shown.
     ax : matplotlib Axes, default=None
-        Where to draw; a new figure by default.
 
     Examples
     --------
@@ -144,44 +131,35 @@ def magnification(
     >>> ax = plots.magnification(model)
     """
     view = LatentView(model, dims)
-    ax = open_map(ax, view)
+    ax = drawing.open_map(ax, view)
     lattice = view.lattice(JACOBIAN_SIZE)
     support = view.support(lattice)
     wanted = lattice.nearly(support >= 0)
     values = lattice.evaluate(lambda X: log_magnification(model, X), wanted)[:, 0]
     values[np.isneginf(values) & ~_near_rows(model, lattice.places)] = np.nan
     # A place that is flat but for rounding has a magnification of nearly 0, or of 0.
-    values = np.maximum(values, color_limits(values)[1] - MOST_DECADES)
+    values = np.maximum(values, drawing.color_limits(values)[1] - MOST_DECADES)
     title = "log10 magnification"
+    rasterized = len(view.rows) > drawing.MOST_VECTOR_POINTS
     if view.is_line:
-        shade_outside(ax, view, lattice, support)
+        drawing.shade_outside(ax, view, lattice, support)
         values = np.where(support >= 0, values, np.nan)
         ax.plot(lattice.axes[0], values, color=COLORS[0])
-        low, high = color_limits(values)
+        low, high = drawing.color_limits(values)
         ax.set_ylim(low - 0.1 * (high - low), high + 0.1 * (high - low))
-        _draw_ticks(ax, view.rows[:, 0])
+        ax.plot(view.rows[:, 0], np.full(len(view.rows), 0.015), "|", color=INK, markersize=6,
+                alpha=0.5, transform=ax.get_xaxis_transform(), rasterized=rasterized)  # fmt: skip
         ax.set_ylabel(title)
-        light_frame(ax)
+        drawing.light_frame(ax)
     else:
-        add_color_bar(ax, paint(ax, lattice, values, support), title)
-        draw_border(ax, lattice, support)
-        _draw_faint_rows(ax, view.rows)
-    frame_map(ax, view)
+        drawing.add_color_bar(ax, drawing.paint(ax, lattice, values, support), title)
+        drawing.draw_border(ax, lattice, support)
+        # Faint, so that what is painted below the rows stays in view.
+        area = max(_area(len(view.rows)) / 5, 0.4)
+        ax.scatter(view.rows[:, 0], view.rows[:, 1], s=area, color="white", alpha=0.6,
+                   linewidths=0, zorder=2, rasterized=rasterized)  # fmt: skip
+    drawing.frame_map(ax, view)
     return ax
-
-
-def _draw_faint_rows(ax: Axes, seen: FloatArray) -> None:
-    """Draw rows so that what is painted below them stays in view."""
-    ax.scatter(
-        seen[:, 0],
-        seen[:, 1],
-        s=max(_area(len(seen)) / 5, 0.4),
-        color="white",
-        alpha=0.6,
-        linewidths=0,
-        zorder=2,
-        rasterized=len(seen) > MOST_VECTOR_POINTS,
-    )
 
 
 def _near_rows(model: TwoWayModel, X: FloatArray) -> BoolArray:
@@ -195,59 +173,25 @@ def _near_rows(model: TwoWayModel, X: FloatArray) -> BoolArray:
     return np.asarray(distance <= 1 + NEARLY)
 
 
-def _seen(view: LatentView) -> FloatArray:
-    """Return where rows are drawn (n, 2); those of a line one above the other."""
-    if not view.is_line:
-        return view.slanted_rows
-    return np.column_stack([view.rows[:, 0], np.arange(1, len(view.rows) + 1)])
-
-
 def _area(n: int) -> float:
     """Return the area of a point, so that n of them fill about the same part of a figure."""
     return float(np.clip(9000 / n, 0.8, 28))
-
-
-def _draw_ticks(ax: Axes, places: FloatArray) -> None:
-    """Draw rows as ticks along the bottom."""
-    ax.plot(
-        places,
-        np.full(len(places), 0.015),
-        "|",
-        color=INK,
-        markersize=6,
-        alpha=0.5,
-        transform=ax.get_xaxis_transform(),
-        rasterized=len(places) > MOST_VECTOR_POINTS,
-    )
 
 
 def _draw_density(ax: Axes, view: LatentView, lattice: Lattice) -> None:
     """Draw lines of equal density, or the density over a line as a hill at the bottom."""
     density = view.model.density(lattice.places).astype(np.float64)
     if view.is_line:
-        if _is_flat(density[density >= view.model.domain_threshold_]):
-            return
-        ax.fill_between(
-            lattice.axes[0],
-            0,
-            0.25 * density / density.max(),
-            transform=ax.get_xaxis_transform(),
-            color=QUIET,
-            alpha=0.4,
-            linewidth=0,
-            zorder=1,
-        )
+        inside = density[density >= view.model.domain_threshold_]
+        low, high = np.quantile(inside, [0.25, 0.75]) if len(inside) else (0.0, 0.0)
+        # Where the density is one plateau, as that of ranks is, a hill would show nothing.
+        if high > FLAT_RATIO * low:
+            height = 0.25 * density / density.max()
+            ax.fill_between(lattice.axes[0], 0, height, transform=ax.get_xaxis_transform(),
+                            color=QUIET, alpha=0.4, linewidth=0, zorder=1)  # fmt: skip
         return
     levels = density.max() / 2.0 ** np.arange(N_DENSITY_LINES, 0, -1)
     levels = levels[levels > view.model.domain_threshold_]
     if len(levels):
         field = lattice.shaped(density)
         ax.contour(*lattice.axes, field, levels=levels, colors=[QUIET], linewidths=0.4, zorder=1.4)
-
-
-def _is_flat(density: FloatArray) -> bool:
-    """Say whether a density inside a domain is one plateau, as that of ranks is."""
-    if len(density) == 0:
-        return True
-    low, high = np.quantile(density, [0.25, 0.75])
-    return bool(high <= FLAT_RATIO * low)

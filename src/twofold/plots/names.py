@@ -23,8 +23,7 @@ from matplotlib.text import Annotation
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
-from twofold.plots.drawing import BORDER_LEVEL
-from twofold.plots.palette import INK, QUIET
+from twofold.plots.drawing import BORDER_LEVEL, INK, QUIET
 from twofold.plots.row_colors import row_name
 
 # A title takes at most this part of the width from one panel to the next.
@@ -156,7 +155,9 @@ class _Room:
         """Return where a name's middle may be, seen from its row, and whether it has a line."""
         for gap in GAPS:
             for side in SIDES:
-                shift = np.asarray(side) * (size / 2 + self._distance(side, gap))
+                # At a corner the point is round: the name may come closer.
+                off = (self.radius + gap) * (0.75 if all(side) else 1.0)
+                shift = np.asarray(side) * (size / 2 + off)
                 middle = self.points[row] + shift
                 box = np.concatenate([middle - size / 2, middle + size / 2])
                 has_line = gap > GAPS[0]
@@ -166,10 +167,6 @@ class _Room:
                     self.lines = np.vstack([self.lines, line])
                     return shift, has_line
         return None
-
-    def _distance(self, side: tuple[int, int], gap: float) -> float:
-        # At a corner the point is round: the name may come closer.
-        return (self.radius + gap) * (0.75 if all(side) else 1.0)
 
     def _is_free(self, box: FloatArray) -> bool:
         return (

@@ -112,16 +112,13 @@ def row_errors(model: TwoWayModel) -> FloatArray:
             "keep them. Pass the data: errors(model, X), or latent_map(model, "
             "color=np.sqrt(-model.score_samples(X)))."
         )
-    return _of_rows(model, distances(model, _named(model, model.data_)))
+    rows = model.data_
+    if hasattr(model, "feature_names_in_"):
+        # A model that was fitted with names warns of rows without them.
+        import pandas as pd
 
-
-def _named(model: TwoWayModel, Y: FloatArray) -> Any:
-    """Return rows as a table with the names the model was fitted with, if there were any."""
-    if not hasattr(model, "feature_names_in_"):
-        return Y
-    import pandas as pd
-
-    return pd.DataFrame(Y, columns=model.feature_names_in_)
+        rows = pd.DataFrame(rows, columns=model.feature_names_in_)
+    return _of_rows(model, distances(model, rows))
 
 
 def distances(model: TwoWayModel, Y: Any) -> FloatArray:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
+from sklearn.utils import column_or_1d
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.checks.rows import check_differences
@@ -24,10 +25,8 @@ from twofold.selection.recommending import Baseline, baselines, ranking, recomme
 from twofold.selection.scores import (
     Scored,
     check_whole,
-    checked_labels,
     data_notes,
     distinct_rows,
-    label_notes,
     leading_directions,
     score_embedding,
 )
@@ -40,27 +39,15 @@ from twofold.ukr import upgrade
 class Comparison:
     """Embeddings of the same rows, measured by the same scores; made by :func:`compare`.
 
-    Attributes
-    ----------
-    table : DataFrame
-        A row of scores for each embedding, best first; :mod:`twofold.selection.scores` says what
-        they are. ``seconds`` is what fitting took.
-    recommended : str or None
-        The name of the embedding to trust, or None if none deserves it.
-    reason : str
-        Why, with the numbers.
-    scored : dict of str to Scored
-        The embeddings with their evidence, ranks and two-way models.
-    failures : dict of str to str
-        Methods that gave no embedding that can be scored, and why.
-    notes : dict of str to list of str
-        What methods warned of while they were fitted, and under "data" what there is to know about
-        the rows: copies, too few of them for that many neighbours, one column that decides alone.
-    expected : dict of int to Baseline
-        What can be expected of embeddings, by dimension: how flat the data is locally, and what
-        principal components and flat local pieces leave open.
-    labels : ndarray or None
-        The labels that were passed, for pictures.
+    ``table`` has a row of scores for each embedding, best first; :mod:`twofold.selection.scores`
+    says what they are, and ``seconds`` is what fitting took. ``recommended`` is the name of the
+    embedding to trust, None if none deserves it, and ``reason`` says why, with the numbers.
+    ``scored`` holds the embeddings with their evidence, ranks and two-way models, ``failures`` the
+    methods that gave no embedding that can be scored, and why. ``notes`` are what methods warned of
+    while they were fitted, and under "data" what there is to know about the rows: copies, too few
+    of them for that many neighbours, one column that decides alone. ``expected`` says, by
+    dimension, how flat the data is locally, and what principal components and flat local pieces
+    leave open. ``labels`` are those that were passed, for pictures.
     """
 
     table: pd.DataFrame
@@ -99,12 +86,9 @@ class Comparison:
     def _repr_html_(self) -> str:
         from html import escape
 
-        lines = [self.table.to_html(float_format=lambda value: f"{value:.3g}")]
-        lines += [f"<p>{escape(self.reason)}</p>"]
-        lines += [
-            f"<p>{escape(name)} failed: {escape(why)}</p>" for name, why in self.failures.items()
-        ]
-        return "\n".join(lines)
+        said = [self.reason, *(f"{name} failed: {why}" for name, why in self.failures.items())]
+        table = self.table.to_html(float_format=lambda value: f"{value:.3g}")
+        return "\n".join([table, *(f"<p>{escape(line)}</p>" for line in said)])
 
 
 def compare(
@@ -146,11 +130,6 @@ def compare(
     random_state : int or None, default=0
     n_jobs : int or None, default=-1
 
-    Raises
-    ------
-    ValueError
-        If no candidate gives an embedding that can be scored.
-
     Examples
     --------
     >>> from twofold.datasets import make_s_triangle
@@ -163,7 +142,11 @@ def compare(
     table = checked_table(Y, "Y")
     check_differences(table)
     named = named_candidates(candidates)
-    labels = None if labels is None else checked_labels(labels, len(table))
+    labels = None if labels is None else column_or_1d(labels)
+    if labels is not None and len(labels) != len(table):
+        raise ValueError(
+            f"`labels` must have one label for each of {len(table)} rows; got {len(labels)}."
+        )
     rows = _Rows(table, *distinct_rows(table), labels)
     n, n_columns = rows.distinct.shape
     n_neighbors = check_whole(n_neighbors, "n_neighbors")
@@ -182,8 +165,7 @@ def compare(
     if not scored:
         first = next(iter(failures))
         raise ValueError(f"No candidate gave an embedding to score. {first}: {failures[first]}")
-    notes["data"] = data_notes(rows.distinct, len(table) - n, n_neighbors)
-    notes["data"] += [] if labels is None else label_notes(labels)
+    notes["data"] = data_notes(rows.distinct, len(table) - n, n_neighbors, labels)
     notes = {name: said for name, said in notes.items() if said}
     scores = pd.DataFrame.from_dict({name: one.scores for name, one in scored.items()}, "index")
     scores["dimension"] = scores["dimension"].astype(int)

@@ -48,22 +48,15 @@ SCALES = ["dimension", "gap", "neighbor_dimension"]
 class DimensionChoice:
     """How many latent dimensions the data has; made by :func:`choose_dimension`.
 
-    Attributes
-    ----------
-    dimension : int or None
-        The dimension, None if neighbourhoods show none that is smaller than the number of columns.
-    confident : bool
-        Whether two scales in a row agree on it and reconstructions confirm it.
-    reason : str
-        Why, with the numbers.
-    scores : DataFrame
-        By dimension q: ``gap`` at the scale that decided (at the one of the largest gap if none
-        did), ``reconstruction_error`` and its ``standard_error``, and ``linear_error``, what q
-        principal components leave open; the errors as shares of the variance.
-    scales : DataFrame
-        By size of neighbourhoods, without those that reach into other clusters: the ``dimension``
-        with the first clear gap (0 if none), its ``gap``, and the ``neighbor_dimension`` by
-        distances alone.
+    ``dimension`` is None if neighbourhoods show none that is smaller than the number of columns;
+    it is ``confident`` if two scales in a row agree on it and reconstructions confirm it.
+    ``reason`` says why, with the numbers.
+
+    ``scores`` has, by dimension q, the ``gap`` at the scale that decided (at the one of the largest
+    gap if none did), ``reconstruction_error`` and its ``standard_error``, and ``linear_error``,
+    what q principal components leave open; the errors as shares of the variance. ``scales`` has, by
+    size of neighbourhoods, without those that reach into other clusters, the ``dimension`` with the
+    first clear gap (0 if none), its ``gap``, and the ``neighbor_dimension`` by distances alone.
     """
 
     dimension: int | None
@@ -129,13 +122,14 @@ def choose_dimension(
     scores, scales = _scores(found, curve, rows), _scales(found)
     if q is None:
         return DimensionChoice(None, False, found.why_none(), scores, scales)
-    fall = _fall(curve, q)
+    # No dimension at all is the mean of the rows, whose error is the whole variance.
+    differences = (curve[q - 1] if q > 1 else 1.0) - curve[q]
+    error = float(differences.std(ddof=1) / np.sqrt(len(differences)))
+    # By how many standard errors q dimensions reconstruct better than q - 1.
+    fall = float(differences.mean()) / max(error, np.finfo(float).tiny)
     confident = fall >= CLEAR_FALL and not found.decided.shows_groups
     reason = _reason(q, found.decided, scores, fall)
     return DimensionChoice(q, confident, reason, scores, scales)
-
-
-# ---- confirming ---------------------------------------------------------------------------------
 
 
 def _reconstructions(rows: FloatArray, most: int, n_jobs: int | None) -> dict[int, FloatArray]:
@@ -166,18 +160,6 @@ def _row_errors(model: UKR, Y: FloatArray) -> FloatArray:
     return np.asarray(((Y - F) ** 2).sum(axis=1))
 
 
-def _fall(curve: dict[int, FloatArray], q: int) -> float:
-    """Return by how many standard errors q dimensions reconstruct better than q - 1."""
-    n = len(curve[q])
-    # No dimension at all is the mean of the rows, whose error is the whole variance.
-    differences = (curve[q - 1] if q > 1 else 1.0) - curve[q]
-    error = float(differences.std(ddof=1) / np.sqrt(n))
-    return float(differences.mean()) / max(error, np.finfo(float).tiny)
-
-
-# ---- saying -------------------------------------------------------------------------------------
-
-
 def _scores(found: LocalDimension, curve: dict[int, FloatArray], rows: FloatArray) -> pd.DataFrame:
     """Return what is known of each dimension."""
     gaps = found.decided.gaps(max(curve))
@@ -206,9 +188,10 @@ def _scales(found: LocalDimension) -> pd.DataFrame:
 
 def _reason(q: int, scale: LocalScale, scores: pd.DataFrame, fall: float) -> str:
     gap, error = scores["gap"][q], scores["reconstruction_error"][q]
+    times = f"by a factor of {gap:.3g}" if gap < BY_FAR else "by far"
     found = (
         f"{q} dimension{'s' if q > 1 else ''}: among the {scale.n_neighbors} nearest rows "
-        f"direction {q} stands out from the next {_times(gap)} compared with isotropic rows, and "
+        f"direction {q} stands out from the next {times} compared with isotropic rows, and "
         f"larger neighbourhoods agree. {q} leave {100 * error:.3g} % of the variance open "
         f"({100 * scores['linear_error'][q]:.3g} % if flat)"
     )
@@ -224,7 +207,3 @@ def _reason(q: int, scale: LocalScale, scores: pd.DataFrame, fall: float) -> str
         f"Not confident. {found}, but that is not clearly less than {q - 1} do ({fall:.2g} "
         "standard errors)."
     )
-
-
-def _times(gap: float) -> str:
-    return f"by a factor of {gap:.3g}" if gap < BY_FAR else "by far"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from importlib import import_module
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -36,14 +37,19 @@ class Request:
     n_jobs: int | None
 
 
+def _told(method: Any, wanted: Request, **more: Any) -> Any:
+    """Return a method with those of the wanted parameters that it has, and some more."""
+    known = signature(method).parameters
+    common = {name: value for name, value in asdict(wanted).items() if name in known}
+    return method(**{**common, **more})
+
+
 def _tsne(wanted: Request) -> Any:
     if wanted.n_components > MOST_TSNE_DIMENSIONS:
         raise ValueError(
             f"t-SNE goes up to {MOST_TSNE_DIMENSIONS} dimensions; got {wanted.n_components}."
         )
-    perplexity = min(USUAL_PERPLEXITY, (wanted.n_rows - 1) / 3)
-    common = {"random_state": wanted.random_state, "n_jobs": wanted.n_jobs}
-    return TSNE(wanted.n_components, perplexity=perplexity, **common)
+    return _told(TSNE, wanted, perplexity=min(USUAL_PERPLEXITY, (wanted.n_rows - 1) / 3))
 
 
 def _umap(wanted: Request) -> Any:
@@ -53,13 +59,8 @@ def _umap(wanted: Request) -> Any:
         raise ImportError(
             'UMAP is not installed: pip install "twofold[peers]", or leave "umap" out.'
         ) from error
-    return umap.UMAP(
-        n_components=wanted.n_components,
-        n_neighbors=wanted.n_neighbors,
-        random_state=wanted.random_state,
-        # With a seed it runs on one thread anyway, and warns if it is told otherwise.
-        n_jobs=1,
-    )
+    # With a seed it runs on one thread anyway, and warns if it is told otherwise.
+    return _told(umap.UMAP, wanted, n_jobs=1)
 
 
 def _two_way(name: str, wanted: Request) -> Any:
@@ -68,30 +69,15 @@ def _two_way(name: str, wanted: Request) -> Any:
 
 
 EMBEDDERS: dict[str, Callable[[Request], Any]] = {
-    "pca": lambda wanted: PCA(wanted.n_components, random_state=wanted.random_state),
-    "lle": lambda wanted: LocallyLinearEmbedding(
-        n_neighbors=wanted.n_neighbors,
-        n_components=wanted.n_components,
+    "pca": partial(_told, PCA),
+    "lle": lambda wanted: _told(
+        LocallyLinearEmbedding,
+        wanted,
         eigen_solver="dense" if wanted.n_rows <= MOST_DENSE else "auto",
-        random_state=wanted.random_state,
-        n_jobs=wanted.n_jobs,
     ),
-    "isomap": lambda wanted: Isomap(
-        n_neighbors=wanted.n_neighbors, n_components=wanted.n_components, n_jobs=wanted.n_jobs
-    ),
-    "laplacian": lambda wanted: SpectralEmbedding(
-        wanted.n_components,
-        n_neighbors=wanted.n_neighbors,
-        random_state=wanted.random_state,
-        n_jobs=wanted.n_jobs,
-    ),
-    "mds": lambda wanted: MDS(
-        wanted.n_components,
-        n_init=1,
-        init="classical_mds",
-        random_state=wanted.random_state,
-        n_jobs=wanted.n_jobs,
-    ),
+    "isomap": partial(_told, Isomap),
+    "laplacian": partial(_told, SpectralEmbedding),
+    "mds": partial(_told, MDS, n_init=1, init="classical_mds"),
     "tsne": _tsne,
     "umap": _umap,
     **{name: partial(_two_way, name) for name in TWO_WAY},

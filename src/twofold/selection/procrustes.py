@@ -24,7 +24,9 @@ from twofold.metrics.checks import check_same_rows, checked_table
 
 
 def whiten(X: Any, *, rank: Literal["full", "numerical"] = "full") -> FloatArray:
-    """Return the rows with zero mean and unit covariance.
+    """Return the rows with zero mean and unit covariance (n_samples, n_kept).
+
+    Columns are along the principal axes, the one of largest variance first.
 
     Parameters
     ----------
@@ -33,16 +35,6 @@ def whiten(X: Any, *, rank: Literal["full", "numerical"] = "full") -> FloatArray
     rank : {"full", "numerical"}
         What to do with directions of no variance, which cannot be scaled to one: "full" refuses,
         "numerical" leaves them out, and the result has as many columns as directions were kept.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_kept)
-        Along the principal axes, the one of largest variance first.
-
-    Raises
-    ------
-    ValueError
-        If there are directions without variance and ``rank`` is "full", or no others.
 
     Examples
     --------
@@ -65,11 +57,6 @@ def procrustes_distance(X: Any, Z: Any) -> float:
     ----------
     X, Z : array-like of shape (n_samples, n_components)
         The embeddings; row i of both is the same point.
-
-    Raises
-    ------
-    ValueError
-        If their shapes differ, or one has a direction without variance.
 
     Examples
     --------
@@ -102,7 +89,8 @@ def whitened(table: Any, name: str, rank: str) -> FloatArray:
     if rank not in ("full", "numerical"):
         raise ValueError(f"`rank` must be 'full' or 'numerical'; got {rank!r}.")
     # Rows in single precision carry rounding of that size into directions that have no variance.
-    eps = np.finfo(np.float32 if _is_single(table) else np.float64).eps
+    is_single = getattr(table, "dtype", None) in (np.float32, np.float16)
+    eps = np.finfo(np.float32 if is_single else np.float64).eps
     X = checked_table(table, name)
     n, width = X.shape
     centred = X - X.mean(axis=0)
@@ -113,19 +101,10 @@ def whitened(table: Any, name: str, rank: str) -> FloatArray:
     rounding = 10 * eps * (np.sqrt(n) + np.sqrt(width)) * float(np.abs(X).max())
     n_kept = int(np.count_nonzero(spread > rounding))
     if n_kept == 0 or (rank == "full" and n_kept < width):
-        raise ValueError(_degenerate(name, n, width, n_kept))
-    scaled: FloatArray = np.sqrt(n) * axes[:, :n_kept]
-    return scaled
-
-
-def _is_single(table: Any) -> bool:
-    return getattr(table, "dtype", None) in (np.float32, np.float16)
-
-
-def _degenerate(name: str, n: int, width: int, n_kept: int) -> str:
-    few = f" {width} columns need at least {width + 1} rows." if n <= width else ""
-    return (
-        f"`{name}` cannot be whitened: its {width} column(s) over {n} row(s) vary along {n_kept} "
-        f"direction(s) only (rank {n_kept}).{few} Leave out columns that are constant or that "
-        "depend on others."
-    )
+        few = f" {width} columns need at least {width + 1} rows." if n <= width else ""
+        raise ValueError(
+            f"`{name}` cannot be whitened: its {width} column(s) over {n} row(s) vary along "
+            f"{n_kept} direction(s) only (rank {n_kept}).{few} Leave out columns that are constant "
+            "or that depend on others."
+        )
+    return np.sqrt(n) * axes[:, :n_kept]

@@ -49,22 +49,12 @@ WELL_EXPLAINED, UNFOLDED_FACTOR = 0.05, 3.0
 
 @dataclass(frozen=True)
 class Baseline:
-    """What can be expected of embeddings of one dimension q.
+    """What can be expected of embeddings of one dimension q; NaN where rows are too few to tell."""
 
-    Attributes
-    ----------
-    linear_error : float
-        Share of the variance that q principal components leave open.
-    local_error : float
-        Share of the variance that flat q-dimensional pieces through neighbourhoods leave open; NaN
-        if the rows are too few to tell.
-    flatness : float
-        How much more than isotropic rows those of a neighbourhood lie along q directions, at the
-        scale where they do so most: about 0 for a cloud, near 1 for a manifold; NaN if unknown.
-    """
-
-    linear_error: float
-    local_error: float
+    linear_error: float  # share of the variance that q principal components leave open
+    local_error: float  # the same of flat q-dimensional pieces through neighbourhoods
+    # How much more than isotropic rows those of a neighbourhood lie along q directions, at the
+    # scale where they do so most: about 0 for a cloud, near 1 for a manifold.
     flatness: float
 
 
@@ -120,29 +110,28 @@ def recommend(table: pd.DataFrame, expected: dict[int, Baseline]) -> Recommendat
     q, error = int(row["dimension"]), float(row["reconstruction_error"])
     base = expected[q]
     if math.isnan(base.flatness):
-        return Recommendation(
-            None,
+        why = (
             f"Too few rows to tell: whether data is a manifold of {_dimensions(q)} shows in the "
             f"neighbourhoods of at least {FEWEST_ROWS} different rows. The scores put {name} "
-            "first.",
+            "first."
         )
-    if base.flatness < LEAST_FLATNESS:
-        return Recommendation(
-            None,
+    elif base.flatness < LEAST_FLATNESS:
+        why = (
             f"None can be trusted. The data is no manifold of {_dimensions(q)}: even nearest rows "
             f"spread nearly alike in all directions (flatness {base.flatness:.2g}; 0 is a cloud, "
             f"manifolds have {CLEAR_FLATNESS:g} or more), so every picture folds, tears or "
-            f"crumples it. The least bad is {name}.",
+            f"crumples it. The least bad is {name}."
         )
-    if error > max(WELL_EXPLAINED, UNFOLDED_FACTOR * base.local_error):
-        return Recommendation(
-            None,
+    elif error > max(WELL_EXPLAINED, UNFOLDED_FACTOR * base.local_error):
+        why = (
             f"None can be trusted. The best, {name}, leaves {_percent(error)} of the variance "
             f"open, but flat pieces of {_dimensions(q)} through the neighbourhoods leave only "
             f"{_percent(base.local_error)}: it does not unfold the data. Try another method, such "
-            "as 'ukr', or more neighbours.",
+            "as 'ukr', or more neighbours."
         )
-    return Recommendation(name, _reason(table, name, base))
+    else:
+        return Recommendation(name, _reason(table, name, base))
+    return Recommendation(None, why)
 
 
 def _reason(table: pd.DataFrame, name: str, base: Baseline) -> str:

@@ -3,7 +3,7 @@
 The evidence can be used as a start (Harmeling 2007, closing remark): the embedding that explains
 the data best is taken on by UKR, which moves points to lower the leave-one-out error, or by a
 Gaussian process latent variable model, which moves them to raise the evidence itself
-(:mod:`twofold.selection.gaussian_process`). What is optimised always improves; look at the other
+(:mod:`twofold.selection.evidence`). What is optimised always improves; look at the other
 scores, continuity above all, before you believe it.
 """
 
@@ -19,7 +19,7 @@ from twofold.array_types import FloatArray
 from twofold.checks.rows import check_differences
 from twofold.engine.threads import single_threaded_blas
 from twofold.metrics.checks import check_same_rows, checked_table
-from twofold.selection.gaussian_process import descend
+from twofold.selection.evidence import descend
 from twofold.selection.procrustes import whitened
 from twofold.selection.scores import Scored, leading_directions, score_embedding
 from twofold.ukr import UKR, upgrade
@@ -31,21 +31,11 @@ USUAL_ITERATIONS = {"ukr": 200, "evidence": 60}
 
 @dataclass(frozen=True, eq=False)
 class Refined:
-    """An embedding before and after it was improved.
+    """An embedding before and after it was improved: where the rows are now, and its scores."""
 
-    Attributes
-    ----------
-    embedding : ndarray of shape (n_samples, n_components)
-        Where the rows are now.
-    model : UKR
-        A two-way model of it.
-    before, after : dict of str to float
-        The scores of :mod:`twofold.selection.scores`.
-    """
-
-    embedding: FloatArray
-    model: UKR
-    before: dict[str, float]
+    embedding: FloatArray  # (n_samples, n_components)
+    model: UKR  # a two-way model of it
+    before: dict[str, float]  # the scores of :mod:`twofold.selection.scores`
     after: dict[str, float]
 
     @property
@@ -102,14 +92,12 @@ def refine(
         raise ValueError(f"`max_iter` must be at least 1; got {max_iter!r}.")
     common: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs}
     before = score_embedding(rows, start, **common)
+    model = None
     if by == "ukr":
         model = upgrade(start, rows, refine=True, max_iter=steps, verbose=False, **common)
-        found = model.embedding_
-        after = score_embedding(rows, found, **common)
-    else:
-        found = _by_evidence(rows, start, before, steps)
-        after = score_embedding(rows, found, **common)
-        model = after.model
+    found = _by_evidence(rows, start, before, steps) if model is None else model.embedding_
+    after = score_embedding(rows, found, **common)
+    model = after.model if model is None else model
     return Refined(found, model, before.scores, after.scores)
 
 
@@ -121,8 +109,7 @@ def _by_evidence(Y: FloatArray, X: FloatArray, before: Scored, max_iter: int) ->
             f"cubed; got {len(Y):,}. Use by='ukr', or a sample of the rows."
         )
     evidence = before.evidence
-    noise_share = evidence.noise_variance / evidence.signal_variance
-    start = np.log([evidence.width, noise_share])
+    start = np.log([evidence.width, evidence.noise_variance / evidence.signal_variance])
     X_w, centre = whitened(X, "X", "full"), X.mean(axis=0)
     with single_threaded_blas():
         Y_w = whitened(leading_directions(Y), "Y", "numerical")

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.utils import column_or_1d
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.contract.distinct_rows import merge_duplicates
@@ -85,15 +84,11 @@ def score_embedding(
         "q_global": ranks.q_global,
     }
     if labels is not None:
-        scores["neighborhood_hit"] = _hit(X, np.asarray(labels), k)
+        known = has_label(labels)
+        k = min(k, int(known.sum()) - 1)
+        hit = neighborhood_hit(X[known], np.asarray(labels)[known], k) if k >= 1 else float("nan")
+        scores["neighborhood_hit"] = hit
     return Scored(X, evidence, ranks, model, scores)
-
-
-def _hit(X: FloatArray, labels: Any, k: int) -> float:
-    """Return the neighbourhood hit of the rows that have a label, NaN if hardly any has one."""
-    known = has_label(labels)
-    k = min(k, int(known.sum()) - 1)
-    return neighborhood_hit(X[known], labels[known], k) if k >= 1 else float("nan")
 
 
 def leading_directions(Y: FloatArray) -> FloatArray:
@@ -102,8 +97,7 @@ def leading_directions(Y: FloatArray) -> FloatArray:
     most = max(1, min(MOST_DIRECTIONS, n // ROWS_A_DIRECTION))
     if most >= D:
         return Y
-    centred = Y - Y.mean(axis=0)
-    U, S, _ = np.linalg.svd(centred, full_matrices=False)
+    U, S, _ = np.linalg.svd(Y - Y.mean(axis=0), full_matrices=False)
     # Directions of no variance would be rounding, blown up to the size of the others.
     kept = int((S[:most] > 1e-10 * S[0]).sum())
     return np.asarray(U[:, :kept] * S[:kept])
@@ -138,8 +132,11 @@ def distinct_rows(Y: FloatArray) -> tuple[IntArray, IntArray]:
     return found.first[order], np.argsort(order)[found.member]
 
 
-def data_notes(Y: FloatArray, n_copies: int, n_neighbors: int) -> list[str]:
-    """Return what a reader of scores of distinct rows Y (n, D) should know about them."""
+def data_notes(Y: FloatArray, n_copies: int, n_neighbors: int, labels: Any) -> list[str]:
+    """Return what a reader of scores of distinct rows Y (n, D) should know about them.
+
+    ``labels`` are those of all rows, None if there are none.
+    """
     notes = []
     if n_copies:
         notes.append(
@@ -160,6 +157,10 @@ def data_notes(Y: FloatArray, n_copies: int, n_neighbors: int) -> list[str]:
             "variance and decides nearly alone. If units differ, scale the columns, e.g. by "
             "twofold.Scaled."
         )
+    without = 0 if labels is None else int((~has_label(labels)).sum())
+    if without:
+        rows = "1 row has" if without == 1 else f"{without} rows have"
+        notes.append(f"{rows} no label and no part in the neighborhood_hit.")
     return notes
 
 
@@ -175,23 +176,6 @@ def check_whole(value: Any, name: str, most: int | None = None, hint: str = "") 
         upper = "at least 1" if most is None else f"within [1, {most}]"
         raise ValueError(f"`{name}` must be a whole number {upper}; got {value!r}.{hint}")
     return int(value)
-
-
-def checked_labels(labels: Any, n: int) -> Any:
-    """Return labels (n,) as an array, or say what is wrong with them."""
-    found = column_or_1d(labels)
-    if len(found) != n:
-        raise ValueError(f"`labels` must have one label for each of {n} rows; got {len(found)}.")
-    return found
-
-
-def label_notes(labels: Any) -> list[str]:
-    """Say how many rows have no label, if some have none."""
-    without = int((~has_label(labels)).sum())
-    if not without:
-        return []
-    rows = "1 row has" if without == 1 else f"{without} rows have"
-    return [f"{rows} no label and no part in the neighborhood_hit."]
 
 
 def has_label(labels: Any) -> BoolArray:

@@ -42,26 +42,17 @@ REFUSALS = (ValueError, ArithmeticError, RuntimeError)
 class Stability:
     """How far embeddings of perturbed data are from that of the data and from each other.
 
-    Attributes
-    ----------
-    offset : float
-        Mean Procrustes distance from the embedding of the data: a kind of bias.
-    scatter : float
-        Mean distance of two embeddings of perturbed data, each from itself (zero) included as in
-        the report: a kind of variance. NaN if fewer than two repeats succeeded.
-    offsets : ndarray of shape (n_succeeded,)
-        The distances whose mean is ``offset``.
-    distances : ndarray of shape (n_succeeded, n_succeeded)
-        The distances whose mean is ``scatter``.
-    failures : tuple of str
-        One line for each repeat that gave no embedding, with its number and the reason. They are
-        left out of the means, so look here before you trust those.
+    ``offset`` is the mean Procrustes distance from the embedding of the data: a kind of bias.
+    ``scatter`` is the mean distance of two embeddings of perturbed data, each from itself (zero)
+    included as in the report: a kind of variance, NaN if fewer than two repeats succeeded.
+    ``failures`` has a line for each repeat that gave no embedding, with its number and the reason.
+    They are left out of the means, so look here before you trust those.
     """
 
     offset: float
     scatter: float
-    offsets: FloatArray
-    distances: FloatArray
+    offsets: FloatArray  # (n_succeeded,) the distances whose mean is ``offset``
+    distances: FloatArray  # (n_succeeded, n_succeeded) those whose mean is ``scatter``
     failures: tuple[str, ...]
 
 
@@ -107,11 +98,6 @@ def stability(
     random_state : int, Generator or None
         Draws the surrogates.
 
-    Raises
-    ------
-    ValueError
-        If the data itself cannot be embedded, or no surrogate could.
-
     Examples
     --------
     >>> from sklearn.decomposition import PCA
@@ -120,25 +106,6 @@ def stability(
     >>> stability(PCA(1), make_fish_bowl(200, random_state=0).Y).offset > 0.01
     True
     """
-    _check_arguments(estimator, Y, by, repeats, noise)
-    Y = checked_table(Y, "Y")
-    distinct_rows(Y)  # refuses too few
-    if by == "noise":
-        Y = _standardised(Y)
-    original = _embed(estimator, Y, np.arange(len(Y)))
-    rng = np.random.default_rng(random_state)
-    surrogates = _surrogates(Y, by, repeats, noise, rng)
-    embedded, offsets, failures = _embed_all(estimator, surrogates, original)
-    if not embedded:
-        raise ValueError(f"None of {repeats} surrogates could be embedded; {failures[0]}")
-    distances = _pairwise(embedded)
-    scatter = float(distances.mean()) if len(embedded) > 1 else float("nan")
-    return Stability(
-        float(np.mean(offsets)), scatter, np.array(offsets), distances, tuple(failures)
-    )
-
-
-def _check_arguments(estimator: Any, Y: Any, by: str, repeats: int, noise: float) -> None:
     if by not in ("bootstrap", "noise"):
         raise ValueError(f"`by` must be 'bootstrap' or 'noise'; got {by!r}.")
     if repeats < 2:
@@ -146,12 +113,38 @@ def _check_arguments(estimator: Any, Y: Any, by: str, repeats: int, noise: float
     if not 0 < noise < 1:
         raise ValueError(f"`noise` is a share of the variance, within (0, 1); got {noise!r}.")
     if not hasattr(estimator, "fit_transform"):
-        hint = "The estimator comes first: stability(estimator, Y)."
+        wrong = f"`estimator` must have fit_transform; got {type(estimator).__name__}. "
         raise TypeError(
-            hint
-            if hasattr(Y, "fit_transform")
-            else f"`estimator` must have fit_transform; got {type(estimator).__name__}. {hint}"
+            ("" if hasattr(Y, "fit_transform") else wrong)
+            + "The estimator comes first: stability(estimator, Y)."
         )
+    Y = checked_table(Y, "Y")
+    distinct_rows(Y)  # refuses too few
+    if by == "noise":
+        deviation = Y.std(axis=0)
+        Y = (Y - Y.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+    original = _embed(estimator, Y, np.arange(len(Y)))
+    rng = np.random.default_rng(random_state)
+    embedded: list[_Embedded] = []
+    offsets: list[float] = []
+    failures: list[str] = []
+    for number, (rows, surrogate) in enumerate(_surrogates(Y, by, repeats, noise, rng)):
+        try:
+            found = _embed(estimator, surrogate, rows)
+            offsets.append(_distance(original, found))
+            embedded.append(found)
+        except REFUSALS as error:
+            failures.append(f"repeat {number}: {error}")
+    if not embedded:
+        raise ValueError(f"None of {repeats} surrogates could be embedded; {failures[0]}")
+    distances = np.zeros((len(embedded), len(embedded)))
+    for r, one in enumerate(embedded):
+        for s in range(r):
+            distances[r, s] = distances[s, r] = _distance(one, embedded[s])
+    scatter = float(distances.mean()) if len(embedded) > 1 else float("nan")
+    return Stability(
+        float(np.mean(offsets)), scatter, np.array(offsets), distances, tuple(failures)
+    )
 
 
 def _surrogates(
@@ -168,13 +161,6 @@ def _surrogates(
             yield np.arange(n), mixed
 
 
-def _standardised(Y: FloatArray) -> FloatArray:
-    """Return columns of mean 0 and variance 1; constant columns become 0."""
-    deviation = Y.std(axis=0)
-    standardised: FloatArray = (Y - Y.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
-    return standardised
-
-
 def _embed(estimator: Any, Y: FloatArray, rows: IntArray) -> _Embedded:
     """Fit a copy of the estimator; raise ValueError if what comes is no embedding of the rows."""
     X = checked_table(unfitted(estimator).fit_transform(Y), "embedding")
@@ -184,23 +170,6 @@ def _embed(estimator: Any, Y: FloatArray, rows: IntArray) -> _Embedded:
     return _Embedded(rows, X)
 
 
-def _embed_all(
-    estimator: Any, surrogates: Iterator[tuple[IntArray, FloatArray]], original: _Embedded
-) -> tuple[list[_Embedded], list[float], list[str]]:
-    """Return the embeddings that succeeded, their distances from the original, and failures."""
-    embedded: list[_Embedded] = []
-    offsets: list[float] = []
-    failures: list[str] = []
-    for number, (rows, surrogate) in enumerate(surrogates):
-        try:
-            found = _embed(estimator, surrogate, rows)
-            offsets.append(_distance(original, found))
-            embedded.append(found)
-        except REFUSALS as error:
-            failures.append(f"repeat {number}: {error}")
-    return embedded, offsets, failures
-
-
 def _distance(one: _Embedded, other: _Embedded) -> float:
     """Return the Procrustes distance over the rows that both have."""
     _, first, second = np.intersect1d(one.rows, other.rows, assume_unique=True, return_indices=True)
@@ -208,11 +177,3 @@ def _distance(one: _Embedded, other: _Embedded) -> float:
     if X.shape[1] != Z.shape[1]:
         raise ValueError(f"The embeddings have {X.shape[1]} and {Z.shape[1]} columns.")
     return whitened_distance(whitened(X, "shared rows", "full"), whitened(Z, "shared rows", "full"))
-
-
-def _pairwise(embedded: list[_Embedded]) -> FloatArray:
-    distances = np.zeros((len(embedded), len(embedded)))
-    for r, one in enumerate(embedded):
-        for s in range(r):
-            distances[r, s] = distances[s, r] = _distance(one, embedded[s])
-    return distances

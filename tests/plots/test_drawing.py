@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from twofold.plots.palette import COLORS, category_style, sequential
+from twofold.plots.drawing import COLORS, category_style, sequential
 
 # Machado, Oliveira & Fernandes 2009, severity 1, on linear RGB.
 SEEN_WITH = {
