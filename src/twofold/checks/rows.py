@@ -49,7 +49,9 @@ def checked_weights(sample_weight: Any, Y: Any) -> FloatArray:
         sample_weight, Y, dtype=np.float64, ensure_non_negative=True
     )
     largest = float(weights.max(initial=0.0))
-    if largest > 0 and not SMALLEST_WEIGHT <= largest <= LARGEST_WEIGHT:
+    if largest == 0:  # which scikit-learn checks from 1.9 on
+        raise ValueError("`sample_weight` must hold at least one non-zero number; got zeros.")
+    if not SMALLEST_WEIGHT <= largest <= LARGEST_WEIGHT:
         raise ValueError(
             f"The largest entry of `sample_weight` is {largest:.3g}; sums weighted by it leave the "
             f"range of numbers. It must lie between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}: "

@@ -56,8 +56,9 @@ class NeighborTable:
 def linked_rows(values: FloatArray, neighbors: IntArray, n: int) -> csr_array:
     """Return the sparse matrix (m, n) of values (m, k) of rows with their neighbours (m, k)."""
     m, k = neighbors.shape
-    row_starts = np.arange(0, m * k + 1, k, dtype=neighbors.dtype)
-    return csr_array((values.ravel(), neighbors.ravel(), row_starts), shape=(m, n))
+    # Part of scikit-learn, and of scipy before 1.15, takes no sparse graph with 64-bit indices.
+    row_starts = np.arange(0, m * k + 1, k, dtype=np.int32)
+    return csr_array((values.ravel(), neighbors.ravel().astype(np.int32), row_starts), shape=(m, n))
 
 
 def find_neighbors(Y: FloatArray, n_neighbors: int) -> NeighborTable:
@@ -68,8 +69,7 @@ def find_neighbors(Y: FloatArray, n_neighbors: int) -> NeighborTable:
     """
     distances, indices = NearestNeighbors(n_neighbors=n_neighbors).fit(Y).kneighbors()
     floor = max(1e-12 * float(distances.mean()), np.finfo(np.float64).tiny)
-    # Part of scikit-learn takes no sparse graph with 64-bit indices.
-    return NeighborTable(np.maximum(distances, floor), indices.astype(np.int32))
+    return NeighborTable(np.maximum(distances, floor), indices)
 
 
 def exact_neighbors(Y: FloatArray, n_neighbors: int) -> NeighborTable:
