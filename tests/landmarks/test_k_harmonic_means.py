@@ -12,8 +12,8 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from twofold.landmarks.k_harmonic_means import KHarmonicMeans, descent
-from twofold.landmarks.k_harmonic_means.descent import Problem, powers_to_try
+from twofold.landmarks import k_harmonic_means
+from twofold.landmarks.k_harmonic_means import KHarmonicMeans, Problem, powers_to_try
 from twofold.neighborhoods import distances
 
 
@@ -87,7 +87,7 @@ class TestAgainstTheOracle:
         Y, weights, C = draw(n=500)
         model = KHarmonicMeans(4, init=C, max_iter=3)
         whole = model.fit(Y, sample_weight=weights).cluster_centers_
-        monkeypatch.setattr(distances, "BLOCK_BYTES", 1)
+        monkeypatch.setattr(distances, "MOST_ROWS", 16)
         cut = model.fit(Y, sample_weight=weights).cluster_centers_
         np.testing.assert_allclose(cut, whole, rtol=1e-12)
         np.testing.assert_array_equal(model.predict(Y), model.transform(Y).argmin(axis=1))
@@ -175,8 +175,7 @@ class TestStart:
         Y = draw(n=20000, D=8)[0]
         found = []
         for n_threads in (1, 2, 5):
-            for module in (descent, distances):
-                monkeypatch.setattr(module, "count_threads", lambda _, n=n_threads: n)
+            monkeypatch.setattr(k_harmonic_means, "count_threads", lambda _, n=n_threads: n)
             found.append(KHarmonicMeans(40, random_state=0, max_iter=3).fit(Y))
         for model in found[1:]:
             np.testing.assert_array_equal(model.cluster_centers_, found[0].cluster_centers_)
@@ -282,10 +281,9 @@ class TestNumbers:
             seen.append(sq_dists.nbytes)
             return sq_dists
 
-        for module in (descent, distances):
-            monkeypatch.setattr(module, "squared_distances", watch)
+        monkeypatch.setattr(k_harmonic_means, "squared_distances", watch)
         KHarmonicMeans(300, random_state=0, max_iter=1).fit(draw(n=3000, D=2)[0])
-        assert max(seen) <= distances.BLOCK_BYTES < sum(seen)
+        assert max(seen) <= 8 * distances.BLOCK_VALUES < sum(seen)
 
 
 class TestPower:

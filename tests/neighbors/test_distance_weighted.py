@@ -6,7 +6,6 @@ from sklearn.neighbors import KNeighborsRegressor
 from twofold.neighbors import (
     DistanceWeightedKNNClassifier,
     DistanceWeightedKNNRegressor,
-    distance_weighted,
     inverse_squared_distances,
 )
 
@@ -50,7 +49,7 @@ def test_classes_are_voted_for():
 def test_many_rows_at_a_time_change_nothing(monkeypatch):
     model = DistanceWeightedKNNRegressor(None).fit(X, y)
     whole = model.predict(NEW)
-    monkeypatch.setattr(distance_weighted, "VALUES_AT_A_TIME", 100)
+    monkeypatch.setattr("twofold.rowwise.VALUES_AT_A_TIME", 100)
     np.testing.assert_allclose(model.predict(NEW), whole, rtol=1e-12)
 
 

@@ -4,7 +4,7 @@ from oracles import neighbors as oracle
 from sklearn.datasets import load_iris, make_moons
 from sklearn.neighbors import KNeighborsClassifier
 
-from twofold.neighbors import ModelBasedKNN, model_based
+from twofold.neighbors import ModelBasedKNN
 
 
 def blobs(seed, n=40):
@@ -64,7 +64,7 @@ def test_rows_of_two_classes_on_one_place_are_balls_of_one_row():
 def test_few_distances_at_a_time_change_nothing(monkeypatch):
     X, y = blobs(1)
     whole = ModelBasedKNN().fit(X, y)
-    monkeypatch.setattr(model_based, "VALUES_AT_A_TIME", 100)
+    monkeypatch.setattr("twofold.rowwise.VALUES_AT_A_TIME", 100)
     parts = ModelBasedKNN().fit(X, y)
     np.testing.assert_array_equal(parts.radii_, whole.radii_)
     np.testing.assert_array_equal(parts.predict(X + 0.1), whole.predict(X + 0.1))

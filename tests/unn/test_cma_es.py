@@ -10,8 +10,8 @@ from oracles.unn import Setting
 
 from twofold.datasets import make_s_structure
 from twofold.metrics import dsre
-from twofold.unn import cma_es
 from twofold.unn.embedding import Task
+from twofold.unn.evolution import evolve_by_cma, into_box, outside
 from twofold.unn.point_errors import get_point_error
 from twofold.unn.searches import CMAES
 
@@ -32,7 +32,7 @@ def make_rows(n=12, seed=0):
 @pytest.mark.parametrize("q", [1, 2])
 def test_the_error_falls_and_is_that_of_the_result(space, q):
     Y = make_rows()
-    found = cma_es.search(make_task(Y, q=q), CMAES(space, n_generations=40))
+    found = evolve_by_cma(make_task(Y, q=q), CMAES(space, n_generations=40))
     assert found.X.shape == (12, q)
     assert (np.diff(found.history) <= 0).all()
     assert found.history[-1] < 0.7 * found.history[0]
@@ -50,14 +50,14 @@ def test_the_error_falls_and_is_that_of_the_result(space, q):
 def test_three_dozen_rows_do_better_than_any_order():
     # Kramer 2013 reports 24.5 for K = 2; section 12 of our digest 9.3 to 10.2 on other data.
     Y = make_rows(30)
-    found = cma_es.search(make_task(Y), CMAES("box", n_generations=120))
+    found = evolve_by_cma(make_task(Y), CMAES("box", n_generations=120))
     assert dsre(Y, found.X, 2) < 14
 
 
 def test_a_heavy_penalty_pulls_points_together():
     Y = make_rows()
     light, heavy = (
-        cma_es.search(make_task(Y), CMAES(penalty=penalty, n_generations=40)).X
+        evolve_by_cma(make_task(Y), CMAES(penalty=penalty, n_generations=40)).X
         for penalty in (1e-3, 10.0)
     )
     assert np.abs(heavy).max() < 0.3 * np.abs(light).max()
@@ -67,13 +67,13 @@ def test_same_seed_same_result_whatever_the_rest_does(tmp_path, monkeypatch, cap
     monkeypatch.chdir(tmp_path)
     Y = make_rows()
     state = np.random.get_state()[1].copy()  # noqa: NPY002
-    one = cma_es.search(make_task(Y, n_threads=1), CMAES(n_generations=15))
+    one = evolve_by_cma(make_task(Y, n_threads=1), CMAES(n_generations=15))
     np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
     np.random.rand(7)  # noqa: NPY002  what others draw must not matter
-    two = cma_es.search(make_task(Y, n_threads=3), CMAES(n_generations=15))
+    two = evolve_by_cma(make_task(Y, n_threads=3), CMAES(n_generations=15))
     np.testing.assert_array_equal(one.X, two.X)
     np.testing.assert_array_equal(one.history, two.history)
-    other = cma_es.search(make_task(Y, seed=1), CMAES(n_generations=15))
+    other = evolve_by_cma(make_task(Y, seed=1), CMAES(n_generations=15))
     assert (other.X != one.X).any()
     assert os.listdir(tmp_path) == []
     assert capfd.readouterr() == ("", "")
@@ -83,7 +83,7 @@ def test_population_and_budget():
     Y = make_rows(8)
     heard = []
     task = make_task(Y, tell=lambda *words: heard.append(words))
-    found = cma_es.search(task, CMAES(n_generations=5, population=6))
+    found = evolve_by_cma(task, CMAES(n_generations=5, population=6))
     assert [done for _, done, _, _ in heard] == [1, 2, 3, 4, 5]
     assert found.n_iter == 5
     assert found.stop_reason == "all steps made"
@@ -92,7 +92,7 @@ def test_population_and_budget():
 
 def test_stops_when_nothing_is_left_to_gain():
     Y = np.arange(4.0)[:, None]
-    found = cma_es.search(make_task(Y), CMAES("penalty", penalty=1.0, n_generations=5_000))
+    found = evolve_by_cma(make_task(Y), CMAES("penalty", penalty=1.0, n_generations=5_000))
     assert found.n_iter < 5_000
     assert found.stop_reason.startswith("CMA-ES stopped: tol")
 
@@ -100,7 +100,7 @@ def test_stops_when_nothing_is_left_to_gain():
 def test_weights_count():
     Y, weights = make_rows(), np.ones(12)
     weights[:3] = 50.0
-    found = cma_es.search(make_task(Y, weights=weights), CMAES(n_generations=20))
+    found = evolve_by_cma(make_task(Y, weights=weights), CMAES(n_generations=20))
     setting = Setting(Y, 2, True, loss="absolute", weights=weights)
     value = oracle.whole_error(found.X, setting) + 1e-2 * (found.X**2).sum()
     assert found.history[-1] == pytest.approx(value, rel=1e-9)
@@ -112,10 +112,10 @@ def test_interrupt_keeps_the_best():
             raise KeyboardInterrupt
 
     Y = make_rows()
-    stopped = cma_es.search(make_task(Y, tell=tell), CMAES(n_generations=50))
+    stopped = evolve_by_cma(make_task(Y, tell=tell), CMAES(n_generations=50))
     assert stopped.stop_reason == "interrupted"
     assert stopped.n_iter == 9
-    same = cma_es.search(make_task(Y), CMAES(n_generations=9))
+    same = evolve_by_cma(make_task(Y), CMAES(n_generations=9))
     np.testing.assert_array_equal(stopped.X, same.X)
 
 
@@ -123,18 +123,18 @@ def test_into_box_keeps_neighbourhoods():
     rng = np.random.default_rng(0)
     for scale in (0.5, 3.0):
         X = scale * rng.random((20, 2)) - 0.1
-        moved = cma_es.into_box(X)
+        moved = into_box(X)
         assert moved.min() >= 0
         assert moved.max() <= 1
         Y = rng.normal(size=(20, 3))
         assert dsre(Y, moved, 4) == pytest.approx(dsre(Y, X, 4), rel=1e-12)
     inside = rng.random((5, 2))
-    np.testing.assert_array_equal(cma_es.into_box(inside), inside)
+    np.testing.assert_array_equal(into_box(inside), inside)
 
 
 def test_outside_of_the_box():
     X = np.array([[[0.5], [1.5], [-2.0]], [[0.0], [1.0], [0.3]]])
-    np.testing.assert_array_equal(cma_es.outside(X), [0.25 + 4.0, 0.0])
+    np.testing.assert_array_equal(outside(X), [0.25 + 4.0, 0.0])
 
 
 def test_without_the_package(monkeypatch):
@@ -147,12 +147,12 @@ def test_without_the_package(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(ImportError, match=r"pip install \"twofold\[evolution\]\""):
-        cma_es.search(make_task(make_rows()), CMAES(n_generations=2))
+        evolve_by_cma(make_task(make_rows()), CMAES(n_generations=2))
 
 
 @pytest.mark.parametrize(("n", "warnings"), [(50, 0), (51, 1)])
 def test_many_unknowns_are_warned_of(n, warnings, recwarn):
-    cma_es.search(make_task(make_rows(n), q=2), CMAES(n_generations=1, population=4))
+    evolve_by_cma(make_task(make_rows(n), q=2), CMAES(n_generations=1, population=4))
     found = [str(warning.message) for warning in recwarn if warning.category is UserWarning]
     assert len(found) == warnings
     assert all("unknowns" in words for words in found)

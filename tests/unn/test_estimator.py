@@ -11,7 +11,7 @@ import twofold
 from twofold import UKR, UNN
 from twofold.losses import EpsilonInsensitive, Huber
 from twofold.unn import CMAES, Exhaustive, Gaussian, Greedy, Swarm
-from twofold.unn.line import sort_rows
+from twofold.unn.line import Line
 from twofold.unn.regression import Surface
 from twofold.unn.searches import MOST_EXHAUSTIVE, get_search
 
@@ -38,10 +38,10 @@ def with_gaps(Y, share=0.15):
 def test_rows_are_sorted_in_the_order_of_the_table(search):
     Y = rows()
     model = UNN(search=search, shuffle=False, refine=0).fit(Y)
-    order = sort_rows(
-        Y, n_neighbors=5, criterion=search.criterion, exhaustive=isinstance(search, Exhaustive)
-    )
-    np.testing.assert_array_equal(np.argsort(model.embedding_[:, 0]), order)
+    is_exhaustive = isinstance(search, Exhaustive)
+    line = Line(n_neighbors=5, criterion=search.criterion, exhaustive=is_exhaustive)
+    line.insert(Y)
+    np.testing.assert_array_equal(np.argsort(model.embedding_[:, 0]), line.order)
     np.testing.assert_array_equal(np.sort(model.embedding_[:, 0]), np.arange(1, len(Y) + 1))
 
 

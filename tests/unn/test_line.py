@@ -6,7 +6,7 @@ from oracles import unn as oracle
 
 from twofold.features import RBF, Polynomial, Sigmoid
 from twofold.losses import EpsilonInsensitive, Huber
-from twofold.unn.line import Line, sort_rows
+from twofold.unn.line import Line
 from twofold.unn.nearest_rows import nearest_rows
 from twofold.unn.point_errors import PointError, get_point_error
 from twofold.unn.rows import rows_of
@@ -201,14 +201,18 @@ def test_ranks_and_order():
     line.insert(Y)
     np.testing.assert_array_equal(np.sort(line.latent[:, 0]), np.arange(1, 31))
     np.testing.assert_array_equal(np.argsort(line.latent[:, 0]), line.order)
-    np.testing.assert_array_equal(sort_rows(Y, n_neighbors=3), line.order)
+    by_hand = Line(n_neighbors=2, criterion="full")
+    by_hand.insert(np.array([[0.0], [3.0], [1.0], [2.0]]))
+    assert by_hand.order.tolist() == [1, 3, 2, 0]
 
 
 def test_all_gaps_cost_nothing_with_a_wide_tolerance():
     # Kramer 2013, section 5.5: the first gap is taken each time, and greedily the left one.
     Y, _ = make_rows(n=20)
     error = get_point_error(EpsilonInsensitive(1e3, per="vector", order=1))
-    np.testing.assert_array_equal(sort_rows(Y, n_neighbors=3, error=error), np.arange(20)[::-1])
+    line = Line(n_neighbors=3, error=error)
+    line.insert(Y)
+    np.testing.assert_array_equal(line.order, np.arange(20)[::-1])
     greedy = Line(n_neighbors=3, error=error, exhaustive=False)
     greedy.insert(Y)
     ranks = greedy.latent[:, 0]

@@ -19,23 +19,24 @@ from __future__ import annotations
 
 import os
 import warnings
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.checks.numbers import is_number
 from twofold.checks.rows import (
     check_entries,
     check_errors,
     check_missing,
-    check_numeric,
     check_size,
     checked_weights,
+    validate_rows,
 )
 from twofold.contract import TwoWayModel
 from twofold.contract.distinct_rows import merge_duplicates
@@ -51,7 +52,6 @@ from twofold.model_files import ModelFile, write_model_file
 
 Labels = npt.NDArray[Any]
 N_FOLDS = 5
-CHECKS: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
 
 
 class ManifoldClassifier(ClassifierMixin, BaseEstimator):
@@ -82,7 +82,7 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
         The largest squared error that is not rejected; infinite without ``reject``.
     reject_label_ : label
         The label of rejected rows; None without ``reject``.
-    n_features_in_, feature_names_in_ : int, ndarray
+    n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Examples
@@ -124,7 +124,6 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
             Data; NaN marks missing entries.
         y : array-like of shape (n_samples,)
-            Labels.
         sample_weight : array-like of shape (n_samples,), default=None
             How much each row counts; a row of weight 0 takes no part.
         """
@@ -143,7 +142,9 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
             raise
 
     def _fit_classes(self, template: TwoWayModel, X: Any, y: Any, sample_weight: Any) -> Self:
-        Y, y = validate_data(self, _table(X), y, ensure_min_samples=2, **CHECKS)
+        y = validate_data(self, X="no_validation", y=y)
+        Y = validate_rows(self, X, reset=True)
+        check_consistent_length(Y, y)
         check_entries(Y)
         check_classification_targets(y)
         weights = checked_weights(sample_weight, Y)
@@ -152,8 +153,9 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
         check_missing(Y, columns=False)
         self.classes_, codes = np.unique(y, return_inverse=True)
         self.thresholds_ = np.full(len(self.classes_), np.inf)
-        rejecting = self.reject is not None
-        self.reject_label_ = _chosen_label(self.reject_label, self.classes_) if rejecting else None
+        self.reject_label_ = None
+        if self.reject is not None:
+            self.reject_label_ = _chosen_label(self.reject_label, self.classes_)
         self.models_: list[TwoWayModel | ClassMean] = []
         for code, label in enumerate(self.classes_.tolist()):
             rows, share = Y[codes == code], weights[codes == code]
@@ -174,16 +176,9 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
         return self.model
 
     def errors(self, X: Any) -> FloatArray:
-        """Return the squared reconstruction error of each row on each manifold.
+        """Return the squared reconstruction error (n_samples, n_classes) on each manifold.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Data; NaN marks missing entries, which carry no error.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
+        Missing entries, NaN, carry no error.
         """
         return self._errors(self._rows(X))
 
@@ -216,7 +211,7 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> FloatArray:
         check_is_fitted(self)
-        return validate_data(self, _table(X), reset=False, **CHECKS)
+        return validate_rows(self, X, reset=False)
 
     def _errors(self, Y: FloatArray) -> FloatArray:
         return np.column_stack([-model.score_samples(Y) for model in self.models_])
@@ -232,7 +227,12 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
         parameters = self.get_params(deep=False)
         parameters["model"] = template_of(self.model)
         fitted = {name: value for name, value in vars(self).items() if name.endswith("_")}
-        fitted["models_"] = [_content(model) for model in self.models_]
+        fitted["models_"] = [
+            {"class_name": ClassMean.__name__, "mean": model.mean_}
+            if isinstance(model, ClassMean)
+            else fitted_part(model)
+            for model in self.models_
+        ]
         write_model_file(path, ModelFile(type(self).__name__, parameters, fitted, {}))
 
     @classmethod
@@ -247,7 +247,12 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
             families = {"UKR": UKR}
         parameters, fitted = dict(stored.params), dict(stored.attributes)
         parameters["model"] = from_template(parameters["model"], families)
-        fitted["models_"] = [_revived(part, families) for part in fitted["models_"]]
+        fitted["models_"] = [
+            ClassMean(part["mean"])
+            if part["class_name"] == ClassMean.__name__
+            else from_fitted_part(part, families)
+            for part in fitted["models_"]
+        ]
         _check_restored(fitted, check_state(fitted, cls.fitted_state)["D"])
         classifier = cls(**parameters)
         _check_share(classifier.reject)
@@ -267,16 +272,8 @@ class ClassMean:
             return -check_errors(np.nansum((X - self.mean_) ** 2, axis=1))
 
 
-def _table(X: Any) -> Any:
-    """Return what can be validated as a table of numbers; masked entries are missing."""
-    check_numeric(X)
-    if isinstance(X, np.ma.MaskedArray):
-        return np.ma.filled(X.astype(np.float64), np.nan)
-    return X
-
-
 def _check_share(reject: Any) -> None:
-    if reject is not None and not (isinstance(reject, Real) and 0 < float(reject) < 1):
+    if reject is not None and not (is_number(reject) and 0 < float(reject) < 1):
         raise ValueError(
             "`reject` must be None or the share of true members that may be rejected, between 0 "
             f"and 1, e.g. 0.05; got {reject!r}."
@@ -349,24 +346,16 @@ def _threshold(
             f"each class, so that one in {1 / reject:.3g} can be seen to lie farther; class "
             f"{label!r} has {n}. Raise `reject` or pass more rows."
         )
-    errors = np.empty(n)
-    folds = np.arange(n) % min(N_FOLDS, n)
+    errors, weights = np.empty(n), distinct.weights
     name = f"Class {label!r}, less a fold held out for `reject`,"
-    for fold in np.unique(folds):
-        inside, outside = folds != fold, folds == fold
-        model = _fitted(template, distinct.Y[inside], distinct.weights[inside], name)
+    for fold in range(min(N_FOLDS, n)):
+        outside = np.arange(n) % N_FOLDS == fold
+        model = _fitted(template, distinct.Y[~outside], weights[~outside], name)
         held_out = distinct.Y[outside]
         errors[outside] = _for_whole_rows(-model.score_samples(held_out), held_out)
-    return _upper_quantile(errors, distinct.weights, (1 - reject) * (n + 1) / n)
-
-
-def _upper_quantile(values: FloatArray, weights: FloatArray, share: float) -> float:
-    """Return the smallest value such that at least a share of the weight is not above it."""
-    order = np.argsort(values)
-    reached = np.cumsum(weights[order])
     # Rounding must not push the quantile one row up.
-    place = np.searchsorted(reached, share * reached[-1] * (1 - 1e-12))
-    return float(values[order[min(place, len(values) - 1)]])
+    share = min((1 - reject) * (n + 1) / n, 1) * (1 - 1e-12)
+    return float(np.quantile(errors, share, weights=weights, method="inverted_cdf"))
 
 
 def _for_whole_rows(errors: FloatArray, Y: FloatArray) -> FloatArray:
@@ -388,17 +377,3 @@ def _check_restored(fitted: dict[str, Any], n_features: int) -> None:
             Array((n_features,)).check(model.mean_, {})
         elif model.n_features_in_ != n_features:
             raise ValueError(f"a manifold has {model.n_features_in_} features, not {n_features}")
-
-
-def _content(model: TwoWayModel | ClassMean) -> dict[str, Any]:
-    """Return what the file of a model holds."""
-    if isinstance(model, ClassMean):
-        return {"class_name": ClassMean.__name__, "mean": model.mean_}
-    return fitted_part(model)
-
-
-def _revived(part: dict[str, Any], families: Families) -> TwoWayModel | ClassMean:
-    """Return the model that `_content` told of."""
-    if part["class_name"] == ClassMean.__name__:
-        return ClassMean(part["mean"])
-    return from_fitted_part(part, families)

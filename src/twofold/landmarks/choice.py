@@ -9,8 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 from twofold.array_types import FloatArray
 from twofold.engine.threads import single_threaded
 from twofold.landmarks import Landmarks
-from twofold.landmarks.k_harmonic_means import KHarmonicMeans
-from twofold.neighborhoods.distances import merge_equal_rows
+from twofold.landmarks.k_harmonic_means import KHarmonicMeans, ruling_power
+from twofold.neighborhoods.distances import Units, merge_equal_rows
 from twofold.neighborhoods.nearest import nearest_rows
 from twofold.process_settings import without_warnings
 
@@ -26,24 +26,10 @@ HARMONIC_ROWS, HARMONIC_PASSES = 20, 30
 def choose_landmarks(
     Y: FloatArray, weights: FloatArray, landmarks: Landmarks, seed: int
 ) -> FloatArray:
-    """Choose the landmark vectors of a table without missing entries.
+    """Return distinct landmark vectors (l, D) of complete rows Y (n, D) with weights (n,).
 
-    Parameters
-    ----------
-    Y : (n, D) array
-        Rows; their order does not matter.
-    weights : (n,) array
-        How much each counts; a row of weight 0 is not there.
-    landmarks : Landmarks
-        How many and how.
-    seed : int
-        Seed of everything that is drawn. The result is the same for any number of threads.
-
-    Returns
-    -------
-    (l, D) array
-        Distinct vectors in the precision of Y: ``landmarks.number(n)`` of them, or all distinct
-        rows if there are fewer.
+    They are ``landmarks.number(n)``, or all distinct rows if there are fewer. Neither the order of
+    the rows nor the number of threads matters.
     """
     count = landmarks.number(len(Y))
     rows, summed = merge_equal_rows(Y, weights)
@@ -79,23 +65,11 @@ def _find_harmonic_means(
     """Return the centres (count, D) of K-harmonic means on as many rows as matter."""
     kept = rng.permutation(len(Y))[: HARMONIC_ROWS * count]
     seed = int(rng.integers(2**31))
-    model = KHarmonicMeans(
-        count, p=_harmonic_power(Y, weights), max_iter=HARMONIC_PASSES, random_state=seed
-    )
+    # With the usual 3.5 in 50 dimensions (six that count), centres gathered in the middle and were
+    # worse than random rows; with a power that rules they were better than those of k-means.
+    p = max(3.5, round(2 * ruling_power(Units.of(Y, weights).apply(Y), weights)) / 2)
+    model = KHarmonicMeans(count, p=p, max_iter=HARMONIC_PASSES, random_state=seed)
     return model.fit(Y[kept], sample_weight=weights[kept]).cluster_centers_
-
-
-def _harmonic_power(Y: FloatArray, weights: FloatArray) -> float:
-    """Return a power that suits the data: 3.5 up to two dimensions, more for more.
-
-    A sum of ``d^-p`` over centres spread in δ dimensions is ruled by the near ones only if p > δ.
-    With the usual 3.5 in 50 dimensions (six that count), centres gathered in the middle and were
-    worse than random rows; with δ + 1.5 they were better than those of k-means. For δ stands the
-    participation ratio of the variances, (Σ λ)² / Σ λ².
-    """
-    covariance = np.atleast_2d(np.cov(Y.astype(np.float64), rowvar=False, aweights=weights))
-    dimensions = np.trace(covariance) ** 2 / (covariance**2).sum()
-    return max(3.5, round(2 * float(dimensions) + 3) / 2)
 
 
 def _replace_idle(centres: FloatArray, Y: FloatArray) -> FloatArray:
@@ -108,15 +82,10 @@ def _replace_idle(centres: FloatArray, Y: FloatArray) -> FloatArray:
     kept = centres[np.unique(owner)]
     if len(kept) == count:
         return kept
-    gaps = _squared_gaps(Y, centres[owner])
-    added = []
+    added: list[FloatArray] = []
+    gaps, others = np.full(len(Y), np.inf), centres[owner]
     for _ in range(count - len(kept)):
-        row = Y[int(gaps.argmax())]
-        added.append(row)
-        gaps = np.minimum(gaps, _squared_gaps(Y, row))
+        gaps = np.minimum(gaps, np.square(np.subtract(Y, others, dtype=np.float64)).sum(axis=1))
+        others = Y[int(gaps.argmax())]
+        added.append(others)
     return np.concatenate([kept, added])
-
-
-def _squared_gaps(Y: FloatArray, others: FloatArray) -> FloatArray:
-    gaps = np.subtract(Y, others, dtype=np.float64)
-    return (gaps * gaps).sum(axis=1)

@@ -17,16 +17,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Literal
 
 import numpy as np
 
 from twofold.checks.numbers import is_integer, is_number
-
-__all__ = [
-    "Landmarks",
-    "get_landmarks",
-]
 
 LEAST = 3
 
@@ -70,13 +66,7 @@ class Landmarks:
             )
 
     def number(self, n: int) -> int:
-        """Return how many landmarks n rows get.
-
-        Raises
-        ------
-        ValueError
-            If n rows are too few for that many.
-        """
+        """Return how many landmarks n rows get; raise ValueError if these are too few."""
         if self.count == "auto":
             count = min(n // 2, round(float(np.clip(10 * math.sqrt(n), 100, 2000))))
             count = max(count, LEAST)
@@ -94,19 +84,15 @@ def get_landmarks(landmarks: object) -> Landmarks | None:
     """Return the landmarks that None (none), a number, "auto" or an object asks for."""
     if landmarks is None or isinstance(landmarks, Landmarks):
         return landmarks
-    if is_integer(landmarks) and int(landmarks) < LEAST:  # type: ignore[call-overload]
-        raise ValueError(
-            f"`landmarks` must be at least {LEAST}, or None for none; got {landmarks!r}."
-        )
-    if is_integer(landmarks):
-        return Landmarks(int(landmarks))  # type: ignore[call-overload]
+    if isinstance(landmarks, Integral) and is_integer(landmarks):
+        if landmarks < LEAST:
+            raise ValueError(
+                f"`landmarks` must be at least {LEAST}, or None for none; got {landmarks!r}."
+            )
+        return Landmarks(int(landmarks))
     if isinstance(landmarks, str) and landmarks == "auto":
         return Landmarks()
     raise ValueError(
         "`landmarks` must be None, 'auto', a number of landmarks, or a Landmarks object of "
         f"twofold.landmarks; got {landmarks!r}."
     )
-
-
-def __dir__() -> list[str]:
-    return __all__

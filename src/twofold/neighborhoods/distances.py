@@ -10,25 +10,25 @@ the two are near each other; there the entries are subtracted one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from twofold.array_types import FloatArray, IntArray
+from twofold.array_types import FloatArray
 from twofold.compiled import compiled
-from twofold.engine.threads import count_threads, run_tasks
+from twofold.rowwise import blocks
 
-BLOCK_BYTES = 2**21
+# 2 MB, which stay in the cache until they are used.
+BLOCK_VALUES = 2**18
+MOST_ROWS = 1024
 # Below this share of ||y||² + ||c||², ||y||² + ||c||² - 2 y·c has lost too many digits.
 CANCELLED = 1e-6
 
 
 def block_slices(n: int, width: int) -> list[slice]:
-    """Return runs of rows, each with about ``BLOCK_BYTES`` of ``width`` numbers a row."""
-    rows = int(np.clip(BLOCK_BYTES // (8 * width), 16, 1024))
-    return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
+    """Return blocks of rows with ``width`` numbers each, small enough for threads to share out."""
+    return blocks(n, max(width, BLOCK_VALUES // MOST_ROWS), at_a_time=BLOCK_VALUES)
 
 
 def squared_distances(Z: FloatArray, C: FloatArray) -> FloatArray:
@@ -59,20 +59,6 @@ def squared_distance(y: FloatArray, c: FloatArray, factor: float) -> float:
         gap = (np.float64(y[d]) - np.float64(c[d])) * factor
         total += gap * gap
     return total
-
-
-def map_distances(
-    use: Callable[[FloatArray], FloatArray | IntArray], Y: FloatArray, C: FloatArray
-) -> Any:
-    """Return ``use(distances)`` of every row, with the distances (rows, k) to C in blocks."""
-    units_of_centres = Units.of(C)
-
-    def visit(rows: slice) -> FloatArray | IntArray:
-        units = units_of_centres.with_room_for(Y[rows])
-        sq_dists = squared_distances(units.apply(Y[rows]), units.apply(C))
-        return use(np.sqrt(sq_dists) / units.factor)
-
-    return np.concatenate(run_tasks(visit, block_slices(len(Y), max(C.shape)), count_threads(None)))
 
 
 def merge_equal_rows(Y: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -78,23 +78,9 @@ def lle_cost(Y: FloatArray, neighbors: IntArray, ridge: float = LLE_RIDGE) -> cs
 
 
 def lle(Y: FloatArray, neighbors: IntArray, q: int, random_state: int) -> FloatArray:
-    """Embed by locally linear embedding.
+    """Return the locally linear embedding (n, q), orthonormal columns with the smoothest first.
 
-    Parameters
-    ----------
-    Y : ndarray of shape (n, D)
-        Data.
-    neighbors : ndarray of shape (n, K)
-        Row numbers of the neighbours of each row; their graph must be connected.
-    q : int
-        Number of latent dimensions.
-    random_state : int
-        Seed of the Lanczos start vector.
-
-    Returns
-    -------
-    ndarray of shape (n, q)
-        Orthonormal columns, the smoothest first.
+    The graph of the neighbours (n, K) of rows Y (n, D) must be connected.
     """
     n = len(Y)
     cost = lle_cost(Y, neighbors).toarray(order="F")
@@ -111,26 +97,11 @@ def lle(Y: FloatArray, neighbors: IntArray, q: int, random_state: int) -> FloatA
 
 
 def isomap(graph: csr_array, q: int, random_state: int) -> FloatArray:
-    """Embed by landmark Isomap.
+    """Return the embedding (n, q) by landmark Isomap, columns of falling variance.
 
-    Parameters
-    ----------
-    graph : csr_array of shape (n, n)
-        Symmetric and connected graph of distances.
-    q : int
-        Number of latent dimensions.
-    random_state : int
-        Seed of the choice of landmarks; all rows are landmarks up to ``N_LANDMARKS`` rows.
-
-    Returns
-    -------
-    ndarray of shape (n, q)
-        Columns of falling variance.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        If the path lengths have fewer than q Euclidean dimensions.
+    The graph (n, n) of distances is symmetric and connected. Up to ``N_LANDMARKS`` rows are all
+    landmarks, else some are drawn. Raises LinAlgError where path lengths have fewer than q
+    Euclidean dimensions.
     """
     n = graph.shape[0]
     m = min(n, N_LANDMARKS)
@@ -148,21 +119,9 @@ def isomap(graph: csr_array, q: int, random_state: int) -> FloatArray:
 
 
 def laplacian_eigenmaps(graph: csr_array, q: int, random_state: int) -> FloatArray:
-    """Embed by Laplacian eigenmaps of the unweighted graph.
+    """Return the embedding (n, q) by Laplacian eigenmaps, the smoothest column first.
 
-    Parameters
-    ----------
-    graph : csr_array of shape (n, n)
-        Symmetric and connected graph; only its pattern counts.
-    q : int
-        Number of latent dimensions.
-    random_state : int
-        Seed of the Lanczos start vector.
-
-    Returns
-    -------
-    ndarray of shape (n, q)
-        The smoothest column first.
+    The graph (n, n) is symmetric and connected; only its pattern counts.
     """
     adjacency = csr_array((np.ones_like(graph.data), graph.indices, graph.indptr), graph.shape)
     inverse_root = 1.0 / np.sqrt(adjacency.sum(axis=1))
@@ -182,21 +141,11 @@ def _top_eigenvectors(
 
 
 def tsne(table: NeighborTable, X_start: FloatArray, random_state: int) -> FloatArray:
-    """Embed by t-SNE from a given start.
+    """Return the embedding (n, q) by t-SNE from a given start, q at most 3.
 
-    Parameters
-    ----------
-    table : NeighborTable
-        Nearest neighbours of every row, at least ``min(n - 1, TSNE_NEIGHBORS)`` of them.
-    X_start : ndarray of shape (n, q)
-        Start, e.g. principal components, with a standard deviation of about one; q at most 3.
-    random_state : int
-        Seed of the jitter that separates rows with the same start.
-
-    Returns
-    -------
-    ndarray of shape (n, q)
-        The embedding.
+    The table has at least ``min(n - 1, TSNE_NEIGHBORS)`` neighbours of every row; the start, e.g.
+    principal components, has a standard deviation of about one. Jitter separates rows that start in
+    one place.
     """
     n, q = X_start.shape
     perplexity = min(PERPLEXITY, (n - 1) / 3)

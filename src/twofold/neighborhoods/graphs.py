@@ -23,15 +23,7 @@ from twofold.neighborhoods.nearest import nearest_rows, neighbor_distances, othe
 
 @dataclass(frozen=True)
 class NeighborTable:
-    """The k nearest other rows of every row, nearest first.
-
-    Attributes
-    ----------
-    distances : ndarray of shape (n, k)
-        Euclidean distances.
-    indices : ndarray of shape (n, k)
-        Row numbers of the neighbours.
-    """
+    """The numbers (n, k) of the nearest other rows of every row, nearest first, and how far."""
 
     distances: FloatArray
     indices: IntArray

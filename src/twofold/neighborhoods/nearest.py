@@ -25,24 +25,10 @@ NEIGHBOR_FOR_SCALE = 10
 
 
 def nearest_rows(Y: FloatArray, rows: FloatArray, k: int) -> IntArray:
-    """Find the k rows nearest to each row of Y, nearest first.
+    """Return the numbers (n, k) of the rows (m, D) nearest to each of Y (n, D), nearest first.
 
     Exact: products only rule out what is farther away than their rounding could hide. Of rows at
-    the same distance the first comes first.
-
-    Parameters
-    ----------
-    Y : (n, D) array
-        Rows without missing entries.
-    rows : (m, D) array
-        The rows to choose from.
-    k : int
-        How many, at most m.
-
-    Returns
-    -------
-    (n, k) array
-        Numbers of rows.
+    the same distance the first comes first. No entry is missing.
     """
     if not is_integer(k) or not 1 <= k <= len(rows):
         raise ValueError(

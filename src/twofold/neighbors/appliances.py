@@ -41,24 +41,17 @@ MOST_STEPS = 1_000_000
 
 
 def active_resistance(traces: FloatArray) -> FloatArray:
-    """Return U² / P of readings.
-
-    Parameters
-    ----------
-    traces : ndarray of shape (..., 4)
-        Readings of U, I, phi and P.
-
-    Returns
-    -------
-    ndarray of shape (...)
-    """
+    """Return U² / P, shape (...), of readings of U, I, phi and P, shape (..., 4)."""
     return traces[..., 0] ** 2 / traces[..., 3]
 
 
 def appliance_features(
     traces: FloatArray | Sequence[FloatArray], is_on: BoolArray | Sequence[bool]
 ) -> FloatArray:
-    """Return the four features of events.
+    """Return the four features (n, 4) of events.
+
+    They are the mean, the standard deviation and the largest Fourier phase of the resistances if
+    the appliance went on, else the median resistance; the others are 0.
 
     Parameters
     ----------
@@ -67,12 +60,6 @@ def appliance_features(
         differ in the number of readings, at least three of them.
     is_on : array-like of bool of shape (n,)
         Whether the appliance went on.
-
-    Returns
-    -------
-    ndarray of shape (n, 4)
-        Mean, standard deviation and largest Fourier phase of the resistances if the appliance went
-        on, else the median resistance; the others are 0.
 
     Examples
     --------
@@ -102,8 +89,7 @@ def appliance_features(
         R = active_resistance(trace)
         if on:
             steady = R[N_VOLATILE:]
-            phases = np.angle(np.fft.fft(steady))
-            features[i, :3] = steady.mean(), steady.std(), phases.max()
+            features[i, :3] = steady.mean(), steady.std(), np.angle(np.fft.fft(steady)).max()
         else:
             features[i, 3] = np.median(R)
     return features
@@ -118,7 +104,7 @@ def appliance_ensemble(
     n_neighbors: Sequence[int] = (1, 5, 7),
     tie: str = "smallest",
 ) -> VotingClassifier:
-    """Return the book's ensembles as a voting classifier of scikit-learn.
+    """Return one of the book's ensembles as a voting classifier of scikit-learn, not fitted.
 
     Parameters
     ----------
@@ -133,21 +119,15 @@ def appliance_ensemble(
         Who wins among labels with as many votes: the smallest, or that of the first member if it
         is one of them.
 
-    Returns
-    -------
-    VotingClassifier
-        Not fitted.
-
     Examples
     --------
     >>> from twofold.neighbors import appliance_ensemble
     >>> [name for name, _ in appliance_ensemble("knn").estimators]
     ['knn1', 'knn5', 'knn7']
     """
-    if members not in MEMBERS:
-        raise ValueError(f"`members` must be one of {MEMBERS}; got {members!r}.")
-    if tie not in TIES:
-        raise ValueError(f"`tie` must be one of {TIES}; got {tie!r}.")
+    for name, value, allowed in (("members", members, MEMBERS), ("tie", tie, TIES)):
+        if value not in allowed:
+            raise ValueError(f"`{name}` must be one of {allowed}; got {value!r}.")
     voters: list[tuple[str, Any]] = []
     if members != "knn":
         voters += [

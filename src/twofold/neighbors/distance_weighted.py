@@ -16,29 +16,19 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-from sklearn.utils import gen_batches
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import FloatArray
 from twofold.checks.numbers import is_integer, is_number
-from twofold.unn.data_range import check_range
-
-# Neighbours of several rows held at once, as numbers and distances: 64 MB.
-VALUES_AT_A_TIME = 4_000_000
+from twofold.rowwise import blocks
+from twofold.unn.data_range import new_rows, training_rows
 
 
 def inverse_squared_distances(distances: FloatArray) -> FloatArray:
-    """Return ``1 / d²`` up to a factor for each row, to be passed as ``weights`` to scikit-learn.
+    """Return ``1 / d²`` (n, K) up to a factor a row, to be passed as ``weights`` to scikit-learn.
 
-    Parameters
-    ----------
-    distances : ndarray of shape (n, K)
-
-    Returns
-    -------
-    ndarray of shape (n, K)
-        The nearest neighbour has weight 1; where it lies on the row itself, all others have 0.
+    Of distances (n, K) the nearest has weight 1; where it lies on the row itself, all others have
+    weight 0.
 
     Examples
     --------
@@ -53,15 +43,6 @@ def inverse_squared_distances(distances: FloatArray) -> FloatArray:
     on_a_row = nearest == 0
     ratio = nearest / np.where(distances > 0, distances, 1)
     return np.where(on_a_row, distances == 0, ratio**2).astype(distances.dtype)
-
-
-def _check_numeric_targets(y: Any) -> None:
-    """Raise if targets are words, of which there is no mean."""
-    if y is not None and np.asarray(y).dtype.kind in "US":
-        raise ValueError(
-            "A regressor needs targets that are numbers; got strings, such as "
-            f"{str(np.asarray(y).flat[0])!r}. For classes take DistanceWeightedKNNClassifier."
-        )
 
 
 class _DistanceWeighted(BaseEstimator):
@@ -88,12 +69,11 @@ class _DistanceWeighted(BaseEstimator):
             n_jobs=self.n_jobs,
         )
 
-    def _in_batches(self, method: Any, X: Any) -> Any:
+    def _ask(self, method: str, X: Any) -> Any:
         """Return what a method of the neighbours says of rows, a bounded number at a time."""
-        rows = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        check_range(rows, differences=False)
-        size = max(1, VALUES_AT_A_TIME // self.neighbors_.n_neighbors)
-        return np.concatenate([method(rows[part]) for part in gen_batches(len(rows), size)])
+        rows = new_rows(self, X)
+        parts = blocks(len(rows), self.neighbors_.n_neighbors)
+        return np.concatenate([getattr(self.neighbors_, method)(rows[part]) for part in parts])
 
 
 class DistanceWeightedKNNRegressor(RegressorMixin, _DistanceWeighted):
@@ -123,25 +103,19 @@ class DistanceWeightedKNNRegressor(RegressorMixin, _DistanceWeighted):
     """
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Keep the rows and their targets.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        """
-        _check_numeric_targets(y)
-        rows, y = validate_data(
-            self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True
-        )
-        check_range(rows)
+        """Keep the rows X (n_samples, n_features) and their targets y (n_samples, [n_outputs])."""
+        if y is not None and np.asarray(y).dtype.kind in "US":
+            raise ValueError(
+                "A regressor needs targets that are numbers; got strings, such as "
+                f"{str(np.asarray(y).flat[0])!r}. For classes take DistanceWeightedKNNClassifier."
+            )
+        rows, y = training_rows(self, X, y, multi_output=True, y_numeric=True)
         self.neighbors_ = self._neighbors(KNeighborsRegressor, len(rows)).fit(rows, y)
         return self
 
     def predict(self, X: Any) -> FloatArray:
         """Return the weighted means (n_samples, [n_outputs]) of the nearest rows' targets."""
-        check_is_fitted(self)
-        return self._in_batches(self.neighbors_.predict, X)
+        return self._ask("predict", X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -154,18 +128,14 @@ class DistanceWeightedKNNClassifier(ClassifierMixin, _DistanceWeighted):
 
     Parameters
     ----------
-    n_neighbors : int or None, default=5
-        K, at most the number of rows; None for all rows.
-    p : float, default=2.0
-        Order of the Minkowski distance.
-    n_jobs : int or None, default=-1
-        As in scikit-learn.
+    n_neighbors, p, n_jobs : default=5, 2.0, -1
+        As for :class:`DistanceWeightedKNNRegressor`.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
     neighbors_ : KNeighborsClassifier
-    n_features_in_, feature_names_in_ : int, ndarray
+    n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Examples
@@ -177,15 +147,8 @@ class DistanceWeightedKNNClassifier(ClassifierMixin, _DistanceWeighted):
     """
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Keep the rows and their labels.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        """
-        rows, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
-        check_range(rows)
+        """Keep the rows X (n_samples, n_features) and their labels y (n_samples,)."""
+        rows, y = training_rows(self, X, y)
         check_classification_targets(y)
         self.neighbors_ = self._neighbors(KNeighborsClassifier, len(rows)).fit(rows, y)
         self.classes_ = self.neighbors_.classes_
@@ -193,10 +156,9 @@ class DistanceWeightedKNNClassifier(ClassifierMixin, _DistanceWeighted):
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the share of the votes (n_samples, n_classes) that each class has."""
-        check_is_fitted(self)
-        return self._in_batches(self.neighbors_.predict_proba, X)
+        return self._ask("predict_proba", X)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the class (n_samples,) with most votes, of several the smallest."""
-        share = self.predict_proba(X)
-        return self.classes_[share.argmax(axis=1)]
+        best = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[best]

@@ -28,15 +28,13 @@ import numpy.typing as npt
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.utils import gen_batches
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.unn.data_range import check_range
+from twofold.array_types import FloatArray, IntArray
+from twofold.rowwise import blocks
+from twofold.unn.data_range import new_rows, training_rows
 
 MODES = ("balls", "representatives")
-VALUES_AT_A_TIME = 4_000_000
 
 
 class ModelBasedKNN(ClassifierMixin, BaseEstimator):
@@ -58,7 +56,7 @@ class ModelBasedKNN(ClassifierMixin, BaseEstimator):
     representative_labels_ : ndarray of shape (n_balls,)
     radii_, counts_ : ndarrays of shape (n_balls,)
         Size of each ball, and how many rows it took in.
-    n_features_in_, feature_names_in_ : int, ndarray
+    n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Examples
@@ -76,27 +74,17 @@ class ModelBasedKNN(ClassifierMixin, BaseEstimator):
         self.n_neighbors = n_neighbors
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Find the balls.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Labels.
-        """
+        """Find the balls of rows X (n_samples, n_features) with labels y (n_samples,)."""
         if self.mode not in MODES:
             raise ValueError(f"`mode` must be one of {MODES}; got {self.mode!r}.")
-        Y, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
-        check_range(Y)
+        Y, y = training_rows(self, X, y)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         limits = _distance_to_others(Y, codes)
         balls: list[tuple[int, float, int]] = []
         for code in range(len(self.classes_)):
             own = np.flatnonzero(codes == code)
-            balls += [
-                (int(own[i]), radius, count) for i, radius, count in _cover(Y[own], limits[own])
-            ]
+            balls += [(int(own[i]), r, count) for i, r, count in _cover(Y[own], limits[own])]
         # Largest first, as if rows of all classes were taken in together.
         balls.sort(key=lambda ball: (-ball[2], ball[1], ball[0]))
         middle, radii, counts = zip(*balls, strict=True)
@@ -112,13 +100,10 @@ class ModelBasedKNN(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the class (n_samples,) of each row."""
-        check_is_fitted(self)
-        Y = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        check_range(Y, differences=False)
+        Y = new_rows(self, X)
         if self.mode == "representatives":
             return self.neighbors_.predict(Y)
-        size = max(1, VALUES_AT_A_TIME // len(self.radii_))
-        chosen = [self._choose_balls(Y[rows]) for rows in gen_batches(len(Y), size)]
+        chosen = [self._choose_balls(Y[rows]) for rows in blocks(len(Y), len(self.radii_))]
         return self.representative_labels_[np.concatenate(chosen)]
 
     def __sklearn_tags__(self) -> Any:
@@ -140,7 +125,7 @@ class ModelBasedKNN(ClassifierMixin, BaseEstimator):
 def _distance_to_others(Y: FloatArray, codes: IntArray) -> FloatArray:
     """Return the distance (n,) of each row to the nearest row of another class."""
     limits = np.full(len(Y), np.inf)
-    for rows in gen_batches(len(Y), max(1, VALUES_AT_A_TIME // len(Y))):
+    for rows in blocks(len(Y), len(Y)):
         distances = cdist(Y[rows], Y)
         distances[codes[rows, None] == codes] = np.inf
         limits[rows] = distances.min(axis=1)
@@ -150,39 +135,28 @@ def _distance_to_others(Y: FloatArray, codes: IntArray) -> FloatArray:
 def _cover(Y: FloatArray, limits: FloatArray) -> list[tuple[int, float, int]]:
     """Return (row, radius, count) of balls that take in all rows Y (n, D) of one class."""
     left = np.ones(len(Y), dtype=bool)
-    waiting = [(-count, radius, i) for i, radius, count in _first_counts(Y, limits)]
+    waiting: list[tuple[int, float, int]] = []
+    for rows in blocks(len(Y), len(Y)):  # while all are left, many at a time
+        distances = cdist(Y[rows], Y)
+        members = distances < limits[rows, None]
+        members[np.arange(len(distances)), np.arange(rows.start, rows.stop)] = True
+        radii = np.where(members, distances, 0).max(axis=1).tolist()
+        counts = members.sum(axis=1).tolist()
+        numbers = range(rows.start, rows.stop)
+        waiting += [(-c, r, i) for c, r, i in zip(counts, radii, numbers, strict=True)]
     heapq.heapify(waiting)
     balls = []
     while waiting:
         promised, _, i = heapq.heappop(waiting)
         if not left[i]:
             continue
-        members, distances = _members(Y, limits[i], i, left)
-        radius = float(distances[members].max())
-        if members.sum() == -promised:
-            balls.append((i, radius, int(members.sum())))
+        distances = cdist(Y[i : i + 1], Y)[0]
+        members = left & (distances < limits[i])
+        members[i] = True
+        radius, count = float(distances[members].max()), int(members.sum())
+        if count == -promised:
+            balls.append((i, radius, count))
             left[members] = False
         else:
-            heapq.heappush(waiting, (-int(members.sum()), radius, i))
+            heapq.heappush(waiting, (-count, radius, i))
     return balls
-
-
-def _first_counts(Y: FloatArray, limits: FloatArray) -> list[tuple[int, float, int]]:
-    """Return (row, radius, count) of every row while all are left."""
-    found = []
-    for rows in gen_batches(len(Y), max(1, VALUES_AT_A_TIME // len(Y))):
-        distances = cdist(Y[rows], Y)
-        members = distances < limits[rows, None]
-        members[np.arange(len(distances)), np.arange(rows.start, rows.stop)] = True
-        radii = np.where(members, distances, 0).max(axis=1)
-        counts = members.sum(axis=1)
-        found += list(zip(range(rows.start, rows.stop), radii, counts, strict=True))
-    return [(i, float(radius), int(count)) for i, radius, count in found]
-
-
-def _members(Y: FloatArray, limit: float, i: int, left: BoolArray) -> tuple[BoolArray, FloatArray]:
-    """Return which rows that are left a ball around row i takes in, and all distances."""
-    distances = cdist(Y[i : i + 1], Y)[0]
-    members = left & (distances < limit)
-    members[i] = True
-    return members, distances

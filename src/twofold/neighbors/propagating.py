@@ -20,16 +20,14 @@ import numpy.typing as npt
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.utils import gen_batches
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled
-from twofold.unn.data_range import check_range
+from twofold.rowwise import blocks
+from twofold.unn.data_range import new_rows, training_rows
 
 Labels = npt.NDArray[Any]
-VALUES_AT_A_TIME = 4_000_000
 
 
 class PropagatingNearestNeighbor(ClassifierMixin, BaseEstimator):
@@ -51,7 +49,7 @@ class PropagatingNearestNeighbor(ClassifierMixin, BaseEstimator):
         The rows that had no label, in the order in which they got one.
     neighbors_ : KNeighborsClassifier
         One neighbour, of all rows.
-    n_features_in_, feature_names_in_ : int, ndarray
+    n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Examples
@@ -66,32 +64,21 @@ class PropagatingNearestNeighbor(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Spread the labels.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Labels; -1, None or NaN for rows without one.
-        """
+        """Spread the labels y (n_samples,) over all rows X (n_samples, n_features)."""
         labels, unlabelled = _read_labels(y)
-        Y, codes = validate_data(self, X, labels, dtype=[np.float64, np.float32])
-        check_range(Y)
+        Y, codes = training_rows(self, X, labels)
         check_classification_targets(codes[~unlabelled])
         self.classes_, found = np.unique(codes[~unlabelled], return_inverse=True)
         numbers = np.full(len(Y), -1)
         numbers[~unlabelled] = found
         self.order_ = _spread(Y.astype(np.float64), numbers)
         self.transduction_ = self.classes_[numbers]
-        nearest = KNeighborsClassifier(1, n_jobs=self.n_jobs)
-        self.neighbors_ = nearest.fit(Y, self.transduction_)
+        self.neighbors_ = KNeighborsClassifier(1, n_jobs=self.n_jobs).fit(Y, self.transduction_)
         return self
 
     def predict(self, X: Any) -> Labels:
         """Return the label (n_samples,) of the nearest row of the training set."""
-        check_is_fitted(self)
-        Y = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        check_range(Y, differences=False)
+        Y = new_rows(self, X)
         return self.neighbors_.predict(Y)
 
 
@@ -104,10 +91,7 @@ def _read_labels(y: Any) -> tuple[Labels, BoolArray]:
         return labels, np.zeros(len(labels), dtype=bool)  # scikit-learn warns of the shape
     if labels.ndim != 1:
         raise ValueError(f"`y` must hold one label a row, shape (n_samples,); got {labels.shape}.")
-    if labels.dtype.kind in "OfiU":
-        unlabelled = np.array([_is_none(label) for label in labels.tolist()], dtype=bool)
-    else:
-        unlabelled = np.zeros(len(labels), dtype=bool)
+    unlabelled = np.array([_is_none(label) for label in labels.tolist()], dtype=bool)
     if unlabelled.all() and len(labels):
         raise ValueError("No row has a label; at least one must have a label other than -1.")
     if unlabelled.any():
@@ -135,9 +119,8 @@ def _spread(Y: FloatArray, numbers: IntArray) -> IntArray:
     labelled, left = np.flatnonzero(numbers >= 0), np.flatnonzero(numbers < 0)
     if len(left) == 0:
         return left
-    nearest = np.empty(len(left), dtype=np.int64)
-    sq_dists = np.empty(len(left))
-    for part in gen_batches(len(left), max(1, VALUES_AT_A_TIME // len(labelled))):
+    nearest, sq_dists = np.empty(len(left), dtype=np.int64), np.empty(len(left))
+    for part in blocks(len(left), len(labelled)):
         table = cdist(Y[left[part]], Y[labelled], "sqeuclidean")
         nearest[part] = labelled[table.argmin(axis=1)]
         sq_dists[part] = table.min(axis=1)

@@ -34,7 +34,6 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.checks.numbers import is_number
@@ -42,7 +41,7 @@ from twofold.checks.rows import checked_weights
 from twofold.compiled import compiled
 from twofold.engine.threads import single_threaded
 from twofold.rowwise import blocks
-from twofold.unn.data_range import check_range
+from twofold.unn.data_range import new_rows, training_rows
 
 ORDERS = ("farthest", "given")
 # "auto" looks at no more clusters than this.
@@ -83,7 +82,7 @@ class ConstructiveKMeans(ClusterMixin, BaseEstimator):
         Sum of the weights of the rows of each cluster.
     threshold_ : float
         Zeta.
-    n_features_in_, feature_names_in_ : int, ndarray
+    n_features_in_, feature_names_in_
         As in scikit-learn.
 
     References
@@ -106,38 +105,30 @@ class ConstructiveKMeans(ClusterMixin, BaseEstimator):
         self.order = order
 
     def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
-        """Find the clusters.
+        """Find the clusters of rows X (n_samples, n_features).
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How much each row counts in the means; a row of weight 0 takes no part.
-
-        Returns
-        -------
-        self
+        ``sample_weight`` (n_samples,) says how much each row counts in the means; a row of weight 0
+        takes no part.
         """
         self._check_parameters()
-        Y = validate_data(self, X, dtype=[np.float64, np.float32])
-        check_range(Y)
+        Y = training_rows(self, X)
         weights = checked_weights(sample_weight, Y)
         rows, counted = Y[weights > 0].astype(np.float64, order="C"), weights[weights > 0]
         # Far from 0, inner products lose the digits that tell rows apart.
         middle = np.average(rows, axis=0, weights=counted)
         rows = rows - middle
         with single_threaded():  # sums in an order that no number of threads changes
-            if self.threshold == "auto":
-                self.threshold_ = _clearest_threshold(rows, counted)
-            else:
-                self.threshold_ = float(self.threshold)
+            is_auto = self.threshold == "auto"
+            zeta = _clearest_threshold(rows, counted) if is_auto else float(self.threshold)
             if self.order == "given":
                 nothing = np.empty((0, Y.shape[1])), np.empty(0)
-                grown = _Clusters(*_one_pass(rows, counted, *nothing, self.threshold_))
+                grown = _Clusters(*_one_pass(rows, counted, *nothing, zeta))
             else:
-                grown = _settled(rows, counted, self.threshold_)
+                for clusters, gaps in _farthest_path(rows, counted, zeta):
+                    grown = clusters
+                    if gaps.max() <= zeta:
+                        break  # or there are as many clusters as distinct rows
+        self.threshold_ = zeta
         self._keep(grown._replace(centers=grown.centers + middle), Y, weights)
         return self
 
@@ -145,23 +136,11 @@ class ConstructiveKMeans(ClusterMixin, BaseEstimator):
         """Take in new rows in the order in which they are given, by one pass.
 
         The threshold stays that of the first call, with "auto" too: pass enough rows to it, or a
-        threshold.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        self
+        threshold. Arguments are those of :meth:`fit`.
         """
         if not hasattr(self, "cluster_centers_"):
             return self.fit(X, sample_weight=sample_weight)
-        Y = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        check_range(Y, differences=False)
+        Y = new_rows(self, X)
         weights = checked_weights(sample_weight, Y)
         rows = Y[weights > 0].astype(np.float64, order="C")
         centers = self.cluster_centers_.astype(np.float64)
@@ -170,29 +149,16 @@ class ConstructiveKMeans(ClusterMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> IntArray:
-        """Return the number of the nearest centre of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self)
-        Y = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        check_range(Y, differences=False)
-        return _nearest(Y, self.cluster_centers_)[0]
+        """Return the number (n_samples,) of the nearest centre of each row."""
+        return _nearest(new_rows(self, X), self.cluster_centers_)[0]
 
     def _keep(self, clusters: _Clusters, Y: FloatArray, weights: FloatArray) -> None:
         self.cluster_centers_ = clusters.centers.astype(Y.dtype)
         self.counts_ = clusters.counts
         self.labels_ = np.empty(len(Y), dtype=np.int64)
         self.labels_[weights > 0] = clusters.labels
-        left_out = weights == 0
-        if left_out.any():
-            self.labels_[left_out] = _nearest(Y[left_out], self.cluster_centers_)[0]
+        if (weights == 0).any():
+            self.labels_[weights == 0] = _nearest(Y[weights == 0], self.cluster_centers_)[0]
 
     def _check_parameters(self) -> None:
         zeta = self.threshold
@@ -218,7 +184,7 @@ def _one_pass(
     """Return centres, counts and labels after rows Y came one by one."""
     n, D = Y.shape
     k = len(centers)
-    C, total = np.empty((max(16, 2 * k), D)), np.empty(max(16, 2 * k))
+    C, total = np.empty((k + n, D)), np.empty(k + n)  # room for a cluster of each row
     C[:k], total[:k] = centers, counts
     labels = np.empty(n, dtype=np.int64)
     for i in range(n):
@@ -230,10 +196,6 @@ def _one_pass(
             if sq_dist < best:
                 nearest, best = j, sq_dist
         if nearest < 0 or np.sqrt(best) > zeta:
-            if k == len(C):
-                wide, longer = np.empty((2 * k, D)), np.empty(2 * k)
-                wide[:k], longer[:k] = C, total
-                C, total = wide, longer
             C[k], total[k], labels[i] = Y[i], weights[i], k
             k += 1
         else:
@@ -245,41 +207,29 @@ def _one_pass(
     return C[:k].copy(), total[:k].copy(), labels
 
 
-def _settled(Y: FloatArray, weights: FloatArray, zeta: float) -> _Clusters:
-    """Return the first clusters on the path of farthest rows that leave none beyond zeta."""
-    for clusters, gaps in _farthest_path(Y, weights, zeta):
-        if gaps.max() <= zeta:
-            return clusters
-    return clusters  # as many as there are distinct rows
-
-
 def _clearest_threshold(Y: FloatArray, weights: FloatArray) -> float:
     """Return the zeta at which the path of farthest rows has the clearest clusters, if any are."""
     rows, member = np.unique(Y, axis=0, return_inverse=True)
     masses = np.bincount(member.ravel(), weights).astype(np.float64)
     levels = _levels(rows, masses)
-    if not any(level.is_wanted for level in levels):
-        return SLACK * _one_cluster(levels)
-    unclear = _without_clusters(rows)
-    best, threshold = CLEARLY, _one_cluster(levels)
-    for level in levels:
+    wanted = [level for level in levels if level.is_wanted]
+    unclear = _without_clusters(rows) if wanted else {}
+    # Of one cluster the widest distance, or any if all rows are equal.
+    best, threshold = CLEARLY, levels[0].widest or 1.0
+    for level in wanted:
         usual = unclear.get(level.n_clusters, 1.0)
-        if level.is_wanted and level.overlap < best * usual:
+        if level.overlap < best * usual:
             best, threshold = level.overlap / usual, level.widest
     return SLACK * threshold
 
 
 class _Level(NamedTuple):
-    """What there is to say about some number of clusters.
-
-    ``overlap`` is 1 - s, ``widest`` the largest distance of a row to its centre; clusters are
-    wanted if the path would end here at that distance, and none is a single row.
-    """
+    """What there is to say about some number of clusters."""
 
     n_clusters: int
-    overlap: float
-    widest: float
-    is_wanted: bool
+    overlap: float  # 1 - s
+    widest: float  # the largest distance of a row to its centre
+    is_wanted: bool  # the path would end here at that distance, and none is a single row
 
 
 def _levels(Y: FloatArray, weights: FloatArray) -> list[_Level]:
@@ -297,10 +247,6 @@ def _levels(Y: FloatArray, weights: FloatArray) -> list[_Level]:
         if k >= MOST_AUTO_CLUSTERS:
             break
     return levels
-
-
-def _one_cluster(levels: list[_Level]) -> float:
-    return levels[0].widest or 1.0  # all rows are equal: any distance will do
 
 
 def _without_clusters(Y: FloatArray) -> dict[int, float]:
@@ -357,8 +303,7 @@ def _nearest(Y: FloatArray, C: FloatArray) -> tuple[IntArray, FloatArray]:
 
 def _second_nearest(Y: FloatArray, C: FloatArray) -> FloatArray:
     """Return the distance of each row to its second nearest centre."""
-    parts = [
-        np.partition(euclidean_distances(Y[rows], C), 1, axis=1)[:, 1]
-        for rows in blocks(len(Y), len(C))
-    ]
-    return np.concatenate(parts)
+    second = np.empty(len(Y))
+    for rows in blocks(len(Y), len(C)):
+        second[rows] = np.partition(euclidean_distances(Y[rows], C), 1, axis=1)[:, 1]
+    return second

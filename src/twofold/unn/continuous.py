@@ -22,7 +22,6 @@ are found by their distances to their last neighbours.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,8 +35,10 @@ from twofold.unn.point_errors import PointError
 from twofold.unn.rows import (
     NOBODY,
     Rows,
-    count_others,
+    Rule,
+    Watch,
     error_of_mean,
+    get_rule,
     is_complete,
     rows_of,
     squared_gap,
@@ -67,63 +68,53 @@ class ContinuousPoints:
         n_threads: int = 1,
     ) -> None:
         self.search, self.rng, self.n_threads = search, rng, n_threads
-        self.error = PointError() if error is None else error
+        self.rule = get_rule(n_neighbors, "point", error or PointError(), search.include_self)
         self.by_value = has_kernel and search.nearest == "argmax"
-        self.k = count_others(n_neighbors, search.include_self)
         self.Y: FloatArray = np.empty((0, 0))
         self.weights: FloatArray = np.empty(0)
-        self.X: FloatArray = np.empty((0, q))
-        self.tree = tree_of(self.X, BLOCK)
-
-    @property
-    def latent(self) -> FloatArray:
-        """The latent points (n, q)."""
-        return self.X
+        self.latent: FloatArray = np.empty((0, q))
+        self.tree = tree_of(self.latent, BLOCK)
 
     def load(self, Y: FloatArray, X: FloatArray, weights: FloatArray | None = None) -> None:
         """Take over rows that have latent points already."""
         self._append(Y, weights)
-        self.X = np.ascontiguousarray(X, dtype=np.float64)
-        self.tree = tree_of(self.X, len(X) + BLOCK)
+        self.latent = np.ascontiguousarray(X, dtype=np.float64)
+        self.tree = tree_of(self.latent, len(X) + BLOCK)
 
     def insert(
-        self,
-        Y: FloatArray,
-        weights: FloatArray | None = None,
-        watch: Callable[[int], object] | None = None,
+        self, Y: FloatArray, weights: FloatArray | None = None, watch: Watch | None = None
     ) -> None:
         """Embed rows Y (m, D), one after the other; NaN where entries are missing.
 
         ``watch`` hears now and then how many rows there are.
         """
-        before = len(self.X)
-        rows, judge = self._append(Y, weights)
-        n = len(self.Y)
-        nearest = np.zeros(n - before, dtype=np.int64)
-        first = max(before, 1)
-        if n > first:
-            nearest[first - before :] = self._nearest(
-                rows, self.by_value, first=first, earlier=True
-            )
+        before = len(self.latent)
+        self._append(Y, weights)
+        n, first = len(self.Y), max(before, 1)
         if n > len(self.tree.X):
-            self.tree = tree_of(self.X, n + max(n // 2, BLOCK))
+            self.tree = tree_of(self.latent, n + max(n // 2, BLOCK))
+        rows, judge = self._rows()
+        nearest = np.zeros(n - before, dtype=np.int64)  # the first row of all has none
+        if n > first:
+            some = self._nearest(rows, self.by_value, first=first, earlier=True)
+            nearest[first - before :] = some
         for part in blocks(n - before, 1, at_a_time=BLOCK):
             # The stream of random numbers is one for all blocks, so their size does not matter.
-            some = nearest[part]
-            insert_rows(self.tree, rows, before + part.start, some, self._draw(len(some)), judge)
+            tries = self._draw(part.stop - part.start)
+            insert_rows(self.tree, rows, before + part.start, nearest[part], tries, judge)
             if watch is not None:
                 watch(before + part.stop)
-        self.X = self.tree.X[:n].copy()
+        self.latent = self.tree.X[:n].copy()
 
     def fill(self, number: int) -> FloatArray:
         """Fill the missing entries of a row by the mean of its neighbours; return it (D,)."""
         gaps = np.isnan(self.Y[number])
         if gaps.any():
-            rows, near = self._rows()
-            x = self.X[number]
-            count = find_nearest(self.tree, x, number, self.k, near.found, near.sq_dists)
-            write_mean(rows, near.found, count, NOBODY, near.f)
-            self.Y[number, gaps] = near.f[gaps]
+            rows, (rule, found, sq_dists, f) = self._rows()
+            x = self.latent[number]
+            count = find_nearest(self.tree, x, number, rule.n_others, found, sq_dists)
+            write_mean(rows, found, count, NOBODY, f)
+            self.Y[number, gaps] = f[gaps]
         return self.Y[number]
 
     def full_error(self) -> float:
@@ -131,16 +122,14 @@ class ContinuousPoints:
         errors, _ = list_errors(self.tree, *self._rows())
         return float(self.weights @ errors)
 
-    def refine(
-        self, n_sweeps: int = 1, watch: Callable[[int], object] | None = None
-    ) -> list[float]:
+    def refine(self, n_sweeps: int = 1, watch: Watch | None = None) -> list[float]:
         """Take each row up and put it where the whole error falls; return the errors on the way.
 
         `watch` hears after each sweep how many were made. An interrupt ends it between two blocks
         of rows, with every row in its place.
         """
         rows, judge = self._rows()
-        n, nearest = len(self.X), self._nearest(rows)
+        n, nearest = len(self.latent), self._nearest(rows)
         errors, reach = list_errors(self.tree, rows, judge)
         totals = [float(self.weights @ errors)]
         try:
@@ -148,28 +137,27 @@ class ContinuousPoints:
                 for part in blocks(n, 1, at_a_time=BLOCK):
                     near, tries = nearest[part], self._draw(part.stop - part.start)
                     move_rows(self.tree, rows, part.start, near, tries, judge, errors, reach)
-                self.X = self.tree.X[:n].copy()
+                self.latent = self.tree.X[:n].copy()
                 totals.append(float(self.weights @ errors))
                 if watch is not None:
                     watch(sweep + 1)
         finally:
-            self.X = self.tree.X[:n].copy()
+            self.latent = self.tree.X[:n].copy()
         return totals
 
-    def _append(self, Y: FloatArray, weights: FloatArray | None) -> tuple[Rows, Judge]:
+    def _append(self, Y: FloatArray, weights: FloatArray | None) -> None:
         new = np.array(Y, dtype=np.float64, ndmin=2)
         own = np.ones(len(new)) if weights is None else np.asarray(weights, dtype=np.float64)
         self.Y = new if not len(self.Y) else np.concatenate([self.Y, new])
         self.weights = np.concatenate([self.weights, own])
-        return self._rows()
 
     def _rows(self) -> tuple[Rows, Judge]:
         rows = rows_of(self.Y, self.weights)
-        return rows, judge_of(rows, self.k, self.search.include_self, self.error)
+        return rows, judge_of(rows, self.rule)
 
     def _draw(self, m: int) -> Tries:
         """Return the random numbers for m rows."""
-        search, q = self.search, self.X.shape[1]
+        search, q = self.search, self.latent.shape[1]
         if isinstance(search, Gaussian):
             Z = self.rng.standard_normal((m, search.n_candidates, q))
             return Tries(search.spread == "squared", Z, np.empty((m, 0, 2)), np.zeros(2))
@@ -179,49 +167,38 @@ class ContinuousPoints:
         return Tries(False, Z, lots, np.array(search.pull))
 
     def _nearest(self, rows: Rows, by_value: bool = False, **which: Any) -> IntArray:
-        if self.error.is_shift_invariant and is_complete(rows) and not by_value:
+        error, which["n_threads"] = self.rule.error, self.n_threads
+        if error.is_shift_invariant and is_complete(rows) and not by_value:
             # About their mean less is lost to rounding.
             rows = rows._replace(values=rows.values - rows.values.mean(axis=0))
-        which["n_threads"] = self.n_threads
-        return nearest_rows(rows, self.error, by_value=by_value, **which)[:, 0]
+        return nearest_rows(rows, error, by_value=by_value, **which)[:, 0]
 
 
 class Judge(NamedTuple):
-    """What a latent place of a row is judged by, and room for what is found there.
+    """What a latent place of a row is judged by, and room for what is found there."""
 
-    Attributes
-    ----------
-    k : how many other rows are neighbours
-    include_self : whether the row itself is one more
-    error : the error of one row
-    found, sq_dists : (k,) the neighbours of the latest place, and their squared distances
-    f : (D,) their mean
-    """
-
-    k: int
-    include_self: bool
-    error: PointError
-    found: IntArray
-    sq_dists: FloatArray
-    f: FloatArray
+    rule: Rule
+    found: IntArray  # (k,) the neighbours of the latest place
+    sq_dists: FloatArray  # (k,) their squared distances
+    f: FloatArray  # (D,) their mean
 
 
 @compiled
-def judge_of(rows: Rows, k: int, include_self: bool, error: PointError) -> Judge:
+def judge_of(rows: Rows, rule: Rule) -> Judge:
     """Return a judge of the places of such rows."""
-    found, sq_dists = np.empty(k, dtype=np.int64), np.empty(k)
-    return Judge(k, include_self, error, found, sq_dists, np.empty(rows.values.shape[1]))
+    k = rule.n_others
+    return Judge(rule, np.empty(k, dtype=np.int64), np.empty(k), np.empty(rows.values.shape[1]))
 
 
 @compiled
 def place_error(tree: PointTree, rows: Rows, x: FloatArray, i: int, judge: Judge) -> float:
     """Return the error of row i at the latent place x, with k other rows as its neighbours."""
-    found, f = judge.found, judge.f
-    count = find_nearest(tree, x, i, judge.k, found, judge.sq_dists)
+    rule, found, f = judge.rule, judge.found, judge.f
+    count = find_nearest(tree, x, i, rule.n_others, found, judge.sq_dists)
     # Places with the same neighbours must tie to the last bit, whatever the order of these.
     found[:count].sort()
-    write_mean(rows, found, count, i if judge.include_self else NOBODY, f)
-    return error_of_mean(f, rows, i, judge.error)
+    write_mean(rows, found, count, i if rule.include_self else NOBODY, f)
+    return error_of_mean(f, rows, i, rule.error)
 
 
 @compiled
@@ -231,25 +208,17 @@ def list_errors(tree: PointTree, rows: Rows, judge: Judge) -> tuple[FloatArray, 
     errors, reach = np.empty(n), np.empty(n)
     for i in range(n):
         errors[i] = place_error(tree, rows, tree.X[i], i, judge) if n > 1 else 0.0
-        reach[i] = judge.sq_dists[max(min(judge.k, n - 1) - 1, 0)]
+        reach[i] = judge.sq_dists[max(min(judge.rule.n_others, n - 1) - 1, 0)]
     return errors, reach
 
 
 class Tries(NamedTuple):
-    """Random numbers for the places of some rows.
+    """Random numbers for the places of some rows."""
 
-    Attributes
-    ----------
-    is_squared : whether places spread by the squared distance to the nearest row
-    Z : (rows, places, q) steps from there; of a particle the first velocity, (rows, 1, q)
-    lots : (rows, steps, 2) for a particle; no steps if places are drawn
-    pull : (2,) how strongly a particle is drawn
-    """
-
-    is_squared: bool
-    Z: FloatArray
-    lots: FloatArray
-    pull: FloatArray
+    is_squared: bool  # whether places spread by the squared distance to the nearest row
+    Z: FloatArray  # (rows, places, q) steps; of a particle the first velocity, (rows, 1, q)
+    lots: FloatArray  # (rows, steps, 2) for a particle; no steps if places are drawn
+    pull: FloatArray  # (2,) how strongly a particle is drawn
 
 
 @compiled
@@ -302,28 +271,6 @@ def insert_rows(
 
 
 @compiled
-def _list_touched(
-    X: FloatArray,
-    n: int,
-    i: int,
-    old: FloatArray,
-    new: FloatArray,
-    reach: FloatArray,
-    touched: IntArray,
-) -> int:
-    """Write the rows that have row i among their neighbours before or after its move."""
-    count = 0
-    for j in range(n):
-        before, after = 0.0, 0.0
-        for m in range(X.shape[1]):
-            before += (X[j, m] - old[m]) ** 2
-            after += (X[j, m] - new[m]) ** 2
-        touched[count] = j
-        count += (j != i) & (min(before, after) <= reach[j] * ROUNDING)
-    return count
-
-
-@compiled
 def move_rows(
     tree: PointTree,
     rows: Rows,
@@ -336,7 +283,7 @@ def move_rows(
 ) -> None:
     """Take rows from ``first`` on up and put them where the whole error is lower."""
     n, q = rows.values.shape[0], tree.X.shape[1]
-    last = min(judge.k, n - 1) - 1
+    last = min(judge.rule.n_others, n - 1) - 1
     best, old = np.zeros(q), np.zeros(q)
     touched, e_new, r_new = np.empty(n + 1, dtype=np.int64), np.empty(n), np.empty(n)
     for place in range(nearest.size):
@@ -349,7 +296,14 @@ def move_rows(
             continue
         tree.X[i] = best
         insert(tree, i)
-        count = _list_touched(tree.X, n, i, old, best, reach, touched)
+        count = 0
+        for j in range(n):  # the rows that have row i among their neighbours before or after
+            before, after = 0.0, 0.0
+            for m in range(q):
+                before += (tree.X[j, m] - old[m]) ** 2
+                after += (tree.X[j, m] - best[m]) ** 2
+            touched[count] = j
+            count += (j != i) & (min(before, after) <= reach[j] * ROUNDING)
         touched[count] = i
         change = 0.0
         for t in range(count + 1):

@@ -4,44 +4,49 @@ UNN finds latent points such that the mean of each one's latent neighbours recon
 (O. Kramer, Dimensionality Reduction with Unsupervised Nearest Neighbors, Springer 2013). Rows are
 embedded one after the other. The rooms of this folder: `searches` names the ways to do that,
 `embedding` goes them by `line`, `lattice` or `continuous`; `point_errors` is what they minimise,
-`growing` finds latent neighbours, `filling` fills gaps, `evolution` (by `swaps`) and `cma_es`
-change whole embeddings; for the fitted model `regression` and `projection`.
+`growing` finds latent neighbours, `filling` fills gaps, `evolution` (by `swaps`) changes whole
+embeddings; `regression` is the fitted model, there and back.
 """
 
 from __future__ import annotations
 
 import time
+import warnings
 from contextlib import ExitStack
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.checks.numbers import check_count
-from twofold.checks.rows import check_missing, checked_weights
-from twofold.contract.distinct_rows import merge_duplicates
+from twofold.checks.numbers import check_count, is_integer
+from twofold.contract import TwoWayModel
+from twofold.contract.distinct_rows import DistinctRows
 from twofold.contract.fitted_state import COMMON, Array, FittedState, Value
+from twofold.contract.growing import GrowingModel
+from twofold.contract.kernel_description import NearestMeans
+from twofold.engine import KernelSums, PreparedReferences
 from twofold.engine.threads import count_threads
 from twofold.features import RBF, Linear, Polynomial, Sigmoid
+from twofold.kernels import get_kernel
 from twofold.latent.density import scott_widths
 from twofold.losses import EpsilonInsensitive, Huber, Squared
 from twofold.model_files import register_value_type
 from twofold.optimize import Event, ProgressBar
+from twofold.rowwise import float_rows
+from twofold.unn.data_range import check_range
 from twofold.unn.embedding import (
     MISSING,
+    Embedding,
+    KnownRows,
     Task,
     Tell,
-    check_dimensions,
     embed,
-    is_constructive,
-    is_discrete,
-    make_embedder,
 )
-from twofold.unn.neighbor_model import NeighborModel
 from twofold.unn.point_errors import get_point_error
-from twofold.unn.searches import NAMES, Constructive, get_search
+from twofold.unn.regression import Surface, project
+from twofold.unn.searches import NAMES, Constructive, Discrete, get_search
 
 for value_type in (Linear, Polynomial, RBF, Sigmoid, Squared, Huber, EpsilonInsensitive):
     register_value_type(value_type)
@@ -49,23 +54,82 @@ for value_type in (Linear, Polynomial, RBF, Sigmoid, Squared, Huber, EpsilonInse
 # The first halves the error of rows that went where there was room, the fifth gains a hundredth.
 LATTICE_SWEEPS = 5
 _TWO_ROWS = np.array([[0.0, 0.0], [1.0, 1.0]])
+# Kernel weights below this, relative to the largest, are left out of a density.
+CUTOFF = 1e-6
+# As many as the models take unless told: who has no more rows than that sees it without a warning.
+FEW_NEIGHBORS = 5
 
 
-def _is_growing(model: UNN) -> bool:
-    """Say whether a model of these parameters takes new rows in, by an error if it does not."""
-    try:
-        search = get_search(model.search, int(model.n_components), 1)
-    except (TypeError, ValueError):
-        return True  # the call itself says what is wrong with it
-    if not is_constructive(search):
-        raise AttributeError(
-            f"A model with search={search!r} has no partial_fit: it moves all latent points "
-            "together. Fit it again with the new rows."
+class NeighborModel(TwoWayModel):
+    """A model whose regression is a mean of nearest rows, with a Gaussian latent density."""
+
+    n_neighbors: Any
+    n_jobs: int | None
+    data_: FloatArray
+    weights_: FloatArray
+    filled_: FloatArray
+
+    def kernel_regression(self) -> NearestMeans:
+        """Return the way back, means of nearest rows, in plain arrays."""
+        check_is_fitted(self)
+        return NearestMeans(
+            latent=self.latent_.astype(np.float64),
+            data=self._rows_of_means().astype(np.float64),
+            weights=np.asarray(self.weights_, dtype=np.float64),
+            widths=None,
+            kernel="gaussian",
+            degree=0,
+            cutoff=CUTOFF,
+            latent_scale=1 / np.asarray(self._latent_unit(), dtype=np.float64),
+            n_neighbors=int(self.n_neighbors),
+            groups=getattr(self, "clusters_", None),
+            observed=~np.isnan(self.data_) if hasattr(self, "filled_") else None,
         )
-    return True
+
+    def _rows_of_means(self) -> FloatArray:
+        """Return the rows (n, D) that means are made of, with what was filled in."""
+        return getattr(self, "filled_", self.data_)
+
+    def _surface_of(self, X: FloatArray, some: Any = slice(None)) -> Surface:
+        """Return the way back from latent points X (n, q), or from some of them."""
+        rows, n_threads = self._rows_of_means(), count_threads(self.n_jobs)
+        return Surface(X[some], rows[some], self.weights_[some], int(self.n_neighbors), n_threads)
+
+    def _warn_of_many_neighbors(self, n: int) -> None:
+        """Say so if all of n distinct rows are neighbours of each: every mean is the same then."""
+        if self.n_neighbors >= n and self.n_neighbors > FEW_NEIGHBORS:
+            warnings.warn(
+                f"n_neighbors={self.n_neighbors} of {n} distinct rows are all of them: the way "
+                "back leads to their mean from everywhere. Take fewer neighbours, or more rows.",
+                UserWarning,
+                stacklevel=2,
+            )
+
+    def _check_range(self, Y: FloatArray, *, reset: bool) -> None:
+        check_range(Y, differences=reset)
+
+    def _restore(self) -> None:
+        self._surface = self._surface_of(self.latent_)
+        unit, shares = self._latent_unit(), (self.weights_ / self.weights_.sum())[:, None]
+        engine = KernelSums(get_kernel("gaussian"), CUTOFF, self.n_jobs)
+        self._space = PreparedReferences(engine, float_rows(self.latent_) / unit, shares), unit
+
+    def _density(self, X: FloatArray) -> FloatArray:
+        references, unit = self._space
+        sums = references.at(float_rows(X) / unit)
+        return (sums.values[:, 0] * references.engine.kernel.value(sums.shift)).astype(X.dtype)
+
+    def _project_onto(
+        self, surface: Surface, Y: FloatArray, observed: BoolArray | None
+    ) -> FloatArray:
+        def is_inside(X: FloatArray) -> BoolArray:
+            # As the user gets to see them: a place on the border must not fall out by rounding.
+            return self._density(X.astype(Y.dtype)) >= self.domain_threshold_
+
+        return project(surface, Y, observed, is_inside)
 
 
-class UNN(NeighborModel):
+class UNN(NeighborModel, GrowingModel):
     """Unsupervised nearest neighbours: rows are embedded one by one, and means lead back.
 
     Parameters
@@ -133,7 +197,7 @@ class UNN(NeighborModel):
         Rows embedded and sweeps or steps made, and why it ended.
     domain_threshold_ : float
         Density that bounds the domain.
-    n_features_in_, feature_names_in_ : int, ndarray
+    n_features_in_, feature_names_in_
         As in scikit-learn.
 
     References
@@ -187,132 +251,87 @@ class UNN(NeighborModel):
         self.random_state = random_state
         self.verbose = verbose
 
-    @available_if(_is_growing)  # type: ignore[untyped-decorator]
-    def partial_fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
-        """Embed new rows among those that are there.
-
-        Rows of the model stay where they are, but for the line and the lattice, where they make
-        room. ``embedding_`` grows by the new rows, and nothing is refined. On an unfitted model it
-        is ``fit``, which needs a few rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        self
-        """
-        if not hasattr(self, "latent_"):
-            return self._begin(X, sample_weight)
-        self._check_parameters()
-        with self._all_or_nothing():
-            Y = self._rows_to_take_in(X)
-            weights = checked_weights(sample_weight, Y)
-            check_missing(Y, columns=False)
-            self._grow(Y, weights)
-        return self
-
     # ---- what the contract asks for -------------------------------------------------------------
 
     def _fit_distinct(self, Y: FloatArray, weights: FloatArray, source: IntArray) -> FloatArray:
         self._warn_of_many_neighbors(len(Y))
         self.search_ = get_search(self.search, int(self.n_components), len(Y))
-        check_dimensions(self.search_, int(self.n_components))
-        rng = self._generator()
-        order = rng.permutation(len(Y)) if self.shuffle else np.argsort(source, kind="stable")
-        with ExitStack() as stack:
-            task = self._task(Y, weights, rng, self._tell(stack), len(Y))
-            found = embed(task, self.search_, self.missing, self._sweeps(), order)
+        found = self._embed_rows(Y, weights, source, self._sweeps())
         if found.filled is not None:
             self.filled_ = found.filled.astype(Y.dtype)
         self.n_iter_, self.stop_reason_ = found.n_iter, found.stop_reason
-        X = found.X.astype(Y.dtype)
-        self.history_ = np.array(
-            [self._surface_of(stage.astype(Y.dtype)).mean_squared_error() for stage in found.stages]
-        )
+        stages = [X.astype(Y.dtype) for X in found.stages]
+        self.history_ = np.array([self._surface_of(X).mean_squared_error() for X in stages])
         self.objective_ = float(self.history_[-1])
-        return X
+        return stages[-1]
 
-    def _grow(self, Y: FloatArray, weights: FloatArray) -> None:
-        """Take in rows Y (m, D).
+    def _embed_rows(
+        self,
+        Y: FloatArray,
+        weights: FloatArray,
+        arrival: IntArray,
+        n_sweeps: int,
+        known: KnownRows | None = None,
+    ) -> Embedding:
+        """Embed distinct rows one by one, among others that are known if there are any."""
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        order = rng.permutation(len(Y)) if self.shuffle else np.argsort(arrival, kind="stable")
+        # Numbers that loss and kernel leave open are those of the first rows.
+        first = (Y if known is None else self.data_).astype(np.float64)
+        complete = first[~np.isnan(first).any(axis=1)]
+        representative = complete if len(complete) > 1 else np.nan_to_num(first)
+        with ExitStack() as stack:
+            task = Task(
+                np.ascontiguousarray(Y, dtype=np.float64),
+                weights,
+                int(self.n_components),
+                min(int(self.n_neighbors), len(Y) if known is None else len(Y) + len(first)),
+                get_point_error(self.loss, self.power, self.data_kernel, representative),
+                rng,
+                self.data_kernel is not None,
+                count_threads(self.n_jobs),
+                self._tell(stack),
+            )
+            return embed(task, self.search_, self.missing, n_sweeps, order, known)
 
-        Rows that are known add to the weight of those they equal. Rows of weight 0, which have a
-        latent point but are no part of the model, go along with their nearest latent neighbour
-        where others make room.
-        """
-        known = self._index.find(Y)
-        fresh = (known < 0) & (weights > 0)
-        old, before, member = self.latent_, len(self.data_), known.copy()
-        self.weights_ = self.weights_.copy()
-        np.add.at(self.weights_, known[known >= 0], weights[known >= 0])
-        if fresh.any():
-            added = merge_duplicates(Y[fresh], weights[fresh])
-            member[fresh] = before + added.member
-            self._insert(added.Y, added.weights, np.flatnonzero(fresh)[added.first])
-        placed = self.embedding_.copy()
-        for j in np.flatnonzero(self.member_ < 0):
-            nearest = int(((old - placed[j]) ** 2).sum(axis=1).argmin())
-            placed[j] += self.latent_[nearest] - old[nearest]
-        self.member_ = np.concatenate([self.member_, member])
+    # ---- new rows -------------------------------------------------------------------------------
+
+    def _is_growing(self) -> bool:
+        try:
+            search = get_search(self.search, int(self.n_components), 1)
+        except (TypeError, ValueError):
+            return True  # the call itself says what is wrong with it
+        if not isinstance(search, Constructive):
+            raise AttributeError(
+                f"A model with search={search!r} has no partial_fit: it moves all latent points "
+                "together. Fit it again with the new rows."
+            )
+        return True
+
+    def _insert(self, added: DistinctRows, arrival: IntArray) -> None:
+        Y, rows = added.Y, self._rows_of_means()
+        known = KnownRows(float_rows(rows), float_rows(self.latent_), self.weights_)
+        found = self._embed_rows(Y, added.weights, arrival, 0, known)
+        if hasattr(self, "filled_") or found.filled is not None:
+            filled = Y if found.filled is None else found.filled.astype(Y.dtype)
+            self.filled_ = np.concatenate([rows, filled])
+        self.latent_ = found.X.astype(Y.dtype)
+        self.data_ = np.concatenate([self.data_, Y])
+        self.weights_ = np.concatenate([self.weights_, added.weights])
+        self.n_iter_ += len(Y)
+
+    def _settle(self) -> None:
         self.objective_ = self._surface_of(self.latent_).mean_squared_error()
         self.history_ = np.append(self.history_, self.objective_)
-        self._wake()
-        self._bound_domain()
-        self.embedding_ = np.concatenate([placed, self._place(Y)])
-        there = self.member_ >= 0
-        self.embedding_[there] = self.latent_[self.member_[there]]
-        if hasattr(self, "notes_"):
-            self.notes_ = self.notes_.for_rows(len(self.embedding_))
 
-    def _insert(self, Y: FloatArray, weights: FloatArray, arrival: IntArray) -> None:
-        """Embed distinct new rows one by one, by the search that made the model."""
-        rng, n = self._generator(), len(self.data_)
-        order = rng.permutation(len(Y)) if self.shuffle else np.argsort(arrival, kind="stable")
-        old = self._rows_of_means()
-        new: FloatArray = Y.astype(np.float64)
-        gaps = np.isnan(new)
-        if gaps.any() and self.missing == "repair_and_embed":
-            from twofold.unn.filling import repair
-
-            table = np.concatenate([old.astype(np.float64), new])
-            masses = np.concatenate([self.weights_, weights])
-            new = repair(table, int(self.n_neighbors), masses)[n:]
-        is_repairing = bool(gaps.any()) and self.missing == "embed_and_repair"
-        if is_repairing:
-            order = order[np.argsort(gaps[order].sum(axis=1), kind="stable")]
-        with ExitStack() as stack:
-            tell = self._tell(stack)
-            task = self._task(self.data_, self.weights_, rng, tell, n + len(Y))
-            embedder = make_embedder(task, cast(Constructive, self.search_), n + len(Y))
-            embedder.load(old.astype(np.float64), self.latent_.astype(np.float64), self.weights_)
-            if is_repairing:
-                from twofold.unn.filling import insert_and_fill
-
-                filled = new[order]
-                insert_and_fill(embedder, filled, weights[order], n)
-                new[order] = filled
-            else:
-                embedder.insert(
-                    new[order],
-                    weights[order],
-                    lambda done: tell("embedding rows", done - n, len(Y), np.nan),
-                )
-        if hasattr(self, "filled_") or (gaps.any() and self.missing != "distances"):
-            self.filled_ = np.concatenate([old, new.astype(Y.dtype)])
-        X = embedder.latent.copy()
-        X[n + order] = embedder.latent[n:]
-        self.latent_ = X.astype(Y.dtype)
-        self.data_ = np.concatenate([self.data_, Y])
-        self.weights_ = np.concatenate([self.weights_, weights])
-        self.n_iter_ += len(Y)
+    def _moved_along(self, X: FloatArray, old: FloatArray) -> FloatArray:
+        # With their nearest latent neighbours, where these make room for others.
+        nearest = [int(((old - x) ** 2).sum(axis=1).argmin()) for x in X]
+        return X + (self.latent_[nearest] - old[nearest])
 
     def _sweeps(self) -> int:
         """Return how many sweeps refine the embedding."""
-        if not is_constructive(self.search_):
+        if not isinstance(self.search_, Constructive):
             if self.refine not in ("auto", 0):
                 raise ValueError(
                     f"refine={self.refine!r} goes with searches that put one row after the other; "
@@ -322,29 +341,8 @@ class UNN(NeighborModel):
             return 0
         if self.refine != "auto":
             return int(self.refine)
-        is_lattice = is_discrete(self.search_) and int(self.n_components) > 1
+        is_lattice = isinstance(self.search_, Discrete) and int(self.n_components) > 1
         return LATTICE_SWEEPS if is_lattice else 1
-
-    def _task(
-        self, Y: FloatArray, weights: FloatArray, rng: np.random.Generator, tell: Tell, most: int
-    ) -> Task:
-        """Return what is to be embedded; there will be no more than ``most`` rows."""
-        complete = Y[~np.isnan(Y).any(axis=1)].astype(np.float64)
-        known = complete if len(complete) > 1 else np.nan_to_num(Y.astype(np.float64))
-        return Task(
-            np.ascontiguousarray(Y, dtype=np.float64),
-            weights,
-            int(self.n_components),
-            min(int(self.n_neighbors), most),
-            get_point_error(self.loss, self.power, self.data_kernel, known),
-            rng,
-            self.data_kernel is not None,
-            count_threads(self.n_jobs),
-            tell,
-        )
-
-    def _generator(self) -> np.random.Generator:
-        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _tell(self, stack: ExitStack) -> Tell:
         """Return what shows the progress, on a bar that closes with the stack."""
@@ -368,13 +366,13 @@ class UNN(NeighborModel):
         return self._surface.slopes(X).astype(X.dtype)
 
     def _latent_unit(self) -> FloatArray:
-        if is_discrete(self.search_):
+        if isinstance(self.search_, Discrete):
             return np.ones(self.latent_.shape[1])  # a step of the line or the lattice
         return scott_widths(self.latent_, self.weights_)
 
     def _check_restored(self) -> None:
         super()._check_restored()
-        if not is_discrete(self.search_):
+        if not isinstance(self.search_, Discrete):
             return
         n = len(self.latent_)
         # A lattice has room for all sites up to the farthest, so that one must not be far.
@@ -384,13 +382,11 @@ class UNN(NeighborModel):
     def _check_parameters(self) -> None:
         check_count("n_components", self.n_components)
         check_count("n_neighbors", self.n_neighbors)
-        if not (isinstance(self.refine, str) and self.refine == "auto"):
-            try:
-                check_count("refine", self.refine, 0)
-            except ValueError as error:
-                raise ValueError(
-                    f"`refine` must be 'auto' or an integer of at least 0; got {self.refine!r}."
-                ) from error
+        is_count = is_integer(self.refine) and int(self.refine) >= 0
+        if not is_count and not (isinstance(self.refine, str) and self.refine == "auto"):
+            raise ValueError(
+                f"`refine` must be 'auto' or an integer of at least 0; got {self.refine!r}."
+            )
         for name, allowed in (
             ("missing", MISSING),
             ("shuffle", (True, False)),

@@ -1,4 +1,4 @@
-"""Evolution of whole embeddings (Kramer 2013, Algorithms 6 and 7).
+"""Evolution of whole embeddings (Kramer 2013, Algorithms 6 and 7, and section 6.4).
 
 `evolve` is the (1+1)-EA on the line or the lattice: the rows of two random places are swapped, and
 stay so if the error of the whole embedding does not rise. The book's text wants it to fall, its
@@ -11,33 +11,37 @@ fifth of the children no worse than the best of their parents, and it grows by 1
 shrinks by 0.85. "No worse" and not "better", because the error has plateaus: neighbourhoods change
 in steps, and with "better" σ would shrink on a plateau and never leave it.
 
-Both minimise ``E(X) = Σ_i w_i e_i(X)`` with `e_i` the error of row i for the mean of its K nearest
+`evolve_by_cma` is CMA-ES (section 6.4), for up to about 50 rows. Latent neighbours do not depend on
+the scale of latent space, so its optima are not unique. Two remedies of the book:
+
+* "penalty" (6.11): minimise ``E(X) + λ ||X||²``.
+* "box" (6.9, 6.10): minimise ``E(X) + Σ max(0, -x)² + Σ max(0, x - 1)²``. What is found may lie a
+  little outside of [0, 1]^q; it is then shifted and shrunk into it, all axes by one factor, which
+  changes no neighbourhood.
+
+The book gives no start: latent points are drawn from N(0, 1), or uniformly from the box. The update
+is that of the package `cma` (Hansen), with a population of four a row. Its random numbers come from
+our generator, it writes no files and prints nothing.
+
+All minimise ``E(X) = Σ_i w_i e_i(X)`` with `e_i` the error of row i for the mean of its K nearest
 latent points, see `point_errors`.
 """
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled
-from twofold.engine.threads import run_tasks
+from twofold.engine.threads import run_tasks, single_threaded_blas
 from twofold.rowwise import blocks
-from twofold.unn.continuous import judge_of, list_errors
+from twofold.unn.continuous import Judge, judge_of, list_errors
 from twofold.unn.embedding import INTERRUPTED, Embedding, Task
 from twofold.unn.growing import PointTree, empty_tree, rebuild
-from twofold.unn.point_errors import PointError
-from twofold.unn.rows import (
-    NOBODY,
-    Rows,
-    RowStore,
-    count_others,
-    error_of_mean,
-    get_rule,
-    rows_of,
-    write_mean,
-)
-from twofold.unn.searches import Evolution, EvolutionStrategy
+from twofold.unn.rows import NOBODY, Rows, RowStore, error_of_mean, get_rule, rows_of, write_mean
+from twofold.unn.searches import CMAES, Evolution, EvolutionStrategy
 from twofold.unn.swaps import places_of, try_swaps
 
 # Swaps between two looks at the progress; random numbers are drawn for this many at a time.
@@ -48,6 +52,8 @@ ALL_MADE = "all steps made"
 _EMBEDDINGS = 16
 _SUCCESS_SHARE = 0.2
 _STEP_FACTOR = 0.85
+# A step of CMA-ES costs the square of the unknowns, and four times as many errors as rows.
+MOST_UNKNOWNS = 100
 
 
 def evolve(task: Task, search: Evolution, start: FloatArray) -> Embedding:
@@ -143,11 +149,7 @@ def recombine(
 
 
 def select(
-    parents: FloatArray,
-    values: FloatArray,
-    children: FloatArray,
-    grown: FloatArray,
-    selection: str,
+    parents: FloatArray, values: FloatArray, children: FloatArray, grown: FloatArray, selection: str
 ) -> tuple[FloatArray, FloatArray]:
     """Return the next parents, as many as before, and their errors, the best first."""
     n_parents = len(parents)
@@ -158,15 +160,96 @@ def select(
     return children[chosen], grown[chosen]
 
 
+def evolve_by_cma(task: Task, search: CMAES) -> Embedding:
+    """Return the embedding of the lowest error of all that CMA-ES meets.
+
+    The history has the lowest value so far after each generation. An interrupt ends it early.
+    Raises ImportError without the package `cma`.
+    """
+    try:
+        from cma import CMAEvolutionStrategy
+    except ImportError as error:
+        raise ImportError(
+            'CMA-ES needs the package cma, which is not installed: pip install "twofold[evolution]"'
+            ". search='evolution' or 'strategy' needs no further package."
+        ) from error
+    n, q = len(task.Y), task.q
+    if n < 2:
+        return Embedding(np.zeros((n, q)), 0, "nothing to place", np.zeros(1))
+    if n * q > MOST_UNKNOWNS:
+        warnings.warn(
+            f"CMA-ES with {n * q} unknowns ({n} rows, {q} dimensions) may take minutes; it is for "
+            f"up to {MOST_UNKNOWNS}. search='gaussian' takes milliseconds.",
+            UserWarning,
+            stacklevel=2,
+        )
+    whole_error = WholeError(task, search.include_self)
+    is_box = search.space == "box"
+
+    def value_of(candidates: FloatArray) -> FloatArray:
+        if is_box:
+            return whole_error(candidates) + outside(candidates)
+        return whole_error(candidates) + search.penalty * (candidates**2).sum(axis=(1, 2))
+
+    options = {
+        "popsize": 4 * n if search.population is None else int(search.population),
+        "maxiter": int(search.n_generations),
+        "randn": lambda *shape: task.rng.standard_normal(shape),
+        # Not a number: leave numpy's global generator alone.
+        "seed": np.nan,
+        "verbose": -9,
+        "verb_log": 0,
+        "signals_filename": "",
+    }
+    X: FloatArray = task.rng.random((n, q)) if is_box else task.rng.standard_normal((n, q))
+    best = float(value_of(X[None])[0])
+    history, done, reason = [best], 0, ALL_MADE
+    # Eigenvectors depend on the threads of the linear algebra in their last digits.
+    with single_threaded_blas():
+        try:
+            strategy = CMAEvolutionStrategy(X.ravel(), search.sigma, options)
+            while done < search.n_generations and not strategy.stop():
+                points = strategy.ask()
+                candidates = np.array(points).reshape(len(points), n, q)
+                values = value_of(candidates)
+                if values.min() < best:
+                    best, X = float(values.min()), candidates[values.argmin()]
+                strategy.tell(points, values.tolist())
+                done += 1
+                history.append(best)
+                task.tell("CMA-ES", done, search.n_generations, best)
+            if done < search.n_generations:
+                reason = "CMA-ES stopped: " + ", ".join(sorted(strategy.stop()))
+        except KeyboardInterrupt:
+            reason = INTERRUPTED
+    X = into_box(X) if is_box else X.copy()
+    return Embedding(X, done, reason, np.array(history))
+
+
+def outside(candidates: FloatArray) -> FloatArray:
+    """Return the squared distance (m,) of embeddings (m, n, q) to the unit box (6.10)."""
+    return np.square(candidates - np.clip(candidates, 0, 1)).sum(axis=(1, 2))
+
+
+def into_box(X: FloatArray) -> FloatArray:
+    """Shift an embedding (n, q) into the unit box, and shrink it if it is too large for that."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    extent = float((high - low).max())
+    if extent > 1:
+        moved: FloatArray = (X - low) / extent
+    else:
+        moved = X + np.maximum(0.0, -low) - np.maximum(0.0, high - 1)
+    return np.clip(moved, 0, 1)  # rounding
+
+
 class WholeError:
     """E as a function of embeddings; each one is computed by itself, so threads do not matter."""
 
     def __init__(self, task: Task, include_self: bool) -> None:
         Y = task.Y - task.Y.mean(axis=0) if task.error.is_shift_invariant else task.Y
-        self._rows = rows_of(Y, task.weights)
-        self._k = min(count_others(task.n_neighbors, include_self), len(Y) - 1)
-        self._include_self, self._error = include_self, task.error
-        self._n_threads = task.n_threads
+        self._rows, self._n_threads = rows_of(Y, task.weights), task.n_threads
+        rule = get_rule(task.n_neighbors, "full", task.error, include_self)
+        self._rule = rule._replace(n_others=min(rule.n_others, len(Y) - 1))
 
     def __call__(self, candidates: FloatArray) -> FloatArray:
         """Return the error (m,) of embeddings (m, n, q)."""
@@ -176,15 +259,8 @@ class WholeError:
             return values  # nobody has a neighbour
 
         def work(part: slice) -> None:
-            _write_values(
-                empty_tree(n, q),
-                candidates[part],
-                self._rows,
-                self._k,
-                self._include_self,
-                self._error,
-                values[part],
-            )
+            judge = judge_of(self._rows, self._rule)
+            _write_values(empty_tree(n, q), candidates[part], self._rows, judge, values[part])
 
         run_tasks(work, blocks(m, 1, at_a_time=_EMBEDDINGS), self._n_threads)
         return values
@@ -192,18 +268,11 @@ class WholeError:
 
 @compiled
 def _write_values(
-    tree: PointTree,
-    candidates: FloatArray,
-    rows: Rows,
-    k: int,
-    include_self: bool,
-    error: PointError,
-    values: FloatArray,
+    tree: PointTree, candidates: FloatArray, rows: Rows, judge: Judge, values: FloatArray
 ) -> None:
-    judge = judge_of(rows, k, include_self, error)
     for c in range(len(candidates)):
         if tree.X.shape[1] == 1:
-            values[c] = _error_on_line(candidates[c, :, 0], rows, k, include_self, error)
+            values[c] = _error_on_line(candidates[c, :, 0], rows, judge)
             continue
         tree.X[:] = candidates[c]
         tree.leaf_of[:] = 0  # all points are in the tree; rebuilding finds out where
@@ -216,24 +285,21 @@ def _write_values(
 
 
 @compiled
-def _error_on_line(
-    x: FloatArray, rows: Rows, k: int, include_self: bool, error: PointError
-) -> float:
+def _error_on_line(x: FloatArray, rows: Rows, judge: Judge) -> float:
     """Return the error of an embedding x (n,): sorted points have their neighbours beside them."""
-    n = x.size
+    n, near, f, rule = x.size, judge.found, judge.f, judge.rule
     order = np.argsort(x)
-    near, f = np.empty(k, dtype=np.int64), np.empty(rows.values.shape[1])
     total = 0.0
     for rank in range(n):
         i = order[rank]
         left, right = rank - 1, rank + 1
-        for place in range(k):
+        for place in range(near.size):
             if right == n or (left >= 0 and x[i] - x[order[left]] <= x[order[right]] - x[i]):
                 near[place] = order[left]
                 left -= 1
             else:
                 near[place] = order[right]
                 right += 1
-        write_mean(rows, near, k, i if include_self else NOBODY, f)
-        total += rows.weights[i] * error_of_mean(f, rows, i, error)
+        write_mean(rows, near, near.size, i if rule.include_self else NOBODY, f)
+        total += rows.weights[i] * error_of_mean(f, rows, i, rule.error)
     return total

@@ -23,7 +23,7 @@ from twofold.array_types import BoolArray, FloatArray
 from twofold.compiled import compiled
 from twofold.unn.growing import keep_nearest
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # which imports this
     from twofold.unn.embedding import Embedder
 
 
@@ -52,33 +52,28 @@ def repair(Y: FloatArray, n_neighbors: int, weights: FloatArray | None = None) -
 
 
 def embed_and_repair(
-    Y: FloatArray, weights: FloatArray, embedder: Embedder
+    Y: FloatArray, weights: FloatArray, embedder: Embedder, n_known: int = 0
 ) -> tuple[FloatArray, FloatArray]:
-    """Return rows Y (n, D) whose gaps are filled from latent neighbours, and latent points (n, q).
+    """Return rows Y (n, D) whose gaps are filled from latent neighbours, and all latent points.
 
-    The embedder comes without rows. Afterwards it holds the filled rows, those with the fewest gaps
-    first.
+    The embedder comes with `n_known` complete rows. Afterwards it holds the filled rows, too, those
+    with the fewest gaps first.
     """
     n_gaps = np.isnan(Y).sum(axis=1)
     order = np.argsort(n_gaps, kind="stable")
     filled, own = Y[order], weights[order]
     n_complete = int((n_gaps == 0).sum())
-    if n_complete == 0:
+    if n_complete + n_known == 0:
         filled[0] = np.where(np.isnan(filled[0]), _column_means(filled, own), filled[0])
         n_complete = 1
     embedder.insert(filled[:n_complete], own[:n_complete])
-    insert_and_fill(embedder, filled[n_complete:], own[n_complete:], n_complete)
-    back, X = np.empty_like(filled), np.empty_like(embedder.latent)
-    back[order], X[order] = filled, embedder.latent
+    for j in range(n_complete, len(Y)):
+        embedder.insert(filled[j : j + 1], own[j : j + 1])
+        gaps = np.isnan(filled[j])
+        filled[j, gaps] = embedder.fill(n_known + j)[gaps]
+    back, X = np.empty_like(filled), embedder.latent.copy()
+    back[order], X[n_known + order] = filled, embedder.latent[n_known:]
     return back, X
-
-
-def insert_and_fill(embedder: Embedder, Y: FloatArray, weights: FloatArray, n_before: int) -> None:
-    """Embed rows Y (m, D) after `n_before` others, each by what it has, and fill their gaps."""
-    for j in range(len(Y)):
-        embedder.insert(Y[j : j + 1], weights[j : j + 1])
-        gaps = np.isnan(Y[j])
-        Y[j, gaps] = embedder.fill(n_before + j)[gaps]
 
 
 def _column_means(Y: FloatArray, weights: FloatArray) -> FloatArray:

@@ -35,30 +35,17 @@ DEEPEST = 9 + 2 * 63 + 1
 
 
 class PointTree(NamedTuple):
-    """A k-d tree over the rows of ``X`` that are in it.
+    """A k-d tree over the rows of ``X`` that are in it."""
 
-    Attributes
-    ----------
-    X : (capacity, q) coordinates
-    leaf_of : (capacity,) the leaf each point is in, or NOT_THERE
-    axis : (nodes,) which coordinate a node is cut along, -1 for a leaf
-    cut : (nodes,) points below it are in the first child, those above in the second
-    child : (nodes,) the first child; the second one comes after it
-    box : (nodes, 2, q) lowest and highest coordinates of the points below
-    held : (nodes,) how many points are in a leaf, or came to a node that was cut
-    bucket : (nodes, LEAF) which these are
-    used : (2,) nodes in use, points in the tree
-    """
-
-    X: FloatArray
-    leaf_of: IntArray
-    axis: IntArray
-    cut: FloatArray
-    child: IntArray
-    box: FloatArray
-    held: IntArray
-    bucket: IntArray
-    used: IntArray
+    X: FloatArray  # (capacity, q)
+    leaf_of: IntArray  # (capacity,) the leaf each point is in, or NOT_THERE
+    axis: IntArray  # (nodes,) which coordinate a node is cut along, -1 for a leaf
+    cut: FloatArray  # (nodes,) points below it are in the first child, those above in the second
+    child: IntArray  # (nodes,) the first child; the second one comes after it
+    box: FloatArray  # (nodes, 2, q) lowest and highest coordinates of the points below
+    held: IntArray  # (nodes,) how many points are in a leaf, or came to a node that was cut
+    bucket: IntArray  # (nodes, LEAF) which these are
+    used: IntArray  # (2,) nodes in use, points in the tree
 
 
 def empty_tree(capacity: int, q: int) -> PointTree:
@@ -81,9 +68,9 @@ def empty_tree(capacity: int, q: int) -> PointTree:
 
 def tree_of(X: FloatArray, capacity: int | None = None) -> PointTree:
     """Return a tree over the rows of X (n, q), with room for more where asked for."""
-    n, q = X.shape
     check_finite_points(X)
-    tree = empty_tree(max(n, capacity or 0), q)
+    n = len(X)
+    tree = empty_tree(max(n, capacity or 0), X.shape[1])
     tree.X[:n] = X
     tree.leaf_of[:n] = 0
     rebuild(tree)

@@ -30,7 +30,6 @@ import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled
-from twofold.unn.embedding import Watch
 from twofold.unn.line import SortedRows
 from twofold.unn.rows import (
     NOBODY,
@@ -45,7 +44,6 @@ from twofold.unn.rows import (
 from twofold.unn.swaps import places_of, swap_beside
 
 _ROOM = 1.25  # sites for each row
-_BLOCK_ROWS = 64
 NO_PUSH = -1
 
 
@@ -54,8 +52,10 @@ class Lattice(SortedRows):
 
     Refinement lets each row change places with those beside its ten nearest rows, where that lowers
     the sum of all errors. Free sites stay free. Options are those of `SortedRows`, `n_rows` the
-    rows that are expected; the box grows if more come.
+    rows that are expected; the box, of so many sites along a `side`, grows if more come.
     """
+
+    _most_rows = 64
 
     def __init__(self, n_components: int, *, n_rows: int = 1, **options: Any) -> None:
         if n_components not in (1, 2, 3):
@@ -68,33 +68,10 @@ class Lattice(SortedRows):
         self._make_box(self._side_for(n_rows))
 
     @property
-    def side(self) -> int:
-        """Sites along an edge of the box."""
-        return self._side
-
-    @property
     def latent(self) -> FloatArray:
         """The sites of the rows, (n, q); the first row came to 0."""
         sites = self._store["sites"] if len(self) else np.empty((0, self._q))
         return sites - float(self._middle)
-
-    def insert(
-        self, Y: FloatArray, weights: FloatArray | None = None, watch: Watch | None = None
-    ) -> None:
-        """Put rows on the lattice, one after the other; as for :meth:`Line.insert`."""
-        start = len(self)
-        self._append(Y, weights)
-        n, cells, keep = len(self), self._cells(), self._keeps_errors
-        if start == 0 and n > 0:
-            self._place(np.full((1, self._q), self._middle))
-            start = 1
-        nearest = self._nearest_earlier(start)
-        for low in range(start, n, _BLOCK_ROWS):
-            high = min(n, low + _BLOCK_ROWS)
-            near = nearest[low - start : high - start]
-            _insert_rows(low, high, near, cells, self._rule, keep)
-            if watch is not None:
-                watch(high)
 
     def load(self, Y: FloatArray, latent: FloatArray, weights: FloatArray | None = None) -> None:
         """Take over rows (n, D) that have their sites (n, q) already."""
@@ -105,15 +82,14 @@ class Lattice(SortedRows):
         self._make_box(max(self._side_for(n), 2 * farthest + 1))
         self._append(Y, weights)
         self._place(sites + self._middle)
-        if self._keeps_errors:
+        if self._rule.is_full:
             self.full_error()
 
-    def fill(self, number: int) -> FloatArray:
-        """Fill the missing entries of a row with the means of its neighbours; return it (D,)."""
-        if self._store.has_missing:
-            cells = self._cells()
-            _fill_row(number, len(self), cells, self._rule, self._keeps_errors)
-        return self._store.row(number)
+    def _insert(self, part: slice, nearest: IntArray) -> None:
+        _insert_rows(part.start, part.stop, nearest, self._cells(), self._rule)
+
+    def _fill(self, number: int) -> None:
+        _fill_row(number, len(self), self._cells(), self._rule)
 
     def _update_errors(self) -> None:
         n = len(self)
@@ -140,14 +116,14 @@ class Lattice(SortedRows):
         self._store.reserve("sites", self._q, dtype=np.intp)
         self._store.reserve("errors")
         self._store.reserve("reach", dtype=np.intp)
-        if self._side_for(len(self)) > self._side:
+        if self._side_for(len(self)) > self.side:
             shift = -self._middle
             self._make_box(self._side_for(len(self)))
             self._place(self._store["sites"][:n_before] + (shift + self._middle))
 
     def _make_box(self, side: int) -> None:
         """Make an empty box. Its middle is 0 of the latent points, so that none moves by this."""
-        self._side, self._middle = side, side // 2
+        self.side, self._middle = side, side // 2
         self._grid = np.full(side**self._q, NOBODY, dtype=np.intp)
         steps = np.arange(-side + 1, side)
         mesh = np.meshgrid(*[steps] * self._q, indexing="ij")
@@ -158,43 +134,25 @@ class Lattice(SortedRows):
     def _place(self, sites: IntArray) -> None:
         """Put the first rows on free sites (rows, q)."""
         self._store["sites"][: len(sites)] = sites
-        places = np.ravel_multi_index(tuple(sites.T), (self._side,) * self._q)
+        places = np.ravel_multi_index(tuple(sites.T), (self.side,) * self._q)
         self._grid[places] = np.arange(len(sites))
 
     def _cells(self) -> Cells:
         store = self._store
-        return Cells(
-            store.rows(),
-            store["errors"],
-            store["reach"],
-            store["sites"],
-            self._grid,
-            self._offsets,
-            self._side,
-        )
+        errors, reach, sites = (store[name] for name in ("errors", "reach", "sites"))
+        return Cells(store.rows(), errors, reach, sites, self._grid, self._offsets, self.side)
 
 
 class Cells(NamedTuple):
-    """Rows on the sites of a box.
-
-    Attributes
-    ----------
-    rows : Rows
-    errors : (n,) error of each row on its site, kept for the full criterion
-    reach : (n,) squared distance from each row to its farthest neighbour; kept with the errors
-    sites : (n, q) the site of each row, from 0 to side - 1
-    grid : (side ** q,) number of the row on each site, NOBODY on free ones
-    offsets : (sites, q) steps to all other sites, the nearest first
-    side : sites along an edge of the box
-    """
+    """Rows on the sites of a box."""
 
     rows: Rows
-    errors: FloatArray
-    reach: IntArray
-    sites: IntArray
-    grid: IntArray
-    offsets: IntArray
-    side: int
+    errors: FloatArray  # (n,) error of each row on its site, kept for the full criterion
+    reach: IntArray  # (n,) squared distance from each row to its farthest neighbour; kept likewise
+    sites: IntArray  # (n, q) the site of each row, from 0 to side - 1
+    grid: IntArray  # (side ** q,) number of the row on each site, NOBODY on free ones
+    offsets: IntArray  # (sites, q) steps to all other sites, the nearest first
+    side: int  # sites along an edge of the box
 
 
 class Push(NamedTuple):
@@ -217,22 +175,12 @@ def _flat(site: IntArray, side: int) -> int:
 
 
 @compiled
-def _steps(place: int, push: Push, stride: int) -> int:
-    """Return how many steps of a push lead to a place, -1 if none do or it is not that long."""
-    gap = (place - push.at) * push.sign
-    if push.length < 0 or gap < 0 or gap % stride != 0:
-        return -1
-    steps = gap // stride
-    return steps if steps <= push.length else -1
-
-
-@compiled
 def _occupant(place: int, push: Push, stride: int, cells: Cells) -> int:
     """Return the row on a site as it would be after a push."""
-    steps = _steps(place, push, stride)
-    if steps < 0:
+    gap = (place - push.at) * push.sign
+    if gap < 0 or gap > push.length * stride or gap % stride != 0:  # any gap is above NO_PUSH
         return cells.grid[place]
-    if steps == 0:
+    if gap == 0:
         return push.number
     return cells.grid[place - push.sign * stride]
 
@@ -340,11 +288,11 @@ def _cost_of(push: Push, at: IntArray, n: int, cells: Cells, rule: Rule) -> floa
 
 
 @compiled
-def _commit(push: Push, at: IntArray, n: int, cells: Cells, rule: Rule, keep: bool) -> None:
+def _commit(push: Push, at: IntArray, n: int, cells: Cells, rule: Rule) -> None:
     """Put a further row on a lattice of n rows by a push."""
     stride = _stride(push.axis, cells) * push.sign
     touched = np.ones(n + 1, dtype=np.bool_)
-    if keep:
+    if rule.is_full:
         for j in range(n):
             touched[j] = _is_touched(j, at, push, n, cells, rule)[0]
     for step in range(push.length, 0, -1):
@@ -353,7 +301,7 @@ def _commit(push: Push, at: IntArray, n: int, cells: Cells, rule: Rule, keep: bo
         cells.sites[j, push.axis] += push.sign
     cells.grid[push.at] = push.number
     cells.sites[push.number] = at
-    if keep:
+    if rule.is_full:
         _refresh(touched, n + 1, cells, rule)
 
 
@@ -397,22 +345,6 @@ def _nearest_free(number: int, beside: int, site: IntArray, cells: Cells) -> Pus
 
 
 @compiled
-def _spread_of(push: Push, at: IntArray, cells: Cells) -> int:
-    """Return the squared distance from the middle of the box to the site that a push fills.
-
-    It is 0 on a line, which has the same shape whichever way rows go.
-    """
-    q = len(at)
-    if q == 1:
-        return 0
-    squared = 0
-    for a in range(q):
-        c = at[a] + (push.sign * push.length if a == push.axis else 0)
-        squared += (c - cells.side // 2) ** 2
-    return squared
-
-
-@compiled
 def _best_push(number: int, low: int, high: int, cells: Cells, rule: Rule, site: IntArray) -> Push:
     """Return the best of the cheapest pushes of a further row next to the rows `low` to `high`.
 
@@ -433,13 +365,12 @@ def _best_push(number: int, low: int, high: int, cells: Cells, rule: Rule, site:
             trial[:] = cells.sites[beside]
             trial[axis] += sign
             cost = _cost_of(push, trial, number, cells, rule)
-            spread = _spread_of(push, trial, cells)
-            is_tie = not is_cheaper(best_cost, cost)
-            if (
-                best.length == NO_PUSH
-                or is_cheaper(cost, best_cost)
-                or (is_tie and spread < best_spread)
-            ):
+            spread = 0  # of the site that is filled in the end, from the middle of the box
+            for a in range(q if q > 1 else 0):  # a line has the same shape whichever way rows go
+                c = trial[a] + (sign * push.length if a == axis else 0)
+                spread += (c - cells.side // 2) ** 2
+            is_better = best.length == NO_PUSH or is_cheaper(cost, best_cost)
+            if is_better or (not is_cheaper(best_cost, cost) and spread < best_spread):
                 best, best_cost, best_spread = push, cost, spread
                 site[:] = trial
     if best.length == NO_PUSH:
@@ -448,22 +379,23 @@ def _best_push(number: int, low: int, high: int, cells: Cells, rule: Rule, site:
 
 
 @compiled
-def _insert_rows(
-    start: int, stop: int, nearest: IntArray, cells: Cells, rule: Rule, keep_errors: bool
-) -> None:
+def _insert_rows(start: int, stop: int, nearest: IntArray, cells: Cells, rule: Rule) -> None:
     """Put rows on the lattice, next to their nearest row or, if `nearest` is empty, any row."""
     site = np.empty(cells.sites.shape[1], dtype=np.intp)
     for number in range(start, stop):
-        low, high = 0, number
-        if len(nearest) > 0:
-            low = nearest[number - start]
-            high = low + 1
-        push = _best_push(number, low, high, cells, rule, site)
-        _commit(push, site, number, cells, rule, keep_errors)
+        if number == 0:
+            site[:] = cells.side // 2
+            push = Push(number, _flat(site, cells.side), 0, 1, 0)
+        elif len(nearest) > 0:
+            beside = nearest[number - start]
+            push = _best_push(number, beside, beside + 1, cells, rule, site)
+        else:
+            push = _best_push(number, 0, number, cells, rule, site)
+        _commit(push, site, number, cells, rule)
 
 
 @compiled
-def _fill_row(number: int, n: int, cells: Cells, rule: Rule, keep_errors: bool) -> None:
+def _fill_row(number: int, n: int, cells: Cells, rule: Rule) -> None:
     """Put the means of the neighbours where entries of one of n rows are missing."""
     rows, nothing = cells.rows, Push(NOBODY, 0, 0, 1, NO_PUSH)
     sums, masses = np.zeros(rows.values.shape[1]), np.zeros(rows.mass.shape[1])
@@ -471,5 +403,5 @@ def _fill_row(number: int, n: int, cells: Cells, rule: Rule, keep_errors: bool) 
         n_others = min(rule.n_others, n - 1)
         _add_neighbors(cells.sites[number], n_others, nothing, cells, sums, masses)
     fill_gaps(sums, masses, rows, number)
-    if keep_errors:
+    if rule.is_full:
         _refresh(np.ones(n, dtype=np.bool_), n, cells, rule)

@@ -18,24 +18,21 @@ is what a line has in common with a lattice.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.engine.threads import run_tasks
+from twofold.rowwise import VALUES_AT_A_TIME, blocks
 from twofold.unn import line_moves
-from twofold.unn.embedding import Watch
 from twofold.unn.line_moves import LinkedRows
 from twofold.unn.nearest_rows import nearest_rows
 from twofold.unn.point_errors import PointError
-from twofold.unn.rows import NOBODY, RowStore, Rule, get_rule, is_even
+from twofold.unn.rows import NOBODY, RowStore, Rule, Watch, get_rule, is_even
 
 # Rows next to which a row is put again where not all places are tried: more of them hardly help.
 N_CANDIDATES = 10
-_BLOCK_ENTRIES = 2**22  # 32 MB of products at a time
-_BLOCK_ROWS = 256
 _TILE = 1_024
 
 
@@ -47,6 +44,8 @@ class SortedRows(ABC):
     tried and not only those next to the nearest row.
     """
 
+    _most_rows = 256  # between two looks at the progress
+
     def __init__(
         self,
         *,
@@ -57,15 +56,40 @@ class SortedRows(ABC):
         exhaustive: bool = True,
         n_threads: int = 1,
     ) -> None:
-        self._error = PointError() if error is None else error
+        self._error = error or PointError()
         self._rule = get_rule(n_neighbors, criterion, self._error, include_self)
         self._exhaustive = exhaustive
         self._n_threads = n_threads
-        self._keeps_errors = criterion == "full"
         self._store = RowStore(self._error)
 
     def __len__(self) -> int:
         return len(self._store)
+
+    def insert(
+        self, Y: FloatArray, weights: FloatArray | None = None, watch: Watch | None = None
+    ) -> None:
+        """Put rows Y (m, D) somewhere, one after the other; NaN where entries are missing.
+
+        With a data kernel none may be missing. ``watch`` hears now and then how many rows there
+        are.
+        """
+        start = len(self)
+        self._append(Y, weights)
+        nearest = self._nearest_earlier(start)
+        for part in self._parts(start):
+            self._insert(part, nearest[part.start - start : part.stop - start])
+            if watch is not None:
+                watch(part.stop)
+
+    def fill(self, number: int) -> FloatArray:
+        """Fill the missing entries of a row with the means of its neighbours; return it (D,).
+
+        Rows that come later see it complete. An entry that no neighbour has gets the mean of the
+        first rows that came.
+        """
+        if self._store.has_missing:
+            self._fill(number)
+        return self._store.row(number)
 
     def refine(self, n_sweeps: int = 1, watch: Watch | None = None) -> list[float]:
         """Put each row elsewhere if that lowers the sum of all errors; return it before and after.
@@ -94,12 +118,30 @@ class SortedRows(ABC):
         return float(self._store["weights"] @ self._store["errors"])
 
     @abstractmethod
+    def _append(self, Y: FloatArray, weights: FloatArray | None) -> None:
+        """Make room for what is kept of new rows."""
+
+    @abstractmethod
+    def _insert(self, part: slice, nearest: IntArray) -> None:
+        """Put some rows somewhere, next to their nearest ones if there are any."""
+
+    @abstractmethod
+    def _fill(self, number: int) -> None:
+        """Fill a row."""
+
+    @abstractmethod
     def _update_errors(self) -> None:
         """Compute the error of each row."""
 
     @abstractmethod
     def _sweep(self, candidates: IntArray, rule: Rule) -> int:
         """Go over all rows once; return how many went elsewhere."""
+
+    def _parts(self, start: int) -> list[slice]:
+        """Return the rows from ``start`` on in parts whose products with all rows fit in memory."""
+        n = len(self)
+        parts = blocks(n - start, max(n, VALUES_AT_A_TIME // self._most_rows))
+        return [slice(start + part.start, start + part.stop) for part in parts]
 
     def _nearest_earlier(self, start: int) -> IntArray:
         """Return the nearest earlier row of each row from ``start`` on; none to try all places.
@@ -142,42 +184,23 @@ class Line(SortedRows):
         ranks[self.order] = np.arange(1, len(self) + 1)
         return ranks[:, None]
 
-    def insert(
-        self, Y: FloatArray, weights: FloatArray | None = None, watch: Watch | None = None
-    ) -> None:
-        """Put rows Y (m, D) on the line, one after the other; NaN where entries are missing.
-
-        With a data kernel none may be missing. ``watch`` hears now and then how many rows there
-        are.
-        """
-        start = len(self)
-        line = self._append(Y, weights)
-        nearest = self._nearest_earlier(start)
-        for low, products in self._blocks(start, line, earlier=True):
-            high = low + len(products)
-            near = nearest[low - start : high - start]
-            line_moves.insert_rows(low, near, products, line, self._rule, self._keeps_errors)
-            if watch is not None:
-                watch(high)
-
     def load(self, Y: FloatArray, latent: FloatArray, weights: FloatArray | None = None) -> None:
         """Take over rows (n, D) that have their ranks (n, 1) already."""
         self._store = RowStore(self._error)
         order = np.argsort(np.asarray(latent)[:, 0], kind="stable")
-        line_moves.rebuild(order, self._append(Y, weights), self._rule, self._keeps_errors)
+        self._append(Y, weights)
+        line_moves.rebuild(order, self._line(self._rule))
 
-    def fill(self, number: int) -> FloatArray:
-        """Fill the missing entries of a row with the means of its neighbours; return it (D,).
+    def _insert(self, part: slice, nearest: IntArray) -> None:
+        line = self._line(self._rule)
+        products = self._products(line, part, part.stop)
+        line_moves.insert_rows(part.start, nearest, products, line)
 
-        Rows that come later see it complete. An entry that no neighbour has gets the mean of the
-        first rows that came.
-        """
-        if self._store.has_missing:
-            line_moves.fill_row(number, self._line(), self._rule, self._keeps_errors)
-        return self._store.row(number)
+    def _fill(self, number: int) -> None:
+        line_moves.fill_row(number, self._line(self._rule))
 
     def _update_errors(self) -> None:
-        line_moves.rebuild(self.order, self._line(), self._rule, True)
+        line_moves.rebuild(self.order, self._line(self._rule._replace(is_full=True)))
 
     def _candidates(self) -> IntArray:
         if self._exhaustive:  # all gaps
@@ -185,14 +208,13 @@ class Line(SortedRows):
         return super()._candidates()
 
     def _sweep(self, candidates: IntArray, rule: Rule) -> int:
-        line, moves = self._line(), 0
-        for low, products in self._blocks(0, line, earlier=False):
-            near = candidates[low : low + len(products)]
-            moves += line_moves.refine_rows(low, near, products, line, rule)
+        line, moves = self._line(rule), 0
+        for part in self._parts(0):
+            products = self._products(line, part, len(self))
+            moves += line_moves.refine_rows(part.start, candidates[part], products, line)
         return moves
 
-    def _append(self, Y: FloatArray, weights: FloatArray | None) -> LinkedRows:
-        """Make room for what is kept of new rows."""
+    def _append(self, Y: FloatArray, weights: FloatArray | None) -> None:
         start, store = len(self), self._store
         store.append(Y, weights)
         for name in ("before", "after", "order"):
@@ -201,59 +223,34 @@ class Line(SortedRows):
             store.reserve(name)
         store.reserve("inner", 2)
         store["own"][start:] = np.einsum("id,id->i", *[store["values"][start:]] * 2)
-        return self._line()
 
-    def _line(self) -> LinkedRows:
-        store, rows = self._store, self._store.rows()
+    def _line(self, rule: Rule) -> LinkedRows:
+        store, rows, n = self._store, self._store.rows(), len(self)
         can_take_away = is_even(rows)
         by_products = self._exhaustive and self._error.is_euclidean and can_take_away
-        some, n = slice(len(self) if by_products else 0), len(self)
+        some = slice(n if by_products else 0)
         return LinkedRows(
-            rows,
-            can_take_away,
-            store["before"],
-            store["after"],
-            store["errors"],
-            store["order"][: n if self._exhaustive else 0],
-            store["own"][some],
-            store["square"][some],
-            store["window"][some],
-            store["inner"][some],
+            rows=rows,
+            rule=rule,
+            is_even=can_take_away,
+            before=store["before"],
+            after=store["after"],
+            errors=store["errors"],
+            order=store["order"][: n if self._exhaustive else 0],
+            own=store["own"][some],
+            square=store["square"][some],
+            mass=store["window"][some],
+            inner=store["inner"][some],
         )
 
-    def _blocks(
-        self, start: int, line: LinkedRows, *, earlier: bool
-    ) -> Iterator[tuple[int, FloatArray]]:
-        """Yield the first of some rows and their products with all, or all earlier rows.
+    def _products(self, line: LinkedRows, part: slice, n: int) -> FloatArray:
+        """Return the products of some rows with the first n; no columns for a search without."""
+        Y = line.rows.values
+        products = np.empty((part.stop - part.start, n if line.own.size else 0))
 
-        They have no columns where the search does not go by products.
-        """
-        n, Y = len(self), line.rows.values
-        size = int(np.clip(_BLOCK_ENTRIES // max(n, 1), 1, _BLOCK_ROWS))
-        for low in range(start, n, size):
-            high = min(n, low + size)
-            products = np.empty((high - low, (high if earlier else n) if line.own.size else 0))
+        def multiply(tile: slice) -> None:
+            products[:, tile] = Y[part] @ Y[tile].T
 
-            def multiply(
-                first: int, some: FloatArray = Y[low:high], out: FloatArray = products
-            ) -> None:
-                tile = slice(first, min(out.shape[1], first + _TILE))
-                out[:, tile] = some @ Y[tile].T
-
-            run_tasks(multiply, range(0, products.shape[1], _TILE), self._n_threads)
-            yield low, products
-
-
-def sort_rows(
-    Y: FloatArray, *, n_neighbors: int, weights: FloatArray | None = None, **options: Any
-) -> IntArray:
-    """Return the numbers of the rows Y (n, D) from left to right; options as for `Line`.
-
-    >>> import numpy as np
-    >>> from twofold.unn.line import sort_rows
-    >>> sort_rows(np.array([[0.0], [3.0], [1.0], [2.0]]), n_neighbors=2, criterion="full")
-    array([1, 3, 2, 0])
-    """
-    line = Line(n_neighbors=n_neighbors, **options)
-    line.insert(Y, weights)
-    return line.order
+        tiles = blocks(products.shape[1], 1, at_a_time=_TILE)
+        run_tasks(multiply, tiles, self._n_threads)
+        return products

@@ -37,32 +37,22 @@ LEFT, RIGHT = 0, 1
 
 
 class LinkedRows(NamedTuple):
-    """Rows on a line; arrays are empty where a search does without them.
-
-    Attributes
-    ----------
-    rows : Rows
-    is_even : whether rows may be taken away from sums
-    before, after : (n,) the row next to each on either side, NOBODY at the ends
-    errors : (n,) error of each row at its place, kept for the full criterion
-    order : (n,) row numbers from left to right, for a search of all gaps
-    own : (n,) ``<y, y>``; this and what follows for a search by products
-    square, mass : (n,) ``<S, S>`` and ``M`` of the window of m ranks that begins with a row
-    inner : (n, 2) ``<S, y>`` of a row and the window that it has with a new one on either side
-    """
+    """Rows on a line; arrays are empty where a search does without them."""
 
     rows: Rows
-    is_even: bool
-    before: IntArray
-    after: IntArray
-    errors: FloatArray
-    order: IntArray
-    own: FloatArray
-    square: FloatArray
-    mass: FloatArray
-    inner: FloatArray
+    rule: Rule
+    is_even: bool  # whether rows may be taken away from sums
+    before: IntArray  # (n,) the row on the left of each, NOBODY at the end
+    after: IntArray  # (n,) the row on the right
+    errors: FloatArray  # (n,) error of each row at its place, kept for the full criterion
+    order: IntArray  # (n,) row numbers from left to right, for a search of all gaps
+    own: FloatArray  # (n,) <y, y>; this and what follows for a search by products
+    square: FloatArray  # (n,) <S, S> of the window of m ranks that begins with a row
+    mass: FloatArray  # (n,) M of that window
+    inner: FloatArray  # (n, 2) <S, y> of a row and its window with a new one on either side
 
 
+# Apart from the rows: arrays are counted each time they are taken out of a record.
 class _Room(NamedTuple):
     """What loops write over: a sum with its mass, a mean, errors, two lists of rows."""
 
@@ -133,12 +123,13 @@ def _error_at(near: IntArray, count: int, rank: int, rows: Rows, rule: Rule, roo
 
 @compiled
 def _errors_around(
-    near: IntArray, count: int, at: int, line: LinkedRows, rule: Rule, room: _Room
+    near: IntArray, count: int, at: int, line: LinkedRows, room: _Room
 ) -> tuple[int, int]:
     """Write the errors of rows that may have the one at rank `at` as a neighbour to `room.fresh`.
 
     Returns the first of their ranks, and the one after the last.
     """
+    rows, rule = line.rows, line.rule
     m, before = min(rule.n_others, count - 1), -1
     low, high = max(0, at - m), min(count, at + m + 1)
     for rank in range(low, high):
@@ -146,34 +137,31 @@ def _errors_around(
         if not first <= at <= first + m:
             room.fresh[rank - low] = line.errors[number]
         elif m > 0 and line.is_even:
-            _slide(near, before, first, m + 1, line.rows, room)
+            _slide(near, before, first, m + 1, rows, room)
             before = first
-            w = 0.0 if rule.include_self else -line.rows.weights[number]
-            room.fresh[rank - low] = _error_with(number, w, line.rows, rule, room)
+            w = 0.0 if rule.include_self else -rows.weights[number]
+            room.fresh[rank - low] = _error_with(number, w, rows, rule, room)
         else:
-            room.fresh[rank - low] = _error_at(near, count, rank, line.rows, rule, room)
+            room.fresh[rank - low] = _error_at(near, count, rank, rows, rule, room)
     return low, high
 
 
 @compiled
-def _refresh(
-    near: IntArray, count: int, at: int, line: LinkedRows, rule: Rule, keep: bool, room: _Room
-) -> None:
-    """Recompute what is kept near a changed rank; `keep`: all that the full criterion needs."""
-    if keep:
-        low, high = _errors_around(near, count, at, line, rule, room)
+def _refresh(near: IntArray, count: int, at: int, line: LinkedRows, room: _Room) -> None:
+    """Recompute what is kept near a changed rank."""
+    if line.rule.is_full:
+        low, high = _errors_around(near, count, at, line, room)
         for rank in range(low, high):
             line.errors[near[rank]] = room.fresh[rank - low]
     if line.square.size > 0:
-        _refresh_windows(near, count, at, line, rule, keep, room)
+        _refresh_windows(near, count, at, line, room)
 
 
 @compiled
-def _refresh_windows(
-    near: IntArray, count: int, at: int, line: LinkedRows, rule: Rule, keep: bool, room: _Room
-) -> None:
+def _refresh_windows(near: IntArray, count: int, at: int, line: LinkedRows, room: _Room) -> None:
     """Recompute what is kept of the windows of m ranks that have the rank `at` in them."""
-    values, m, before = line.rows.values, min(rule.n_others, count), -1
+    values, is_full = line.rows.values, line.rule.is_full
+    m, before = min(line.rule.n_others, count), -1
     for rank in range(count + 1):  # of a row to come, or after it came
         first = min(max(rank - (m + 1) // 2, 0), count - m)
         if not first <= at < first + m:
@@ -182,9 +170,9 @@ def _refresh_windows(
         before = first
         line.square[near[first]] = _dot(room.sums, room.sums)
         line.mass[near[first]] = room.masses[0]
-        if keep and rank < count:
+        if is_full and rank < count:
             line.inner[near[rank], RIGHT] = _dot(room.sums, values[near[rank]])
-        if keep and rank > 0:
+        if is_full and rank > 0:
             line.inner[near[rank - 1], LEFT] = _dot(room.sums, values[near[rank - 1]])
 
 
@@ -197,15 +185,13 @@ def _dot(a: FloatArray, b: FloatArray) -> float:
 
 
 @compiled
-def _look_around(
-    left: int, right: int, line: LinkedRows, rule: Rule, near: IntArray
-) -> tuple[int, int]:
-    """Fill `near` with rows on either side of a gap; return their number and the place of the gap.
+def _look_around(left: int, right: int, line: LinkedRows, near: IntArray) -> tuple[int, int]:
+    """List rows on either side of a gap in `near`; return their number and the place of the gap.
 
     The gap is between the rows `left` and `right`, NOBODY beyond the ends. There are as many rows
     as it takes to tell the neighbours of any row that a row in this gap, or in the next, can touch.
     """
-    reach = 2 * min(rule.n_others, line.before.size) + 3
+    reach = 2 * min(line.rule.n_others, line.before.size) + 3
     gap = 0
     while left != NOBODY and gap < reach:
         near[gap] = left
@@ -221,30 +207,28 @@ def _look_around(
 
 
 @compiled
-def _link(
-    left: int, right: int, number: int, line: LinkedRows, rule: Rule, keep: bool, room: _Room
-) -> None:
+def _link(left: int, right: int, number: int, line: LinkedRows, room: _Room) -> None:
     """Put a row between two others."""
     line.before[number], line.after[number] = left, right
     if left != NOBODY:
         line.after[left] = number
     if right != NOBODY:
         line.before[right] = number
-    if keep or line.square.size > 0:
-        count, gap = _look_around(number, right, line, rule, room.near)
-        _refresh(room.near, count, gap - 1, line, rule, keep, room)
+    if line.rule.is_full or line.square.size > 0:
+        count, gap = _look_around(number, right, line, room.near)
+        _refresh(room.near, count, gap - 1, line, room)
 
 
 @compiled
-def _unlink(number: int, line: LinkedRows, rule: Rule, room: _Room) -> tuple[int, int]:
+def _unlink(number: int, line: LinkedRows, room: _Room) -> tuple[int, int]:
     """Take one of several rows out; return those that were beside it."""
     left, right = line.before[number], line.after[number]
     if left != NOBODY:
         line.after[left] = right
     if right != NOBODY:
         line.before[right] = left
-    count, gap = _look_around(left, right, line, rule, room.near)
-    _refresh(room.near, count, min(gap, count - 1), line, rule, True, room)
+    count, gap = _look_around(left, right, line, room.near)
+    _refresh(room.near, count, min(gap, count - 1), line, room)
     return left, right
 
 
@@ -260,49 +244,49 @@ def ranks_of(first: int, n: int, after: IntArray) -> IntArray:
 
 
 @compiled
-def rebuild(order: IntArray, line: LinkedRows, rule: Rule, keep: bool) -> None:
+def rebuild(order: IntArray, line: LinkedRows) -> None:
     """Compute all that is kept of rows, whose numbers from left to right are given."""
-    n, room = order.size, _room_for(line.rows, rule)
+    n, rule, room = order.size, line.rule, _room_for(line.rows, line.rule)
     line.order[:] = order[: line.order.size]
     for rank in range(n):
         line.before[order[rank]] = order[rank - 1] if rank > 0 else NOBODY
         line.after[order[rank]] = order[rank + 1] if rank < n - 1 else NOBODY
     for rank in range(n):
         number = order[rank]
-        if keep:
+        if rule.is_full:
             line.errors[number] = _error_at(order, n, rank, line.rows, rule, room)
         if line.square.size > 0 and rank % min(rule.n_others, n) == 0:
-            count, gap = _look_around(number, line.after[number], line, rule, room.near)
-            _refresh_windows(room.near, count, gap - 1, line, rule, keep, room)
+            count, gap = _look_around(number, line.after[number], line, room.near)
+            _refresh_windows(room.near, count, gap - 1, line, room)
 
 
 @compiled
-def fill_row(number: int, line: LinkedRows, rule: Rule, keep: bool) -> None:
+def fill_row(number: int, line: LinkedRows) -> None:
     """Put the means of the neighbours where entries of a row are missing."""
-    room = _room_for(line.rows, rule)
-    count, gap = _look_around(number, line.after[number], line, rule, room.near)
-    m = min(rule.n_others, count - 1)
+    room = _room_for(line.rows, line.rule)
+    count, gap = _look_around(number, line.after[number], line, room.near)
+    m = min(line.rule.n_others, count - 1)
     first = _first_rank(gap - 1, count, m)
     _sum_up(room.near, first, first + m + 1, gap - 1, line.rows, room)
     fill_gaps(room.sums, room.masses, line.rows, number)
-    _refresh(room.near, count, gap - 1, line, rule, keep, room)
+    _refresh(room.near, count, gap - 1, line, room)
 
 
 @compiled
 def _cost_at(
-    near: IntArray, count: int, gap: int, number: int, line: LinkedRows, rule: Rule, room: _Room
+    near: IntArray, count: int, gap: int, number: int, line: LinkedRows, room: _Room
 ) -> float:
     """Return what it costs to put a row into a gap of the list `near` of `count` rows.
 
     That is its own error or, for the full criterion, the change of the weighted sum of all.
     """
-    grown, weights = room.grown, line.rows.weights
+    rule, grown, weights = line.rule, room.grown, line.rows.weights
     grown[:gap] = near[:gap]
     grown[gap] = number
     grown[gap + 1 : count + 1] = near[gap:count]
     if not rule.is_full:
         return _error_at(grown, count + 1, gap, line.rows, rule, room)
-    low, high = _errors_around(grown, count + 1, gap, line, rule, room)
+    low, high = _errors_around(grown, count + 1, gap, line, room)
     total = weights[number] * room.fresh[gap - low]
     for rank in range(low, high):
         if rank != gap:
@@ -311,36 +295,32 @@ def _cost_at(
 
 
 @compiled
-def _best_side(
-    number: int, beside: int, line: LinkedRows, rule: Rule, room: _Room
-) -> tuple[int, int, float]:
+def _best_side(number: int, beside: int, line: LinkedRows, room: _Room) -> tuple[int, int, float]:
     """Return the rows left and right of the cheaper gap next to a row, left first, and its cost."""
-    left, right = line.before[beside], line.after[beside]
-    count, gap = _look_around(left, beside, line, rule, room.near)
-    on_left = _cost_at(room.near, count, gap, number, line, rule, room)
-    on_right = _cost_at(room.near, count, gap + 1, number, line, rule, room)
+    left, right, near = line.before[beside], line.after[beside], room.near
+    count, gap = _look_around(left, beside, line, near)
+    on_left = _cost_at(near, count, gap, number, line, room)
+    on_right = _cost_at(near, count, gap + 1, number, line, room)
     if is_cheaper(on_right, on_left):
         return beside, right, on_right
     return left, beside, on_left
 
 
 @compiled
-def _costs(
-    number: int, n: int, products: FloatArray, line: LinkedRows, rule: Rule, room: _Room
-) -> FloatArray:
+def _costs(number: int, n: int, products: FloatArray, line: LinkedRows, room: _Room) -> FloatArray:
     """Return what it costs to put a row into each gap of n ranks, (n + 1,).
 
     By its `products` with all rows or, if that is empty, by the rows themselves.
     """
     if products.size > 0:
-        return _product_costs(number, n, products, line, rule)
-    order, rows, m, before = line.order, line.rows, min(rule.n_others, n), -1
-    costs = np.empty(n + 1)
+        return _product_costs(number, n, products, line)
+    order, rows, rule = line.order, line.rows, line.rule
+    costs, m, before = np.empty(n + 1), min(rule.n_others, n), -1
     if rule.is_full or not line.is_even:
         reach = 2 * m + 2
         for gap in range(n + 1):
             low, high = max(0, gap - reach), min(n, gap + reach)
-            costs[gap] = _cost_at(order[low:], high - low, gap - low, number, line, rule, room)
+            costs[gap] = _cost_at(order[low:], high - low, gap - low, number, line, room)
         return costs
     w, cost = rows.weights[number] if rule.include_self else 0.0, 0.0
     for gap in range(n + 1):
@@ -382,13 +362,12 @@ def _error_of(
 
 
 @compiled
-def _product_costs(
-    number: int, n: int, products: FloatArray, line: LinkedRows, rule: Rule
-) -> FloatArray:
+def _product_costs(number: int, n: int, products: FloatArray, line: LinkedRows) -> FloatArray:
     # Loops over plain arrays: passing the arrays on for each gap would cost more than the rest.
     order, weights, owns, errors = line.order, line.rows.weights, line.own, line.errors
-    square, mass, inner, m = line.square, line.mass, line.inner, min(rule.n_others, n)
-    own, w, h = owns[number], weights[number], (m + 1) // 2
+    square, mass, inner, rule = line.square, line.mass, line.inner, line.rule
+    own, w, m = owns[number], weights[number], min(rule.n_others, n)
+    h = (m + 1) // 2
     sums = np.empty(n - m + 1)  # <S, y> of the window that begins at each rank
     total = 0.0
     for rank in range(m):
@@ -443,45 +422,41 @@ def _put_into(order: IntArray, n: int, gap: int, number: int) -> tuple[int, int]
 
 
 @compiled
-def insert_rows(
-    start: int, nearest: IntArray, products: FloatArray, line: LinkedRows, rule: Rule, keep: bool
-) -> None:
+def insert_rows(start: int, nearest: IntArray, products: FloatArray, line: LinkedRows) -> None:
     """Put rows from number `start` on on the line, one after the other.
 
     They go next to their `nearest` rows or, without these, where it costs least. `products`
-    (rows, n) are those with the rows before them, (rows, 0) to do without. `keep`: the errors, too.
+    (rows, n) are those with the rows before them, (rows, 0) to do without.
     """
-    room = _room_for(line.rows, rule)
+    room = _room_for(line.rows, line.rule)
     for i in range(len(products)):
         number, left, right = start + i, NOBODY, NOBODY
         if nearest.size == 0:
             gap = 0
             if number > 0:
-                gap = _cheapest(_costs(number, number, products[i], line, rule, room))
+                gap = _cheapest(_costs(number, number, products[i], line, room))
             left, right = _put_into(line.order, number, gap, number)
         elif number > 0:
-            left, right, _ = _best_side(number, nearest[i], line, rule, room)
-        _link(left, right, number, line, rule, keep, room)
+            left, right, _ = _best_side(number, nearest[i], line, room)
+        _link(left, right, number, line, room)
 
 
 @compiled
-def refine_rows(
-    start: int, nearest: IntArray, products: FloatArray, line: LinkedRows, rule: Rule
-) -> int:
+def refine_rows(start: int, nearest: IntArray, products: FloatArray, line: LinkedRows) -> int:
     """Take rows out and put them back where the full error is smallest; return how many moved.
 
-    As for `insert_rows`, next to several `nearest` rows (rows, k) or anywhere. `rule` is that of
-    the full criterion. A row stays unless the sum of errors falls by more than rounding.
+    As for `insert_rows`, next to several `nearest` rows (rows, k) or anywhere. The rule of the line
+    is that of the full criterion. A row stays unless the sum of errors falls by more than rounding.
     """
-    n, moves, room = line.before.size, 0, _room_for(line.rows, rule)
+    n, moves, room = line.before.size, 0, _room_for(line.rows, line.rule)
     for i in range(len(products)):
         number, is_moved = start + i, False
-        left, right = _unlink(number, line, rule, room)
+        left, right = _unlink(number, line, room)
         if nearest.size > 0:
-            count, gap = _look_around(left, right, line, rule, room.near)
-            best = _cost_at(room.near, count, gap, number, line, rule, room)
+            count, gap = _look_around(left, right, line, room.near)
+            best = _cost_at(room.near, count, gap, number, line, room)
             for beside in nearest[i]:
-                a, b, cost = _best_side(number, beside, line, rule, room)
+                a, b, cost = _best_side(number, beside, line, room)
                 if is_cheaper(cost, best):
                     left, right, best, is_moved = a, b, cost, True
         else:
@@ -489,10 +464,10 @@ def refine_rows(
             while line.order[rank] != number:
                 rank += 1
             line.order[rank : n - 1] = line.order[rank + 1 : n].copy()
-            costs = _costs(number, n - 1, products[i], line, rule, room)
+            costs = _costs(number, n - 1, products[i], line, room)
             gap = _cheapest(costs)
             is_moved = is_cheaper(costs[gap], costs[rank])
             left, right = _put_into(line.order, n - 1, gap if is_moved else rank, number)
-        _link(left, right, number, line, rule, True, room)
+        _link(left, right, number, line, room)
         moves += is_moved
     return moves

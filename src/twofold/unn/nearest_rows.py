@@ -2,9 +2,10 @@
 
     y* = argmin_j ||y_i - y_j||²
 
-over the rows that came before, or over all others. In feature space the distance is
-``k(y_j, y_j) - 2 k(y_i, y_j)`` up to a constant. Inner products come from matrix products of tiles,
-which are the same for any number of threads. Equal distances: the row that came first.
+over the rows that came before, or over all others, whatever the order of the Minkowski distance of
+errors. In feature space it is ``k(y_j, y_j) - 2 k(y_i, y_j)`` up to a constant. Inner products come
+from matrix products of tiles, which are the same for any number of threads. Equal distances: the
+row that came first.
 
 With missing entries the squared distance goes over the entries that both rows have, times D over
 their number; rows with none in common are as far as can be.
@@ -20,7 +21,7 @@ from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled
 from twofold.engine.threads import run_tasks
 from twofold.neighborhoods.nearest import insert_sorted
-from twofold.unn.point_errors import NO_KERNEL, RBF_KERNEL, TANH_KERNEL, PointError, nearness
+from twofold.unn.point_errors import NO_KERNEL, RBF_KERNEL, TANH_KERNEL, PointError, kernel_of
 from twofold.unn.rows import Rows, is_complete, squared_gap
 
 _ROWS = 256
@@ -88,11 +89,12 @@ def _take_nearest(
         row, itself = products[i], start + i - column
         last = min(len(row), itself) if earlier else len(row)
         if error.kernel == NO_KERNEL or error.kernel == RBF_KERNEL:
-            for j in range(last):  # `nearness` without its branches, several numbers at a time
+            # RBF kernels are falling functions of the distance, which does not underflow.
+            for j in range(last):
                 row[j] = own[column + j] - 2.0 * row[j]
         else:
             for j in range(last):
-                row[j] = nearness(row[j], own[column + j], error)
+                row[j] = kernel_of(own[column + j], error) - 2.0 * kernel_of(row[j], error)
         if 0 <= itself < last:
             row[itself] = math.inf
         for low in range(0, last, _CHUNK):

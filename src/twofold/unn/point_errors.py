@@ -32,7 +32,7 @@ from scipy.spatial.distance import cdist
 from twofold.array_types import FloatArray
 from twofold.checks.numbers import is_number
 from twofold.compiled import compiled
-from twofold.features import RBF, DataKernel, Linear, Polynomial, Sigmoid, get_data_kernel
+from twofold.features import RBF, Linear, Polynomial, Sigmoid, get_data_kernel
 from twofold.losses import EpsilonInsensitive, Huber, Squared, get_loss
 
 NAMED_LOSSES = ("squared", "absolute", "row_huber")
@@ -47,31 +47,15 @@ _ROWS_FOR_SCALE = 500
 
 
 class PointError(NamedTuple):
-    """The error of one row, by code numbers.
-
-    Attributes
-    ----------
-    loss : int
-        SQUARED, ABSOLUTE, HUBER or EPSILON.
-    number : float
-        δ or ε of the loss; 0 where it has none.
-    power : float
-        Order of the Minkowski distance, from 1 to infinity.
-    kernel : int
-        NO_KERNEL, POLYNOMIAL_KERNEL, RBF_KERNEL or TANH_KERNEL.
-    scale, shift : float
-        The kernel is a function of ``scale × <a, b> + shift``, or of ``scale × ||a - b||²``.
-    degree : int
-        Of the polynomial kernel.
-    """
+    """The error of one row, by code numbers."""
 
     loss: int = SQUARED
-    number: float = 0.0
-    power: float = 2.0
+    number: float = 0.0  # δ or ε of the loss
+    power: float = 2.0  # order of the Minkowski distance, from 1 to infinity
     kernel: int = NO_KERNEL
-    scale: float = 1.0
-    shift: float = 0.0
-    degree: int = 1
+    scale: float = 1.0  # the kernel is a function of `scale <a, b> + shift`, or
+    shift: float = 0.0  # of `scale ||a - b||²`
+    degree: int = 1  # of the polynomial kernel
 
     @property
     def is_euclidean(self) -> bool:
@@ -138,11 +122,10 @@ def _choose_delta(Y: FloatArray | None) -> float:
         raise ValueError("Huber's loss needs a `delta`, or rows from which to choose one.")
     rows = np.asarray(Y, dtype=float)
     rows = rows[np.isfinite(rows).all(axis=1)]
+    some = rows
     if len(rows) > _ROWS_FOR_SCALE:
-        chosen = np.random.default_rng(0).choice(len(rows), _ROWS_FOR_SCALE, replace=False)
-    else:
-        chosen = np.arange(len(rows))
-    gaps = cdist(rows[chosen], rows)
+        some = rows[np.random.default_rng(0).choice(len(rows), _ROWS_FOR_SCALE, replace=False)]
+    gaps = cdist(some, rows)
     gaps[gaps <= 0] = math.inf
     nearest = gaps.min(axis=1, initial=math.inf)
     nearest = nearest[np.isfinite(nearest)]
@@ -160,10 +143,6 @@ def _numbers_of_kernel(spec: object, Y: FloatArray | None) -> tuple[int, float, 
         if Y is None:
             raise ValueError("The RBF kernel needs a `gamma`, or rows from which to choose one.")
         kernel = kernel.fitted(Y)
-    return _compiled_kernel(kernel)
-
-
-def _compiled_kernel(kernel: DataKernel) -> tuple[int, float, float, int]:
     if isinstance(kernel, Linear):
         return NO_KERNEL, 1.0, 0.0, 1  # feature space is data space
     if isinstance(kernel, Polynomial):
@@ -195,7 +174,7 @@ def loss_of(squared: float, error: PointError) -> float:
 
 
 @compiled
-def _kernel_of(product: float, error: PointError) -> float:
+def kernel_of(product: float, error: PointError) -> float:
     """Return a polynomial or tanh kernel from the inner product of two vectors."""
     base = error.scale * product + error.shift
     if error.kernel == TANH_KERNEL:
@@ -214,7 +193,7 @@ def error_of_products(ff: float, fy: float, yy: float, error: PointError) -> flo
         # 2 - 2k would lose everything for a small gamma.
         squared = -2.0 * math.expm1(-error.scale * squared)
     elif error.kernel != NO_KERNEL:
-        squared = _kernel_of(ff, error) - 2.0 * _kernel_of(fy, error) + _kernel_of(yy, error)
+        squared = kernel_of(ff, error) - 2.0 * kernel_of(fy, error) + kernel_of(yy, error)
     return loss_of(squared, error)
 
 
@@ -248,16 +227,3 @@ def row_error(f: FloatArray, y: FloatArray, error: PointError) -> float:
         total += (abs(f[d] - y[d]) / largest) ** error.power
     r = largest * total ** (1.0 / error.power)
     return loss_of(r * r, error)
-
-
-@compiled
-def nearness(product: float, own: float, error: PointError) -> float:
-    """Return what is smallest for the nearest row: a (feature) distance, up to what all share.
-
-    `product` is ``<a, y>`` of a candidate a with the row y in question, `own` is ``<a, a>``. The
-    order of the Minkowski distance plays no part: (5.7) asks for the Euclidean nearest row.
-    """
-    if error.kernel == POLYNOMIAL_KERNEL or error.kernel == TANH_KERNEL:
-        return _kernel_of(own, error) - 2.0 * _kernel_of(product, error)
-    # RBF kernels are falling functions of the distance, which does not underflow.
-    return own - 2.0 * product

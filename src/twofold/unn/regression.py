@@ -1,6 +1,6 @@
-"""The way back of UNN: the mean of the K nearest latent neighbours (Kramer 2013, eq. 5.5).
+"""The way back of UNN, the mean of the K nearest latent neighbours, and the way there.
 
-    f(x) = Σ_{j ∈ N_K(x)} w_j y_j / Σ_{j ∈ N_K(x)} w_j
+    f(x) = Σ_{j ∈ N_K(x)} w_j y_j / Σ_{j ∈ N_K(x)} w_j                          (Kramer 2013, 5.5)
 
 A latent place that is itself a training point has that point among its K. Ties go to the point
 that comes first in the order of its coordinates: on a line, the left one. Where entries are
@@ -9,20 +9,39 @@ does.
 
 f has steps. Its derivative is that of a linear fit to the 2K + 1 nearest points, and at least to
 q + 2, in which points count less the farther away they are (tricube weights).
+
+The book carries a new row to the mean of the latent points of its K nearest rows,
+
+    F(y) = Σ_{j ∈ N_K(y)} w_j x_j / Σ_{j ∈ N_K(y)} w_j                          (Kramer 2013, 5.6)
+
+which may fall between parts of the map that lie far apart. So other places compete with it: the
+latent points of these K rows, the mid-points between them and their latent neighbours, and the
+training point whose image is nearest. The smallest distance from f(x) to the row's observed
+entries wins, F(y) first. Where the winner lies outside of the domain, a training point is taken.
+Distances of incomplete rows go over the entries that both have, times D over their number.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
-from twofold.array_types import FloatArray, IntArray
+from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled
 from twofold.engine.threads import run_tasks
-from twofold.rowwise import blocks
-from twofold.unn.growing import PointTree, find_nearest, tree_of
-from twofold.unn.rows import NOBODY, Rows, is_complete, rows_of, write_mean
+from twofold.rowwise import SQUARED_GAP, blocks, pair_sums
+from twofold.unn.growing import PointTree, find_nearest, keep_nearest, tree_of
+from twofold.unn.rows import (
+    NOBODY,
+    Rows,
+    is_complete,
+    rows_of,
+    squared_gap,
+    write_mean,
+)
 
 # Rows handled by one task; fixed, so that tasks do not depend on the number of threads.
 BLOCK = 512
@@ -30,6 +49,10 @@ BLOCK = 512
 FLAT = 1e-8
 # Distances up to this have squares that are numbers.
 FARTHEST = 1e100
+# Distances of new rows in memory at a time, for each thread: 16 MB, and few rows a task.
+DISTANCES_AT_A_TIME, MOST_NEW_ROWS = 2_000_000, 64
+
+IsInside: TypeAlias = Callable[[FloatArray], BoolArray]
 
 
 @compiled
@@ -42,8 +65,7 @@ def find_neighbors(
 
 
 @compiled
-def write_means(rows: Rows, found: IntArray, F: FloatArray) -> None:
-    """Write the mean of each list of neighbours (m, k) into F (m, D)."""
+def _write_means(rows: Rows, found: IntArray, F: FloatArray) -> None:
     for j in range(F.shape[0]):
         write_mean(rows, found[j], found.shape[1], NOBODY, F[j])
 
@@ -81,10 +103,11 @@ class Surface:
         return self._means(self.neighbors(X, self.n_neighbors))
 
     def _means(self, found: IntArray) -> FloatArray:
+        """Return the mean (m, D) of each list of neighbours (m, k)."""
         F = np.empty((len(found), self.rows.values.shape[1]))
 
         def work(part: slice) -> None:
-            write_means(self.rows, found[part], F[part])
+            _write_means(self.rows, found[part], F[part])
 
         run_tasks(work, blocks(len(F), 1, at_a_time=BLOCK), self.n_threads)
         return F
@@ -134,3 +157,98 @@ class Surface:
         root = np.sqrt(w)[:, None]
         fit: FloatArray = np.linalg.pinv(root * near, rcond=FLAT) @ (root * (Y - w @ Y / w.sum()))
         return fit.T / unit
+
+
+def project(
+    surface: Surface, Y: FloatArray, observed: BoolArray | None, inside: IsInside
+) -> FloatArray:
+    """Return the latent points (m, q) of rows Y (m, D); ``inside`` says which places will do."""
+    values = np.ascontiguousarray(Y if observed is None else np.where(observed, Y, 0), dtype=float)
+    seen = np.ones((len(Y), 1)) if observed is None else observed.astype(np.float64)
+    X = _project(surface, values, seen, anywhere=True)
+    outside = ~inside(X)
+    if outside.any():
+        X[outside] = _project(surface, values[outside], seen[outside], anywhere=False)
+    return X
+
+
+def _project(surface: Surface, Y: FloatArray, seen: FloatArray, *, anywhere: bool) -> FloatArray:
+    X = np.empty((len(Y), surface.X.shape[1]))
+    links = surface.links if anywhere else np.empty((0, 0), dtype=np.int64)
+    tree, rows, k, images = surface.tree, surface.rows, surface.n_neighbors, surface.images
+    whole = np.ones((len(images), 1))
+
+    def work(part: slice) -> None:
+        some, known = Y[part], seen[part]
+        to_images = _gaps(some, known, images, whole, False)
+        to_rows = _gaps(some, known, rows.values, rows.mass, True) if anywhere else to_images
+        _project_rows(tree, rows, to_images, to_rows, links, k, some, known, X[part])
+
+    each = max(len(images), DISTANCES_AT_A_TIME // MOST_NEW_ROWS)
+    run_tasks(work, blocks(len(Y), each, at_a_time=DISTANCES_AT_A_TIME), surface.n_threads)
+    return X
+
+
+def _gaps(
+    Y: FloatArray, seen: FloatArray, Z: FloatArray, there: FloatArray, is_scaled: bool
+) -> FloatArray:
+    """Return the squared distances (m, n) over common entries, scaled up to all if asked for."""
+    if seen.shape[1] == there.shape[1] == 1:
+        return pair_sums(Y, Z, SQUARED_GAP)
+    masks = [np.ascontiguousarray(np.broadcast_to(m, A.shape)) for m, A in ((seen, Y), (there, Z))]
+    return _masked_gaps(Y, masks[0], Z, masks[1], is_scaled)
+
+
+@compiled
+def _masked_gaps(
+    Y: FloatArray, seen: FloatArray, Z: FloatArray, there: FloatArray, is_scaled: bool
+) -> FloatArray:
+    gaps = np.empty((Y.shape[0], Z.shape[0]))
+    for j in range(Y.shape[0]):
+        for i in range(Z.shape[0]):
+            total, common = squared_gap(Y[j], seen[j], Z[i], there[i])
+            if is_scaled:
+                total = total * Y.shape[1] / common if common > 0.0 else np.inf
+            gaps[j, i] = total
+    return gaps
+
+
+@compiled
+def _project_rows(
+    tree: PointTree,
+    rows: Rows,
+    to_images: FloatArray,
+    to_rows: FloatArray,
+    links: IntArray,
+    k: int,
+    Y: FloatArray,
+    seen: FloatArray,
+    X: FloatArray,
+) -> None:
+    """Write the latent points of rows Y (m, D) into X (m, q); training points without links."""
+    n, q = rows.values.shape[0], X.shape[1]
+    places = Rows(tree.X, rows.weights.reshape(-1, 1), rows.weights, np.zeros(q))
+    near, gaps = np.empty(k, dtype=np.int64), np.empty(k)
+    found, sq_dists = np.empty(k, dtype=np.int64), np.empty(k)
+    x, f, whole = np.empty(q), np.empty(Y.shape[1]), np.ones(seen.shape[1])
+    for j in range(Y.shape[0]):
+        at = np.argmin(to_images[j])
+        lowest = to_images[j, at]
+        X[j] = tree.X[at]
+        if links.size == 0:
+            continue
+        count = 0
+        for i in range(n):
+            count = keep_nearest(near, gaps, count, k, i, to_rows[j, i])
+        write_mean(places, near, count, NOBODY, x)
+        for place in range(-1, count * links.shape[1]):
+            if place >= 0:  # -1 is F(y)
+                i = near[place // links.shape[1]]
+                other = links[i, place % links.shape[1]]
+                for m in range(q):
+                    x[m] = 0.5 * (tree.X[i, m] + tree.X[other, m])
+            write_mean(rows, found, find_nearest(tree, x, -1, k, found, sq_dists), NOBODY, f)
+            gap, _ = squared_gap(f, whole, Y[j], seen[j])
+            if gap < lowest or (place < 0 and gap <= lowest):
+                lowest = gap
+                X[j] = x

@@ -12,7 +12,8 @@ there is none.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,9 @@ from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled
 from twofold.unn.point_errors import NO_KERNEL, PointError, row_error
 
+# Hears how many rows were embedded, or sweeps made.
+Watch: TypeAlias = Callable[[int], None]
+
 NOBODY = -1
 _ROUNDING = 1e-11
 # Rows are taken away from sums where none weighs more than this many times another.
@@ -28,20 +32,12 @@ _EVEN = 1e6
 
 
 class Rows(NamedTuple):
-    """Rows with their weights.
+    """Rows with their weights."""
 
-    Attributes
-    ----------
-    values : (n, D) entries, zeros where they are missing
-    mass : (n, 1) weights where all rows are complete, else (n, D), zeros for missing entries
-    weights : (n,)
-    usual : (D,) the mean of a column that none of the rows in question has
-    """
-
-    values: FloatArray
-    mass: FloatArray
-    weights: FloatArray
-    usual: FloatArray
+    values: FloatArray  # (n, D) zeros where entries are missing
+    mass: FloatArray  # (n, 1) weights of complete rows, else (n, D), zeros for missing entries
+    weights: FloatArray  # (n,)
+    usual: FloatArray  # (D,) the mean of a column that none of the rows in question has
 
 
 def rows_of(Y: FloatArray, weights: FloatArray) -> Rows:
@@ -82,13 +78,9 @@ def get_rule(n_neighbors: int, criterion: str, error: PointError, include_self: 
         raise ValueError(f"`n_neighbors` must be at least 1; got {n_neighbors!r}.")
     if criterion not in ("point", "full"):
         raise ValueError(f"`criterion` must be 'point' or 'full'; got {criterion!r}.")
-    n_others = count_others(n_neighbors, include_self)
+    # At least one other, or nothing would count.
+    n_others = max(1, int(n_neighbors) - 1) if include_self else int(n_neighbors)
     return Rule(n_others, bool(include_self), criterion == "full", error)
-
-
-def count_others(n_neighbors: int, include_self: bool) -> int:
-    """Return how many other rows a neighbourhood has; at least one, or nothing would count."""
-    return max(1, int(n_neighbors) - 1) if include_self else int(n_neighbors)
 
 
 @compiled

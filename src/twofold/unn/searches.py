@@ -245,9 +245,11 @@ class CMAES:
         check_positive("sigma", self.sigma)
 
 
-Sorting: TypeAlias = Exhaustive | Greedy
 Continuous: TypeAlias = Gaussian | Swarm
-Constructive: TypeAlias = Sorting | Continuous
+# Ranks on a line or sites of a lattice.
+Discrete: TypeAlias = Exhaustive | Greedy | Evolution
+# One row after the other.
+Constructive: TypeAlias = Exhaustive | Greedy | Gaussian | Swarm
 Search: TypeAlias = Constructive | Evolution | EvolutionStrategy | CMAES
 
 NAMES: dict[str, Any] = {

@@ -34,11 +34,11 @@ from twofold.checks.rows import check_size
 from twofold.contract.fitted_state import COMMON, Array, FittedState, Number, Value
 from twofold.features import RBF, Linear, Polynomial, Sigmoid
 from twofold.unn.constructive_k_means import ConstructiveKMeans
-from twofold.unn.embedding import INTERRUPTED, is_discrete
-from twofold.unn.estimator import UNN
-from twofold.unn.neighbor_model import NeighborModel
+from twofold.unn.embedding import INTERRUPTED
+from twofold.unn.estimator import UNN, NeighborModel
+from twofold.unn.filling import repair
 from twofold.unn.regression import Surface
-from twofold.unn.searches import get_search
+from twofold.unn.searches import Discrete, get_search
 
 CANDIDATE_KERNELS = (
     Linear(),
@@ -49,7 +49,7 @@ CANDIDATE_KERNELS = (
 
 
 class SubmanifoldUNN(NeighborModel):
-    """Clusters, each with a manifold of its own, on one map.
+    """Clusters, each with a manifold of its own, on one map (Kramer 2013, section 7.5).
 
     Parameters
     ----------
@@ -73,10 +73,8 @@ class SubmanifoldUNN(NeighborModel):
         Whether rows are embedded in a random order; with False they come in that of the table.
     refine : int or "auto", default="auto"
         Sweeps after the last row, as for :class:`UNN`; 0 for the method of the book.
-    n_jobs : int or None, default=-1
-        Threads: -1 for every core, None for one. The result does not depend on it.
-    random_state : int, RandomState or None, default=None
-        Decides about the order of rows and about random places.
+    n_jobs, random_state : default=-1, None
+        As for :class:`UNN`.
 
     Attributes
     ----------
@@ -100,13 +98,8 @@ class SubmanifoldUNN(NeighborModel):
         As for other models.
     domain_threshold_ : float
         Density that bounds the domain.
-    n_features_in_, feature_names_in_ : int, ndarray
+    n_features_in_, feature_names_in_
         As in scikit-learn.
-
-    References
-    ----------
-    O. Kramer, Dimensionality Reduction with Unsupervised Nearest Neighbors, Springer, 2013,
-    section 7.5.
 
     Examples
     --------
@@ -159,7 +152,10 @@ class SubmanifoldUNN(NeighborModel):
 
     def _fit_distinct(self, Y: FloatArray, weights: FloatArray, source: IntArray) -> FloatArray:
         self._warn_of_many_neighbors(len(Y))
-        rows = self._filled(Y)
+        rows = Y
+        if np.isnan(Y).any():
+            rows = repair(Y.astype(np.float64), int(self.n_neighbors)).astype(Y.dtype)
+            self.filled_ = rows
         # The order of the table, for those who want it to matter.
         arrival = np.arange(len(Y)) if self.shuffle else np.argsort(source, kind="stable")
         coming = arrival if self.order == "farthest" else np.argsort(source, kind="stable")
@@ -179,21 +175,18 @@ class SubmanifoldUNN(NeighborModel):
             X, kernel = self._embed_cluster(rows[own], weights[own], rng.randint(2**31 - 1))
             self.kernels_.append(kernel)
             parts.append(X)
-        latent = np.empty((len(Y), int(self.n_components)))
+        latent: FloatArray = np.empty((len(Y), int(self.n_components)))
         for own, X in zip(members, _spread_out(parts), strict=True):
             latent[own] = X
-        X = latent.astype(Y.dtype)
-        self._report(X)
-        return X
-
-    def _filled(self, Y: FloatArray) -> FloatArray:
-        """Return rows without gaps; sets ``filled_`` if there were any."""
-        if not np.isnan(Y).any():
-            return Y
-        from twofold.unn.filling import repair  # complete rows need none of it
-
-        self.filled_ = repair(Y.astype(np.float64), int(self.n_neighbors)).astype(Y.dtype)
-        return self.filled_
+        latent = latent.astype(Y.dtype)
+        surfaces = [surface for surface in self._surfaces_of(latent) if len(surface.X) > 1]
+        errors = [surface.mean_squared_error() for surface in surfaces]
+        masses = [surface.rows.weights.sum() for surface in surfaces]
+        self.objective_ = float(np.average(errors, weights=masses)) if surfaces else 0.0
+        self.history_ = np.array([self.objective_])
+        self.n_iter_ = len(Y)
+        self.stop_reason_ = f"all rows embedded in {len(used)} clusters"
+        return latent
 
     def _embed_cluster(
         self, Y: FloatArray, weights: FloatArray, seed: int
@@ -215,7 +208,7 @@ class SubmanifoldUNN(NeighborModel):
             # The cluster kept its best; who interrupts wants all of them to stop.
             raise KeyboardInterrupt
         X = model.embedding_.astype(np.float64)
-        if is_discrete(model.search_):
+        if isinstance(model.search_, Discrete):
             return X, kernel
         deviation = np.sqrt(((X - X.mean(axis=0)) ** 2).mean())
         return X * (len(X) ** (1 / q) / deviation if deviation > 0 else 1.0), kernel
@@ -245,18 +238,6 @@ class SubmanifoldUNN(NeighborModel):
             random_state=seed,
         )
 
-    def _report(self, X: FloatArray) -> None:
-        """Set what tells how the fit went."""
-        total, mass = 0.0, 0.0
-        for surface in self._surfaces_of(X):
-            if len(surface.X) > 1:
-                weight = float(surface.rows.weights.sum())
-                total, mass = total + weight * surface.mean_squared_error(), mass + weight
-        self.objective_ = total / mass if mass > 0 else 0.0
-        self.history_ = np.array([self.objective_])
-        self.n_iter_ = len(X)
-        self.stop_reason_ = f"all rows embedded in {len(self.cluster_centers_)} clusters"
-
     def _surfaces_of(self, X: FloatArray) -> list[Surface]:
         """Return the way back of each cluster."""
         codes = range(len(self.cluster_centers_))
@@ -267,7 +248,8 @@ class SubmanifoldUNN(NeighborModel):
         self.labels_ = self.clusters_[self.member_]
         left_out = self.member_ < 0
         if left_out.any():
-            self.labels_[left_out] = self._nearest_centers(Y[left_out])
+            gaps = [np.nansum((Y[left_out] - c) ** 2, axis=1) for c in self.cluster_centers_]
+            self.labels_[left_out] = np.argmin(gaps, axis=0)
 
     def _restore(self) -> None:
         super()._restore()
@@ -283,33 +265,25 @@ class SubmanifoldUNN(NeighborModel):
             X[nearer], lowest[nearer] = places[nearer], gaps[nearer]
         return X
 
-    def _nearest_centers(self, Y: FloatArray) -> IntArray:
-        """Return the number of the centre (n,) nearest to the observed entries of each row."""
-        gaps = [np.nansum((Y - center) ** 2, axis=1) for center in self.cluster_centers_]
-        return np.argmin(gaps, axis=0)
-
-    def _clusters_at(self, X: FloatArray) -> IntArray:
-        """Return the cluster (m,) that each latent place belongs to."""
-        whole = self._surface
-        return self.clusters_[whole.order[whole.neighbors(X, 1)[:, 0]]]
-
     def _regress(self, X: FloatArray) -> FloatArray:
-        F: FloatArray = np.empty((len(X), self.data_.shape[1]), dtype=X.dtype)
-        labels = self._clusters_at(X)
-        for code in np.unique(labels):
-            F[labels == code] = self._surface.parts[code].regress(X[labels == code])
-        return F
+        return self._ask_clusters("regress", X)
 
     def _jacobian(self, X: FloatArray) -> FloatArray:
-        J: FloatArray = np.empty((len(X), self.data_.shape[1], X.shape[1]), dtype=X.dtype)
-        labels = self._clusters_at(X)
+        return self._ask_clusters("slopes", X, X.shape[1])
+
+    def _ask_clusters(self, method: str, X: FloatArray, *shape: int) -> FloatArray:
+        """Return what the cluster of its nearest latent point says of each place, (m, D, ...)."""
+        whole = self._surface
+        labels = self.clusters_[whole.order[whole.neighbors(X, 1)[:, 0]]]
+        answers: FloatArray = np.empty((len(X), self.data_.shape[1], *shape), dtype=X.dtype)
         for code in np.unique(labels):
-            J[labels == code] = self._surface.parts[code].slopes(X[labels == code])
-        return J
+            here = labels == code
+            answers[here] = getattr(whole.parts[code], method)(X[here])
+        return answers
 
     def _latent_unit(self) -> FloatArray:
         n, q = self.latent_.shape
-        if is_discrete(get_search(self.search, q, n)):
+        if isinstance(get_search(self.search, q, n), Discrete):
             return np.ones(q)  # a step of the line or the lattice
         # With one point a unit a cluster of m points deviates by m^(1/q); that times Scott's rule.
         m = n / len(self.cluster_centers_)

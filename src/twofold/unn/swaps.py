@@ -27,33 +27,18 @@ _ROUNDING = 1e-13
 
 
 class Places(NamedTuple):
-    """Places with the rows on them.
-
-    Attributes
-    ----------
-    rows : Rows
-    is_even : whether rows may be taken away from sums
-    near : (n, m) the nearest other places of each place
-    first, users : (n + 1,), (n m,)
-        ``users[first[p] : first[p + 1]]`` are the places that have p among their nearest.
-    row_at : (n,) the row at each place
-    sums, masses : (n + 1, D), (n + 1, 1) or (n + 1, D)
-        Sums of rows by their weights, and of these weights, over the nearest places; the last are
-        written over in a try.
-    errors : (n,) error of the row at each place
-    shared : (n,) marks of places, zeros between tries
-    """
+    """Places with the rows on them."""
 
     rows: Rows
-    is_even: bool
-    near: IntArray
-    first: IntArray
-    users: IntArray
-    row_at: IntArray
-    sums: FloatArray
-    masses: FloatArray
-    errors: FloatArray
-    shared: IntArray
+    is_even: bool  # whether rows may be taken away from sums
+    near: IntArray  # (n, m) the nearest other places of each place
+    first: IntArray  # (n + 1,) `users[first[p] : first[p + 1]]` are the places that
+    users: IntArray  # (n m,) have p among their nearest
+    row_at: IntArray  # (n,) the row at each place
+    sums: FloatArray  # (n + 1, D) of rows by their weights over the nearest places, and of
+    masses: FloatArray  # (n + 1, 1 or D) these weights; the last are written over in a try
+    errors: FloatArray  # (n,) error of the row at each place
+    shared: IntArray  # (n,) marks of places, zeros between tries
 
 
 def places_of(sites: FloatArray, order: IntArray, rows: Rows, rule: Rule) -> Places:
@@ -118,12 +103,6 @@ def _users_of(place: int, places: Places) -> IntArray:
 
 
 @compiled
-def _exchange(a: int, b: int, places: Places) -> None:
-    """Let the rows of two places change places; sums and errors are left as they were."""
-    places.row_at[a], places.row_at[b] = places.row_at[b], places.row_at[a]
-
-
-@compiled
 def _change_around(here: int, there: int, places: Places, rule: Rule) -> tuple[float, float]:
     """Return what an exchange changed at places near `here` only, and the size of that sum.
 
@@ -158,7 +137,7 @@ def _change_by(a: int, b: int, places: Places, rule: Rule) -> tuple[float, float
     """
     weights, row_at = places.rows.weights, places.row_at
     old = weights[row_at[a]] * places.errors[a] + weights[row_at[b]] * places.errors[b]
-    _exchange(a, b, places)
+    row_at[a], row_at[b] = row_at[b], row_at[a]
     for place in _users_of(a, places):
         places.shared[place] += 1
     for place in _users_of(b, places):
@@ -175,8 +154,11 @@ def _change_by(a: int, b: int, places: Places, rule: Rule) -> tuple[float, float
 
 
 @compiled
-def _keep(a: int, b: int, places: Places, rule: Rule) -> None:
-    """Bring sums and errors up to date after an exchange."""
+def _decide(a: int, b: int, places: Places, rule: Rule, is_kept: bool) -> None:
+    """Bring sums and errors up to date after an exchange, or take it back."""
+    if not is_kept:
+        places.row_at[a], places.row_at[b] = places.row_at[b], places.row_at[a]
+        return
     _refresh(np.array([a, b]), places, rule)
     _refresh(_users_of(a, places), places, rule)
     _refresh(_users_of(b, places), places, rule)
@@ -197,10 +179,7 @@ def try_swaps(
         a, b = pairs[step, 0], pairs[step, 1]
         change, size = _change_by(a, b, places, rule)
         idle = 0 if change < -_ROUNDING * size else idle + 1
-        if change > _ROUNDING * size:
-            _exchange(a, b, places)
-        else:
-            _keep(a, b, places, rule)
+        _decide(a, b, places, rule, change <= _ROUNDING * size)
     return len(pairs), idle
 
 
@@ -219,10 +198,9 @@ def swap_beside(nearest: IntArray, n_beside: int, places: Places, rule: Rule) ->
                 if here == there:
                     continue
                 change, size = _change_by(here, there, places, rule)
-                if change >= -_ROUNDING * size:
-                    _exchange(here, there, places)
-                    continue
-                _keep(here, there, places, rule)
-                place_of[number], place_of[places.row_at[here]] = there, here
-                kept += 1
+                is_lower = change < -_ROUNDING * size
+                _decide(here, there, places, rule, is_lower)
+                if is_lower:
+                    place_of[number], place_of[places.row_at[here]] = there, here
+                    kept += 1
     return kept
