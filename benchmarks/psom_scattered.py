@@ -22,7 +22,7 @@ from benchmarks.report import Row, show
 from twofold.datasets.robot_arm import JOINT_LIMITS, forward_kinematics
 from twofold.psom.grid import Grid
 from twofold.psom.interpolation import interpolate
-from twofold.psom.scattered import fit_scattered
+from twofold.psom.known_places import fit_scattered
 
 NODES, SAMPLES, NOISE = 12, 20_000, 10.0
 MOST_SECONDS, MOST_MEGABYTES = 60.0, 2000.0

@@ -16,7 +16,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "twofold"
 
 # Imports point from later layers to earlier ones (ARCHITECTURE.md), never back.
 LAYERS = [
-    {"array_types", "compiled", "kernels", "process_settings"},
+    {"array_types", "compiled", "kernels", "process_settings", "small_systems"},
     {"checks"},
     {"losses"},
     {"regularization"},
@@ -35,7 +35,7 @@ LAYERS = [
     {"__main__"},
 ]
 # Modules of the first layer that others there may import.
-LOWEST = ("array_types", "kernels")
+LOWEST = ("array_types", "compiled", "kernels")
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 

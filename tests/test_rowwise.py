@@ -16,12 +16,14 @@ from twofold.rowwise import (
     MultipliedRows,
     aligned,
     blocks,
+    data_unit,
     exponentials,
     gaussian_values,
     in_tiles,
     multiply_rows,
     own_sums,
     pair_sums,
+    power_of_two,
     row_products,
     weighted_sums,
 )
@@ -134,3 +136,25 @@ def test_blocks_hold_all_rows_and_no_more_values_than_they_may(monkeypatch):
         assert [i for block in found for i in range(n)[block]] == list(range(n))
         assert all((block.stop - block.start) * each <= max(100, each) for block in found)
     assert blocks(10, 1, at_a_time=4) == [slice(0, 4), slice(4, 8), slice(8, 10)]
+
+
+def test_units_are_powers_of_two_near_the_size():
+    sizes = np.array([1e-310, 1e-20, 0.3, 1.0, 1.4, 1.5, 7.0, 1e300, 1.7e308])
+    units = power_of_two(sizes)
+    np.testing.assert_array_equal(np.frexp(units)[0], 0.5)
+    assert np.isfinite(1 / units).all()
+    ratio = sizes[1:-1] / units[1:-1]
+    assert ((ratio > 0.7) & (ratio < 1.42)).all()
+
+
+@pytest.mark.parametrize("size", [0.0, np.inf])
+def test_sizes_without_a_unit_have_one(size):
+    assert power_of_two(size) == 1
+
+
+def test_the_unit_of_data_is_that_of_their_deviations():
+    Y = np.array([[1e6, np.nan], [1e6 + 8, 3.0]])
+    assert data_unit(Y) == 4
+    assert data_unit(Y * 2**40) == 4 * 2**40
+    assert data_unit(np.full((2, 2), np.nan)) == 1
+    assert data_unit(np.ones((3, 1), dtype=np.float32)) == 1

@@ -22,6 +22,9 @@ anybody asks how many threads there are.
 
 Memory is bounded by `blocks`: blocks of rows for which what is computed holds
 ``VALUES_AT_A_TIME`` numbers. The results do not depend on it.
+
+`power_of_two` and `data_unit` are units of the size of data: squares then neither overflow nor
+vanish, and dividing by a power of two loses no digit.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from twofold.array_types import BoolArray, FloatArray
 from twofold.compiled import compiled
@@ -53,6 +57,22 @@ def blocks(n: int, values_each: int, *, at_a_time: int | None = None) -> list[sl
     bound = VALUES_AT_A_TIME if at_a_time is None else at_a_time
     size = max(1, bound // max(1, values_each))
     return [slice(first, min(first + size, n)) for first in range(0, n, size)]
+
+
+def power_of_two(sizes: ArrayLike) -> FloatArray:
+    """Return the powers of two nearest to sizes >= 0, and 1 for those that are 0 or infinite."""
+    given = np.asarray(sizes, dtype=np.float64)
+    usable = np.where((given > 0) & (given < np.inf), given, 1.0)
+    # Within 1022, so that the unit has an inverse.
+    return np.asarray(2.0 ** np.clip(np.round(np.log2(usable)), -1022, 1022))
+
+
+def data_unit(Y: FloatArray) -> float:
+    """Return a power of two near the largest deviation of data Y (n, D) from their means."""
+    if np.isnan(Y).all():
+        return 1.0
+    off = Y - np.nanmean(Y.astype(np.float64), axis=0)
+    return float(power_of_two(np.nanmax(np.abs(off))))
 
 
 # ---- loops ---------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from twofold.contract.nested_models import (
     template_of,
 )
 from twofold.model_files import ModelFile
+from twofold.rowwise import power_of_two
 from twofold.ukr import UKR
 
 # Turns the distance between the quartiles of normal data into its standard deviation.
@@ -229,8 +230,7 @@ def center_and_spread(
     seen = weights[:, None] * ~np.isnan(Y)
     total = seen.sum(axis=0)
     mean = np.nansum(seen * Y, axis=0) / total
-    # In a unit of its size, a power of two that costs no digit: squares must not vanish.
-    unit = np.exp2(np.frexp(np.nanmax(np.abs(Y), axis=0))[1] - 1)
+    unit = power_of_two(np.nanmax(np.abs(Y), axis=0))  # squares must not vanish
     deviation = unit * np.sqrt(np.nansum(seen * ((Y - mean) / unit) ** 2, axis=0) / total)
     # Rounding leaves a constant column a deviation that is not quite 0.
     deviation = np.where(np.nanmax(Y, axis=0) > np.nanmin(Y, axis=0), deviation, 0)

@@ -10,7 +10,7 @@ from twofold import PSOM
 from twofold.datasets import make_random_manifold
 from twofold.psom import Discrepancy, Grid
 from twofold.psom.best_match import best_match
-from twofold.psom.scattered import fit_scattered
+from twofold.psom.known_places import fit_scattered
 
 GRID = Grid.make((5, 5))
 

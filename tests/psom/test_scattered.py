@@ -12,15 +12,13 @@ from oracles.psom_smoothing import ARM_RANGES, wrist
 from scipy.linalg import LinAlgWarning
 from sklearn.exceptions import ConvergenceWarning
 
-from twofold.psom import penalized, scattered
+from twofold.psom import known_places, penalized
 from twofold.psom.basis import SampleBasis
 from twofold.psom.grid import Grid
 from twofold.psom.interpolation import interpolate
-from twofold.psom.krylov import BlockBidiagonalization, orthonormal_factors
-from twofold.psom.legendre import LegendreCoordinates
-from twofold.psom.roughness import Roughness
-from twofold.psom.scattered import fit_scattered
-from twofold.psom.smoothing import smooth_grid
+from twofold.psom.known_places import fit_scattered, smooth_grid
+from twofold.psom.penalized import BlockBidiagonalization, orthonormal_factors
+from twofold.psom.roughness import LegendreCoordinates, Roughness
 from twofold.psom.smoothness_choice import Discrepancy
 
 GRID = Grid.make((5, 4, 3), bounds=[(0, 2), (-1, 1), (1, 2)])
@@ -69,7 +67,7 @@ SOLVERS = {
 @pytest.fixture(params=SOLVERS)
 def solver(request, monkeypatch):
     for name, value in SOLVERS[request.param].items():
-        monkeypatch.setattr(scattered, name, value)
+        monkeypatch.setattr(known_places, name, value)
     return request.param
 
 
@@ -148,7 +146,7 @@ def test_gcv_by_probes_is_close(monkeypatch):
     grid = Grid.make((12, 12))
     X, Y = samples(grid, 400, noise=0.3)
     exact = fit_scattered(grid, X, Y, "gcv")
-    monkeypatch.setattr(scattered, "MOST_NODES_EXACTLY", 1)
+    monkeypatch.setattr(known_places, "MOST_NODES_EXACTLY", 1)
     probed = fit_scattered(grid, X, Y, "gcv")
     assert probed.converged
     assert np.log10(probed.smoothness) == pytest.approx(np.log10(exact.smoothness), abs=0.4)
@@ -192,7 +190,7 @@ def test_bad_conditioning_is_told():
 
 def test_unfinished_iterations_are_told(monkeypatch):
     for name in ("MOST_NODES_EXACTLY", "MOST_NODES_DENSE"):
-        monkeypatch.setattr(scattered, name, 1)
+        monkeypatch.setattr(known_places, name, 1)
     monkeypatch.setattr(penalized, "MOST_STEPS", 2)
     X, Y = samples(GRID, 300)
     with pytest.warns(ConvergenceWarning, match="did not converge in 2 steps"):

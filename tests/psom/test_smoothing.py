@@ -9,12 +9,12 @@ from oracles import psom_smoothing as oracle
 from oracles.psom_smoothing import ARM_RANGES, wrist
 from sklearn.exceptions import ConvergenceWarning
 
-from twofold.psom import smoothing
+from twofold.psom import known_places
 from twofold.psom.grid import Grid
 from twofold.psom.interpolation import interpolate
-from twofold.psom.krylov import conjugate_gradients
+from twofold.psom.known_places import smooth_grid
+from twofold.psom.penalized import conjugate_gradients
 from twofold.psom.roughness import Roughness
-from twofold.psom.smoothing import smooth_grid
 from twofold.psom.smoothness_choice import GCV, Discrepancy
 
 GRID = Grid.make((6, 5), bounds=[(0, 3), (-1, 1)])
@@ -167,9 +167,9 @@ def test_large_systems_are_iterated_and_agree(monkeypatch):
     gaps[::4] = np.nan
     lam = 10.0 ** np.random.default_rng(7).uniform(-3, 1, size=GRID.size)
     expected = smooth_grid(GRID, gaps, lam).W
-    monkeypatch.setattr(smoothing, "MOST_FREE_DENSE", 5)
+    monkeypatch.setattr(known_places, "MOST_FREE_DENSE", 5)
     assert_allclose(smooth_grid(GRID, gaps, lam).W, expected, atol=1e-7)
-    monkeypatch.setattr(smoothing, "MOST_ITERATIONS", 2)
+    monkeypatch.setattr(known_places, "MOST_ITERATIONS", 2)
     with pytest.warns(ConvergenceWarning, match="did not converge"):
         found = smooth_grid(GRID, gaps, lam)
     assert not found.converged
@@ -180,7 +180,7 @@ def test_large_gapped_grids_choose_by_probes(monkeypatch):
     Y = noisy(grid)
     Y[np.random.default_rng(8).permutation(grid.size)[:40]] = np.nan
     exact = smooth_grid(grid, Y, "gcv")
-    monkeypatch.setattr(smoothing, "MOST_NODES_EXACTLY", 50)
+    monkeypatch.setattr(known_places, "MOST_NODES_EXACTLY", 50)
     probed = smooth_grid(grid, Y, "gcv")
     assert probed.converged
     assert np.log10(probed.smoothness) == pytest.approx(np.log10(exact.smoothness), abs=0.5)
@@ -190,7 +190,7 @@ def test_large_gapped_grids_choose_by_probes(monkeypatch):
 
 @pytest.mark.parametrize("gaps", [False, True])
 def test_threads_change_nothing(monkeypatch, gaps):
-    monkeypatch.setattr(smoothing, "MOST_NODES_EXACTLY", 50)
+    monkeypatch.setattr(known_places, "MOST_NODES_EXACTLY", 50)
     grid = Grid.make((14, 14))
     Y = noisy(grid)
     if gaps:

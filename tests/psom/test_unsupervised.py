@@ -9,14 +9,18 @@ from oracles import psom_smoothing as oracle
 from oracles import psom_unsupervised
 
 from twofold.datasets import make_fish_bowl, make_random_manifold, make_spiral
-from twofold.psom.adaption import Adaption
 from twofold.psom.annealing import Annealing, Goal, get_schedule
 from twofold.psom.best_match import best_match
 from twofold.psom.grid import Grid
 from twofold.psom.interpolation import interpolate
 from twofold.psom.roughness import Roughness
-from twofold.psom.starts import fill_by_plane, find_start
-from twofold.psom.unsupervised import ManifoldTask, fit_manifold
+from twofold.psom.unsupervised import (
+    Adaption,
+    ManifoldTask,
+    fill_by_plane,
+    find_start,
+    fit_manifold,
+)
 
 GRID = Grid.make((5, 4))
 THESIS = Annealing(n_steps=30, holdout=0)
@@ -141,7 +145,7 @@ def test_whole_annealing_by_the_formulas(counts):
 
 
 def test_result_does_not_depend_on_the_number_of_threads(monkeypatch):
-    monkeypatch.setattr("twofold.psom.adaption.ROWS_PER_CHUNK", 50)
+    monkeypatch.setattr("twofold.psom.unsupervised.ROWS_PER_CHUNK", 50)
     monkeypatch.setattr("twofold.psom.best_match.ROWS_PER_TASK", 40)
     Y = make_fish_bowl(220, noise=0.1, random_state=0).Y
     Y[np.random.default_rng(0).random(Y.shape) < 0.1] = np.nan

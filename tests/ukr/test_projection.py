@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from ukr.problems import make_surface, sheet
 
 from twofold.kernels import GAUSSIAN, QUARTIC, TRIWEIGHT
-from twofold.ukr.projection import _solve, project
+from twofold.ukr.projection import project
 
 kernels = pytest.mark.parametrize("kernel", [GAUSSIAN, QUARTIC, TRIWEIGHT], ids=name_of)
 
@@ -142,19 +142,3 @@ def test_more_starts_than_points():
 def test_no_rows_at_all():
     found = project(bent_sheet(), np.empty((0, 3)), None)
     assert found.X.shape == (0, 2)
-
-
-class TestSolve:
-    @pytest.mark.parametrize("q", [1, 2, 3, 6])
-    def test_positive_definite_systems(self, q):
-        rng = np.random.default_rng(q)
-        L = rng.normal(size=(20, q, q + 2))
-        H, b = L @ L.transpose(0, 2, 1), rng.normal(size=(20, q))
-        before = H.copy()
-        expected = np.linalg.solve(H, b[:, :, None])[:, :, 0]
-        np.testing.assert_allclose(_solve(H, b), expected, rtol=1e-7, atol=1e-9)
-        np.testing.assert_array_equal(H, before)
-
-    def test_singular_systems_give_no_step(self):
-        H = np.stack([np.zeros((2, 2)), np.diag([1.0, -1.0]), np.eye(2)])
-        np.testing.assert_array_equal(_solve(H, np.ones((3, 2))), [[0, 0], [0, 0], [1, 1]])

@@ -51,6 +51,7 @@ from twofold.contract.family import Family
 from twofold.contract.kept_model import DERIVED, KeptModel
 from twofold.contract.kernel_description import KernelDescription
 from twofold.latent.sampling import check_request, draw_latent_points
+from twofold.rowwise import power_of_two
 
 # Training points whose density tells whether the domain of a file is one.
 POINTS_LOOKED_AT = 64
@@ -350,8 +351,7 @@ class TwoWayModel(
         ndarray of shape (n_samples,)
         """
         J = self.jacobian(X)
-        # In a unit of its size, a power of two that costs no digit: squares must stay numbers.
-        unit = np.exp2(np.frexp(np.abs(J).max(axis=(1, 2)))[1] - 1).astype(J.dtype)
+        unit = power_of_two(np.abs(J).max(axis=(1, 2))).astype(J.dtype)  # squares stay numbers
         J = J / unit[:, None, None]
         metric = np.einsum("mdq,mdr->mqr", J, J)
         volumes = np.sqrt(np.maximum(np.linalg.det(metric), 0))

@@ -6,6 +6,7 @@ import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled
+from twofold.small_systems import dot, factor, solve_factored
 
 # Felt only where references are fewer than terms, or lie in a line.
 RIDGE = 1e-7
@@ -64,35 +65,13 @@ def _ridge_slope(terms: IntArray, a: int, far: float) -> float:
 
 
 @compiled
-def _dot(a: FloatArray, b: FloatArray) -> float:
-    total = 0.0
-    for k in range(a.size):
-        total += a[k] * b[k]
-    return total
-
-
-@compiled
 def _invert(C: FloatArray, inverse: FloatArray) -> None:
-    """Write the inverse of a positive definite matrix, by Cholesky; only its lower half is read."""
-    p = C.shape[0]
-    for a in range(p):
-        for b in range(a + 1):
-            total = C[a, b]
-            for k in range(b):
-                total -= C[a, k] * C[b, k]
-            # Rounding must not make the last of nearly dependent terms negative.
-            C[a, b] = np.sqrt(max(total, 0.5 * RIDGE)) if a == b else total / C[b, b]
-    for column in range(p):
-        for a in range(p):
-            total = 1.0 if a == column else 0.0
-            for k in range(a):
-                total -= C[a, k] * inverse[k, column]
-            inverse[a, column] = total / C[a, a]
-        for a in range(p - 1, -1, -1):
-            total = inverse[a, column]
-            for k in range(a + 1, p):
-                total -= C[k, a] * inverse[k, column]
-            inverse[a, column] = total / C[a, a]
+    """Write the inverse of a positive definite matrix; only its lower half is read."""
+    factor(C, 0.5 * RIDGE)
+    inverse[:] = 0
+    for a in range(C.shape[0]):
+        inverse[a, a] = 1
+    solve_factored(C, inverse)
 
 
 @compiled
@@ -127,7 +106,7 @@ def fit_pairs(
                 continue
             _expand(queries[j], points, index[k], delta)
             _monomials(delta, terms, xi)
-            far += w * _dot(delta, delta)
+            far += w * dot(delta, delta)
             for a in range(p):
                 for b in range(a + 1):
                     C[a, b] += w * xi[a] * xi[b]
@@ -138,7 +117,7 @@ def fit_pairs(
             _expand(queries[j], points, index[k], delta)
             _monomials(delta, terms, xi)
             w = weight[k] * mass[index[k]] / total
-            fitted[k] = w * _dot(inverses[j, 0], xi)
+            fitted[k] = w * dot(inverses[j, 0], xi)
 
 
 @compiled
@@ -171,12 +150,12 @@ def pull_fits(
             _expand(queries[j], points, index[k], delta)
             _monomials(delta, terms, xi)
             w = weight[k] * mass[index[k]] / totals[j]
-            mean_square += w * _dot(delta, delta)
+            mean_square += w * dot(delta, delta)
             for a in range(p):
                 m[a] += w * G[k] * xi[a]
         ridge, stiff = 0.0, 0.0
         for a in range(p):
-            h[a] = _dot(inverses[j, a], m)
+            h[a] = dot(inverses[j, a], m)
             if a > 0:
                 ridge += h[a] * g[a] * _ridge(terms, a, 1 + mean_square)
                 stiff += h[a] * g[a] * _ridge_slope(terms, a, 1 + mean_square)
@@ -188,8 +167,8 @@ def pull_fits(
             _gradient(g, delta, terms, of_u)
             _gradient(h, delta, terms, of_v)
             share = mass[i] / totals[j]
-            u, T = _dot(g, xi), G[k] - _dot(h, xi)
-            off = stiff * (mean_square - _dot(delta, delta))
+            u, T = dot(g, xi), G[k] - dot(h, xi)
+            off = stiff * (mean_square - dot(delta, delta))
             along = -slope[k] * share * (T * u - ridge + off) - 2 * stiff * weight[k] * share
             for c in range(q):
                 E = along * delta[c] + weight[k] * share * (T * of_u[c] - u * of_v[c])
@@ -250,8 +229,8 @@ def fit_steps(
             _monomials(delta, terms, xi)
             _gradient(g, delta, terms, of_u)
             share = mass[index[k]] / totals[j]
-            w, u = weight[k] * share, _dot(g, xi)
-            square = _dot(delta, delta)
+            w, u = weight[k] * share, dot(g, xi)
+            square = dot(delta, delta)
             mean_square += w * square
             for c in range(q):
                 pulled = slope[k] * share * delta[c]
@@ -271,10 +250,10 @@ def fit_steps(
                 ridge = _ridge(terms, a, 1 + mean_square) * along[c]
                 kappa[c, a] += g[a] * (_ridge_slope(terms, a, 1 + mean_square) * moved - ridge)
             for a in range(p):
-                back[c, a] = _dot(inverses[j, a], kappa[c])
+                back[c, a] = dot(inverses[j, a], kappa[c])
         for k in range(first[j], first[j + 1]):
             _expand(queries[j], points, index[k], delta)
             _monomials(delta, terms, xi)
             w = weight[k] * mass[index[k]] / totals[j]
             for c in range(q):
-                steps[c, k] += w * _dot(back[c], xi)
+                steps[c, k] += w * dot(back[c], xi)

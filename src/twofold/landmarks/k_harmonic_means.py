@@ -55,9 +55,9 @@ from twofold.neighborhoods.distances import (
     Units,
     block_slices,
     merge_equal_rows,
-    power_of_two,
     squared_distances,
 )
+from twofold.rowwise import power_of_two
 
 # Distances of such rows are numbers.
 LARGEST = 1e300
@@ -286,7 +286,7 @@ class Problem:
 
     def __init__(self, Z: FloatArray, weights: FloatArray, p: float) -> None:
         self.Z = Z
-        self.unit = power_of_two(weights)
+        self.unit = 1 / float(power_of_two(weights.max()))
         self.weights = weights * self.unit
         self.exponent = p / 2
         # Powers in steps of a quarter are a few roots and products: half the time of a pass.

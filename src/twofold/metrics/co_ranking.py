@@ -62,6 +62,7 @@ from sklearn.utils import check_random_state
 from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled_in_order
 from twofold.metrics.checks import check_neighbors, check_same_rows, checked_table
+from twofold.rowwise import power_of_two
 
 # Up to here every point is a query unless `sample` says otherwise.
 MOST_EXACT = 20_000
@@ -338,8 +339,7 @@ def scaled_columns(A: FloatArray) -> FloatArray:
     A = A[:, A.max(axis=0) > A.min(axis=0)]
     if A.shape[1] == 0:
         return np.zeros((1, len(A)))
-    _, exponent = np.frexp(np.abs(A).max())
-    return np.ascontiguousarray(np.ldexp(A, -exponent).T)
+    return np.ascontiguousarray((A / power_of_two(np.abs(A).max())).T)
 
 
 def tally_ranks(

@@ -17,7 +17,7 @@ import numpy as np
 
 from twofold.array_types import FloatArray
 from twofold.compiled import compiled
-from twofold.rowwise import blocks
+from twofold.rowwise import blocks, power_of_two
 
 # 2 MB, which stay in the cache until they are used.
 BLOCK_VALUES = 2**18
@@ -72,7 +72,7 @@ def merge_equal_rows(Y: FloatArray, weights: FloatArray) -> tuple[FloatArray, Fl
 
 @dataclass(frozen=True)
 class Units:
-    """Coordinates in which a table is centred and its largest entry lies between 1/2 and 1."""
+    """Coordinates in which a table is centred and its largest entry lies near 1."""
 
     shift: FloatArray
     factor: float
@@ -81,21 +81,20 @@ class Units:
     def of(cls, Y: FloatArray, weights: FloatArray | None = None) -> Self:
         """Return the units of Y (n, D), centred at its weighted mean."""
         ends = np.stack([Y.min(axis=0), Y.max(axis=0)]).astype(np.float64)
-        size = power_of_two(ends)
+        size = _factor(ends)
         shift = np.average(Y * np.float64(size), axis=0, weights=weights) / size
-        return cls(shift, power_of_two(ends - shift))
+        return cls(shift, _factor(ends - shift))
 
     def with_room_for(self, Y: FloatArray) -> Self:
         """Return units in which squares of Y (n, D), however far away, are numbers, too."""
         ends = np.stack([Y.min(axis=0), Y.max(axis=0)]).astype(np.float64)
-        return replace(self, factor=min(self.factor, power_of_two(ends - self.shift)))
+        return replace(self, factor=min(self.factor, _factor(ends - self.shift)))
 
     def apply(self, Y: FloatArray) -> FloatArray:
         """Return Y (n, D) in these units, in double precision."""
         return np.ascontiguousarray((Y - self.shift) * self.factor)
 
 
-def power_of_two(Y: FloatArray) -> float:
-    """Return the power of two that brings the largest entry to between 1/2 and 1."""
-    # A power of two, so that scaling loses nothing; within 1000, so that it has an inverse.
-    return float(np.ldexp(1.0, -int(np.clip(np.frexp(np.abs(Y).max())[1], -1000, 1000))))
+def _factor(Y: FloatArray) -> float:
+    """Return the power of two that brings the largest entry near 1."""
+    return float(1 / power_of_two(np.abs(Y).max()))

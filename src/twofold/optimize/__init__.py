@@ -7,17 +7,10 @@ many small least-squares problems at once.
 
 from twofold.optimize.constraints import Ball, Box, Constraint, Unconstrained
 from twofold.optimize.continuation import Stage, continue_through
-from twofold.optimize.levenberg_marquardt import LeastSquares, levenberg_marquardt
+from twofold.optimize.levenberg_marquardt import LeastSquares, Residuals, levenberg_marquardt
 from twofold.optimize.loop import minimize
 from twofold.optimize.progress import ProgressBar
-from twofold.optimize.solution import (
-    Callback,
-    Event,
-    Objective,
-    Solution,
-    StageRecord,
-    StopReason,
-)
+from twofold.optimize.solution import Callback, Event, Objective, Solution, StageRecord, StopReason
 
 __all__ = [
     "Ball",
@@ -28,6 +21,7 @@ __all__ = [
     "LeastSquares",
     "Objective",
     "ProgressBar",
+    "Residuals",
     "Solution",
     "Stage",
     "StageRecord",

@@ -11,63 +11,41 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray
 
 
-class Constraint(Protocol):
-    """A closed convex set of (n, q) arrays; no method changes its arguments."""
+@dataclass(frozen=True)
+class Constraint:
+    """A closed convex set of (n, q) arrays, here all of them; no method changes its arguments."""
 
     def project(self, X: FloatArray) -> FloatArray:
         """Return the nearest feasible array."""
-        ...
-
-    def free_gradient(self, X: FloatArray, grad: FloatArray) -> FloatArray:
-        """Return `grad` without the parts along which descent would leave the set."""
-        ...
+        return X
 
     def tangent(self, X: FloatArray, grad: FloatArray, V: FloatArray) -> FloatArray:
         """Return `V` without the directions that `grad` binds at `X`."""
-        ...
+        return V
+
+    def free_gradient(self, X: FloatArray, grad: FloatArray) -> FloatArray:
+        """Return `grad` without the parts along which descent would leave the set."""
+        return self.tangent(X, grad, grad)
 
     def is_binding(self, X: FloatArray) -> int:
         """Return how many rows of `X` lie on the boundary."""
-        ...
-
-
-@dataclass(frozen=True)
-class Unconstrained:
-    """The whole space, so that no method needs a special case."""
-
-    def project(self, X: FloatArray) -> FloatArray:
-        """Return `X`."""
-        return X
-
-    def free_gradient(self, X: FloatArray, grad: FloatArray) -> FloatArray:
-        """Return `grad`."""
-        return grad
-
-    def tangent(self, X: FloatArray, grad: FloatArray, V: FloatArray) -> FloatArray:
-        """Return `V`."""
-        return V
-
-    def is_binding(self, X: FloatArray) -> int:
-        """Return 0."""
         return 0
 
 
 @dataclass(frozen=True)
-class Box:
-    """All coordinates in ``[-half_width, half_width]``.
+class Unconstrained(Constraint):
+    """The whole space, so that no method needs a special case."""
 
-    Parameters
-    ----------
-    half_width : float
-        Half the side of the box.
-    """
+
+@dataclass(frozen=True)
+class Box(Constraint):
+    """All coordinates in ``[-half_width, half_width]``."""
 
     half_width: float
 
@@ -78,10 +56,6 @@ class Box:
         """Clip every coordinate."""
         h = _in_dtype(self.half_width, X)
         return np.clip(X, -h, h)
-
-    def free_gradient(self, X: FloatArray, grad: FloatArray) -> FloatArray:
-        """Return `grad` with 0 where descent would leave the box."""
-        return self.tangent(X, grad, grad)
 
     def tangent(self, X: FloatArray, grad: FloatArray, V: FloatArray) -> FloatArray:
         """Return `V` with 0 in the coordinates that `grad` binds at `X`."""
@@ -96,14 +70,8 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Ball:
-    """Every row's Euclidean norm at most `radius`; rows outside are pulled in along their ray.
-
-    Parameters
-    ----------
-    radius : float
-        Largest norm of a row.
-    """
+class Ball(Constraint):
+    """Every row's Euclidean norm at most `radius`; rows outside are pulled in along their ray."""
 
     radius: float
 
@@ -119,10 +87,6 @@ class Ball:
         aim = self.radius * (1 - 4 * np.finfo(X.dtype).eps)
         scale = np.where(outside, aim / np.where(outside, norms, 1), 1)
         return np.asarray(X * scale.astype(X.dtype)[:, None])
-
-    def free_gradient(self, X: FloatArray, grad: FloatArray) -> FloatArray:
-        """Return `grad` without its radial part in the rows where descent would leave the ball."""
-        return self.tangent(X, grad, grad)
 
     def tangent(self, X: FloatArray, grad: FloatArray, V: FloatArray) -> FloatArray:
         """Return `V` without its radial part in the rows that `grad` binds at `X`."""

@@ -16,15 +16,8 @@ import numpy as np
 
 from twofold.array_types import FloatArray
 from twofold.optimize.constraints import Constraint
-from twofold.optimize.loop import DEFAULT_MAX_ITER, DEFAULT_TOL, enter_all, minimize
-from twofold.optimize.solution import (
-    Callback,
-    Event,
-    Objective,
-    Solution,
-    StageRecord,
-    StopReason,
-)
+from twofold.optimize.loop import DEFAULT_MAX_ITER, DEFAULT_TOL, enter_all, minimize, tell
+from twofold.optimize.solution import Callback, Event, Objective, Solution, StageRecord, StopReason
 
 # After these the user, or the mathematics, wants no further stage.
 _FINAL_REASONS = {StopReason.INTERRUPTED, StopReason.CALLBACK, StopReason.NON_FINITE}
@@ -34,16 +27,7 @@ _FINAL_REASONS = {StopReason.INTERRUPTED, StopReason.CALLBACK, StopReason.NON_FI
 class Stage:
     """One problem of a sequence.
 
-    Parameters
-    ----------
-    objective : Objective
-        What to minimise in this stage.
-    constraint : Constraint, optional
-        Set that the iterates of this stage stay in.
-    label : str
-        Name of the stage in events and records.
-    max_iter : int
-        Most iterations of this stage.
+    `constraint` is the set that its iterates stay in, `label` its name in events and records.
     """
 
     objective: Objective
@@ -64,6 +48,10 @@ def continue_through(
 ) -> Solution:
     """Minimise a sequence of problems, each from the best point of the one before.
 
+    The solution is that of the last stage that evaluated anything, with iterations, evaluations and
+    history of all, and one record a stage. An interrupt, a callback or a start that is not feasible
+    ends the sequence early; an interrupt before the first stage began is passed on.
+
     Parameters
     ----------
     stages : iterable of Stage
@@ -79,30 +67,27 @@ def continue_through(
         None if `stages` is not a sequence.
     stop_when : callable ``(Solution, Stage) -> bool``, optional
         Asked after each stage; true ends the sequence.
-
-    Returns
-    -------
-    Solution
-        Point, value and stop reason of the last stage that evaluated anything; iterations,
-        evaluations and history of all stages, with one record a stage in ``stages``. An interrupt,
-        a callback or a start that is not feasible ends the sequence early. An interrupt before the
-        first stage began is passed on, since there is nothing to return.
-
-    Raises
-    ------
-    ValueError
-        If there are no stages.
     """
     listeners = tuple(callbacks)
-    totals = _Totals(planned=_planned_iterations(stages))
+    counted = isinstance(stages, Sequence)
+    totals = _Totals(planned=sum(stage.max_iter for stage in stages) if counted else None)
     solution: Solution | None = None
     try:
         with ExitStack() as stack:
             enter_all(stack, listeners)
             for stage in stages:
                 start = X0 if solution is None else solution.X
-                counted = totals.count_for(listeners)
-                latest = _run_stage(stage, start, method, pace, tol, counted)
+                latest = minimize(
+                    stage.objective,
+                    start,
+                    method=method,
+                    pace=pace,
+                    max_iter=stage.max_iter,
+                    tol=tol,
+                    constraint=stage.constraint,
+                    callbacks=totals.count_for(listeners),
+                    label=stage.label,
+                )
                 solution = totals.add(solution, latest, stage)
                 if latest.stop_reason in _FINAL_REASONS:
                     break
@@ -116,28 +101,6 @@ def continue_through(
     if solution is None:
         raise ValueError("`stages` must hold at least one Stage; got none.")
     return solution
-
-
-def _run_stage(
-    stage: Stage,
-    X0: FloatArray,
-    method: str,
-    pace: FloatArray | None,
-    tol: float,
-    callbacks: tuple[Callback, ...],
-) -> Solution:
-    """Minimise the problem of one stage."""
-    return minimize(
-        stage.objective,
-        X0,
-        method=method,
-        pace=pace,
-        max_iter=stage.max_iter,
-        tol=tol,
-        constraint=stage.constraint,
-        callbacks=callbacks,
-        label=stage.label,
-    )
 
 
 class _Totals:
@@ -163,8 +126,7 @@ class _Totals:
                 max_iter=most,
                 elapsed=time.perf_counter() - started,
             )
-            wishes = [callback(shifted) for callback in callbacks]
-            return any(wishes)
+            return tell(callbacks, shifted)
 
         return (forward,)
 
@@ -185,8 +147,3 @@ class _Totals:
             history=np.concatenate([earlier.history, latest.history]),
             stages=(*earlier.stages, record),
         )
-
-
-def _planned_iterations(stages: Iterable[Stage]) -> int | None:
-    """Return the most iterations all stages can make; None where their number is not known."""
-    return sum(stage.max_iter for stage in stages) if isinstance(stages, Sequence) else None

@@ -1,19 +1,25 @@
-"""Many small nonlinear least-squares problems at once, within bounds (Levenberg-Marquardt).
+"""Many small nonlinear least-squares problems at once (Levenberg-Marquardt).
 
-Row i asks for the x (q,) that minimises ``||r_i(x)||²``. With the Jacobian J of the residuals, a
-step solves
+Row i asks for the x (q,) that minimises ``Σ_k w_k r_k(x)²``. With the Jacobian J of the residuals
+and W = diag(w), a step solves
 
-    (JᵀJ + S + μ diag(JᵀJ)) step = -Jᵀr
+    (H + μ diag(H)) step = -JᵀWr,   H = JᵀWJ + S
 
 in the coordinates that are free: one that lies on a bound and would leave it is held, and what
 steps over a bound is moved back onto it (Klanke 2007, section 3.1, leaves the constants open). The
-damping μ belongs to the row: it falls after a step that lowers the error, and rises otherwise.
+damping μ belongs to the row: it falls after a step that lowers the error, and rises otherwise, also
+where the step leaves the domain that the problem itself tells of.
 
-S stands for ``Σ_k r_k ∇²r_k``, which Gauss-Newton leaves out and which counts where residuals stay
-large. It is learned from the steps, as (J₊ - J)ᵀ r₊ ≈ S step, by the update of Dennis, Gay and
-Welsch (1981, ACM TOMS 7, 348-368), and a row uses it only while it foretells the error better.
+S stands for ``Σ_k w_k r_k ∇²r_k``, which Gauss-Newton leaves out and which counts where residuals
+stay large. It is learned from the steps, in one of two ways. For exact searches S alone is learned,
+as ``(J₊ - J)ᵀ W₊r₊ ≈ S step``, by the update of Dennis, Gay and Welsch (1981, ACM TOMS 7, 348-368),
+and a row uses it only while it foretells the error better: where residuals vanish, so does S, and
+steps end as Newton's. Rough searches have H updated as a whole (BFGS), and keep no Jacobians.
 
-Where JᵀJ is singular, as in problems with fewer residuals than unknowns, the damping makes the
+For losses other than the squared one, w are the weights that make the gradient of the loss that of
+least squares (iterated reweighting), and S has their change as well.
+
+Where JᵀWJ is singular, as in problems with fewer residuals than unknowns, the damping makes the
 step the shortest one that does the job. Such a problem ends at a solution near its start.
 
 All rows advance together, but each row's arithmetic is its own: a row gives the same result alone
@@ -22,14 +28,16 @@ or among others, if its residuals do.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled_in_order
+from twofold.small_systems import factor, solve_factored
 
 FIRST_DAMPING = 1e-2
 # Below the least damping a singular system could no longer be solved to a useful accuracy.
@@ -37,180 +45,190 @@ LEAST_DAMPING, MOST_DAMPING = 1e-10, 1e10
 # What the damping is multiplied by, according to the share of the expected decrease that came.
 GOOD_SHARE, POOR_SHARE = 0.75, 0.25
 AFTER_GOOD, AFTER_POOR, AFTER_FAILURE = 0.1, 3.0, 5.0
-# A coordinate that hardly moves the residuals is damped as if it moved them this much (squared).
-LEAST_CURVATURE = 1e-6
+# Rough searches look at the decrease no closer than that.
+AFTER_ANY_DECREASE = 0.2
+# A coordinate that hardly moves the residuals is damped as if it moved them this much (squared);
+# in rough searches all are damped that much more.
+LEAST_CURVATURE, ADDED_CURVATURE = 1e-6, 1e-3
+# How much worse than the best of its problem a start may be to go on: narrower from step to step.
+SLACK, SLACK_DECAY, LEAST_SLACK = 0.6, 0.6, 0.02
 
-ResidualAndJacobian = Callable[[FloatArray, IntArray], tuple[FloatArray, FloatArray]]
+
+class Residuals(NamedTuple):
+    """What is known of b problems at b places."""
+
+    r: FloatArray  # (b, k)
+    J: FloatArray  # (b, q, k), their derivatives
+    weights: FloatArray | None = None  # (b, k), felt in the gradient only where below 0; None for 1
+    error: FloatArray | None = None  # (b,) the loss behind the weights; None for Σ_k w_k r_k²
+    inside: BoolArray | None = None  # (b,) whether a step may end here; None for everywhere
 
 
 @dataclass(frozen=True)
 class LeastSquares:
-    """Where the rows ended.
+    """Where the rows ended."""
 
-    Attributes
-    ----------
-    x : (n, q)
-    squared_error : (n,) sum of squared residuals there
-    converged : (n,) whether the row met a tolerance, and not merely the limit of steps
-    n_iter : (n,) number of steps tried
-    """
+    X: FloatArray  # (n, q)
+    error: FloatArray  # (n,) weighted sum of squared residuals there, or loss
+    converged: BoolArray  # (n,) whether the row met a tolerance, and not merely the limit of steps
+    n_iter: IntArray  # (n,) number of steps tried
 
-    x: FloatArray
-    squared_error: FloatArray
-    converged: BoolArray
-    n_iter: IntArray
+    @classmethod
+    def joined(cls, parts: Sequence[LeastSquares]) -> LeastSquares:
+        """Return the rows of all parts, at least one."""
+        names = ("X", "error", "converged", "n_iter")
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+    def of(self, rows: IntArray | BoolArray) -> LeastSquares:
+        """Return some rows."""
+        return LeastSquares(self.X[rows], self.error[rows], self.converged[rows], self.n_iter[rows])
+
+    def best_of(self, n_starts: int) -> LeastSquares:
+        """Return the best start of each problem, the first of equal ones."""
+        best = self.error.reshape(-1, n_starts).argmin(axis=1)
+        return self.of(np.arange(len(best)) * n_starts + best)
 
 
 def levenberg_marquardt(
-    residual_and_jacobian: ResidualAndJacobian,
+    look: Callable[[FloatArray, IntArray], Residuals],
     start: ArrayLike,
     *,
     lo: ArrayLike | None = None,
     hi: ArrayLike | None = None,
     scale: ArrayLike | None = None,
+    n_starts: int = 1,
     max_iter: int = 60,
     step_tolerance: float = 1e-8,
     gradient_tolerance: float = 1e-7,
+    decrease_tolerance: float = 0.0,
 ) -> LeastSquares:
-    """Minimise ``||r_i(x_i)||²`` for every row i.
+    """Minimise ``Σ_k w_k r_k(x_i)²``, or a loss, for every row i.
 
     Parameters
     ----------
-    residual_and_jacobian : ``(x (b, q), rows (b,)) -> r (b, k), J (b, k, q)``; rows are the numbers
-        of the problems that x belongs to. Where r is not finite the step is refused
+    look : ``(x (b, q), rows (b,)) -> Residuals``; rows are the numbers of the rows that x belongs
+        to. Steps are refused to where residuals or derivatives are not finite
     start : (n, q), moved into the bounds where it lies outside
     lo, hi : bounds (q,) or (n, q); None for none
     scale : (q,) size of a large step of each coordinate; ``hi - lo``, or 1 where that is infinite
+    n_starts : rows that follow one another and are starts of one problem. Those that are clearly
+        worse than the best of them are given up, the sooner the more steps were made
     max_iter : largest number of steps tried
     step_tolerance : a row has converged once a hardly damped step is below this share of the scale
     gradient_tolerance : or once the cosine between the residuals and every free column of the
         Jacobian is below this; rounding blurs it to about 1e-8 where residuals stay large
+    decrease_tolerance : a share of the error. Where it is above 0 the search is rough: it ends once
+        a step lowers the error by less, or is short for whatever reason
     """
-    problem = _Problem(residual_and_jacobian, np.array(start, dtype=np.float64), lo, hi, scale)
-    active = problem.look_at_start()
+    rows = _Rows(look, np.array(start, dtype=np.float64), lo, hi, scale, decrease_tolerance)
+    state, active = rows.state, np.flatnonzero(np.isfinite(rows.state.error))
     for count in range(1, max_iter + 1):
-        step = problem.propose(active)
-        arrived = (step.cosine <= gradient_tolerance) | (problem.error[active] == 0)
-        problem.converged[active[arrived]] = True
-        active, step = active[~arrived], step.of(~arrived)
+        step, expected, cosine = rows.propose(active)
+        arrived = (cosine <= gradient_tolerance) | (state.error[active] == 0)
+        rows.converged[active[arrived]] = True
+        active, step, expected = active[~arrived], step[~arrived], expected[~arrived]
         if not len(active):
             break
-        problem.n_iter[active] = count
-        undamped = problem.damping[active] <= 1
-        problem.take(active, step)
-        length = np.abs(step.scaled).max(axis=1)
-        small = undamped & (length > 0) & (length <= step_tolerance)
-        problem.converged[active[small]] = True
-        active = active[~small & (problem.damping[active] <= MOST_DAMPING)]
-    return LeastSquares(problem.x, problem.error, problem.converged, problem.n_iter)
+        rows.n_iter[active] = count
+        may_arrive = rows.is_rough | (state.damping[active] <= 1)
+        settled = rows.take(active, step, expected)
+        length = np.linalg.norm(step, 2 if rows.is_rough else np.inf, axis=1)
+        settled |= may_arrive & (length > 0) & (length <= step_tolerance)
+        rows.converged[active[settled]] = True
+        active = active[~settled & (state.damping[active] <= MOST_DAMPING)]
+        if n_starts > 1:
+            slack = max(SLACK * SLACK_DECAY ** (count - 1), LEAST_SLACK)
+            best = state.error.reshape(-1, n_starts).min(axis=1)
+            active = active[state.error[active] <= (1 + slack) * best[active // n_starts]]
+    return LeastSquares(state.x, state.error, rows.converged, rows.n_iter)
 
 
-@dataclass(frozen=True)
-class _Step:
-    """Proposed places.
-
-    Attributes
-    ----------
-    x : (b, q) places
-    scaled : (b, q) the steps that lead there, divided by the scale
-    expected : (b,) foretold decrease of the error
-    cosine : (b,) largest cosine between the residuals and a free column of the Jacobian
-    """
+class _State(NamedTuple):
+    """Where all rows stand; gradients and curvatures are in units of the scale."""
 
     x: FloatArray
-    scaled: FloatArray
-    expected: FloatArray
-    cosine: FloatArray
+    error: FloatArray  # infinite where anything is not finite
+    gradient: FloatArray
+    curvature: FloatArray
+    learned: FloatArray
+    trusts_learned: BoolArray
+    damping: FloatArray
 
-    def of(self, rows: BoolArray) -> _Step:
-        return _Step(self.x[rows], self.scaled[rows], self.expected[rows], self.cosine[rows])
 
-
-class _Problem:
-    """The state of all rows."""
+class _Rows:
+    """All rows: what is asked of them, and how far they came."""
 
     def __init__(
         self,
-        residual_and_jacobian: ResidualAndJacobian,
+        look: Callable[[FloatArray, IntArray], Residuals],
         start: FloatArray,
         lo: ArrayLike | None,
         hi: ArrayLike | None,
         scale: ArrayLike | None,
+        decrease_tolerance: float,
     ) -> None:
         if start.ndim != 2 or not np.isfinite(start).all():
             raise ValueError(f"`start` must be a finite array (n, q); got shape {start.shape}.")
         n, q = start.shape
-        self.look_up = residual_and_jacobian
+        self.look = look
         self.lo = np.broadcast_to(np.asarray(-np.inf if lo is None else lo), start.shape)
         self.hi = np.broadcast_to(np.asarray(np.inf if hi is None else hi), start.shape)
         if not (self.lo <= self.hi).all():
             raise ValueError("`lo` must not lie above `hi`.")
         self.scale = _scale(scale, self.lo, self.hi)
-        self.x = np.clip(start, self.lo, self.hi)
-        self.error = np.full(n, np.inf)
-        self.gradient: FloatArray = np.zeros((n, q))
-        self.curvature: FloatArray = np.zeros((n, q, q))
-        self.learned: FloatArray = np.zeros((n, q, q))
-        self.trusts_learned = np.zeros(n, dtype=bool)
-        self.damping = np.full(n, FIRST_DAMPING)
+        self.decrease_tolerance, self.is_rough = decrease_tolerance, decrease_tolerance > 0
         self.converged, self.n_iter = np.zeros(n, dtype=bool), np.zeros(n, dtype=np.int64)
+        x = np.clip(start, self.lo, self.hi)
+        found, J, *_ = self._look(x, np.arange(n))
+        # Rough searches learn without the last Jacobians.
+        self.jacobian = J[:0] if self.is_rough else J
+        nothing, damping = np.zeros((n, q, q)), np.full(n, FIRST_DAMPING)
+        self.state = _State(x, *found, nothing, np.zeros(n, dtype=bool), damping)
 
-    def look_at_start(self) -> IntArray:
-        """Take up the error at the start; return the rows where it is finite."""
-        rows = np.arange(len(self.x))
-        r, self.jacobian, finite = self._look(self.x, rows)
-        self.error, self.gradient, self.curvature = _normal_equations(r, self.jacobian)
-        finite &= np.isfinite(self.error)  # squares may overflow where residuals do not
-        self.error[~finite] = np.inf
-        return rows[finite]
+    def _look(
+        self, x: FloatArray, rows: IntArray
+    ) -> tuple[tuple[FloatArray, FloatArray, FloatArray], FloatArray, FloatArray, BoolArray | None]:
+        """Return error, gradient and curvature; Jacobian, weighted residuals, and the domain."""
+        r, J, weights, loss, inside = self.look(x, rows)
+        pulled = r if weights is None else weights * r
+        # One memory layout, whatever comes: the loop is compiled anew for each.
+        J, pulled = np.ascontiguousarray(J), np.ascontiguousarray(pulled)
+        counted = np.ones((1, 1), r.dtype) if weights is None else np.ascontiguousarray(weights)
+        error, gradient, curvature = _normal_equations(np.ascontiguousarray(r), J, pulled, counted)
+        # Sums over all residuals and derivatives: none of them is finite unless all those are.
+        lost = ~(np.isfinite(gradient).all(axis=1) & np.isfinite(curvature).all(axis=(1, 2)))
+        if loss is not None:
+            error = loss.astype(np.float64)
+        error[lost | ~np.isfinite(error)] = np.inf
+        scale = self.scale[rows]
+        curvature *= scale[:, :, None] * scale[:, None, :]
+        return (error, gradient * scale, curvature), J, pulled, inside
 
-    def _look(self, x: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """Return residuals, Jacobian in coordinates divided by their scale, and where finite."""
-        r, J = self.look_up(x, rows)
-        finite = np.logical_and(np.isfinite(r).all(axis=1), np.isfinite(J).all(axis=(1, 2)))
-        # One memory layout, whatever comes: the loops are compiled anew for each.
-        scaled = np.multiply(J, self.scale[rows][:, None, :], order="C", dtype=np.float64)
-        return np.ascontiguousarray(r, dtype=np.float64), scaled, finite
+    def propose(self, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return damped steps (b, q) within the bounds; see `_damped_steps`."""
+        x, scale = self.state.x[rows], self.scale[rows]
+        lowest, highest = (self.lo[rows] - x) / scale, (self.hi[rows] - x) / scale
+        least, added = (0.0, ADDED_CURVATURE) if self.is_rough else (LEAST_CURVATURE, 0.0)
+        step, expected, cosine = _damped_steps(rows, lowest, highest, self.state, least, added)
+        # Where numbers overflow on the way the row stays: `look` is asked at finite places only.
+        step[~np.isfinite(step).all(axis=1)] = 0
+        return step, expected, cosine
 
-    def propose(self, rows: IntArray) -> _Step:
-        """Return a damped Gauss-Newton step of each row, within the bounds."""
-        x, lo, hi, scale = self.x[rows], self.lo[rows], self.hi[rows], self.scale[rows]
-        step, expected, cosine = _damped_steps(
-            (lo - x) / scale,
-            (hi - x) / scale,
-            self.gradient[rows],
-            self.curvature[rows],
-            self.learned[rows] * self.trusts_learned[rows, None, None],
-            self.error[rows],
-            self.damping[rows],
-        )
-        proposed = np.minimum(np.maximum(x + step * scale, lo), hi)
-        return _Step(proposed, step, expected, cosine)
-
-    def take(self, rows: IntArray, step: _Step) -> None:
-        """Make the steps that lower the error, and adapt the damping."""
-        r, J, finite = self._look(step.x, rows)
-        error, gradient, curvature = _normal_equations(r, J)
-        error[~finite] = np.inf
-        decrease = self.error[rows] - error
-        better = decrease > 0
-        taken = rows[better]
-        self.learned[taken], self.trusts_learned[taken] = _learn(
-            self.learned[taken],
-            self.curvature[taken],
-            self.gradient[taken],
-            gradient[better],
-            self.jacobian[taken],
-            r[better],
-            step.scaled[better],
-            decrease[better],
-        )
-        self.x[taken], self.error[taken] = step.x[better], error[better]
-        self.gradient[taken], self.curvature[taken] = gradient[better], curvature[better]
-        self.jacobian[taken] = J[better]
-        good, fair = (decrease > share * step.expected for share in (GOOD_SHARE, POOR_SHARE))
-        factor = np.select([~better, good, fair], [AFTER_FAILURE, AFTER_GOOD, 1.0], AFTER_POOR)
-        self.damping[rows] = np.maximum(self.damping[rows] * factor, LEAST_DAMPING)
+    def take(self, rows: IntArray, step: FloatArray, expected: FloatArray) -> BoolArray:
+        """Make the steps that lower the error, adapt the damping; say which lower it hardly."""
+        x = np.clip(self.state.x[rows] + step * self.scale[rows], self.lo[rows], self.hi[rows])
+        found, J, pulled, inside = self._look(x, rows)
+        error, bend, _ = found
+        if inside is not None:
+            error[~inside] = np.inf
+        before = self.state.error[rows]
+        if not self.is_rough:
+            bend = bend - _pulled_back(self.jacobian, rows, pulled) * self.scale[rows]
+        new = (x, *found)
+        better = _take_better(rows, step, expected, bend, new, self.state, self.is_rough)
+        if not self.is_rough:
+            self.jacobian[rows[better]] = J[better]
+        return better & self.is_rough & (before - error <= self.decrease_tolerance * before)
 
 
 def _scale(scale: ArrayLike | None, lo: FloatArray, hi: FloatArray) -> FloatArray:
@@ -223,22 +241,101 @@ def _scale(scale: ArrayLike | None, lo: FloatArray, hi: FloatArray) -> FloatArra
     return values
 
 
+# In order, so that residuals of weight 0 change no bit: rows that ask for others share a batch.
 @compiled_in_order
-def _normal_equations(r: FloatArray, J: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return r·r (b,), Jᵀr (b, q) and JᵀJ (b, q, q)."""
-    b, k, q = J.shape
+def _normal_equations(
+    r: FloatArray, J: FloatArray, pulled: FloatArray, weights: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return rᵀWr (b,), JᵀWr (b, q) and JᵀWJ (b, q, q), float64; weights may be (1, 1)."""
+    b, q, k = J.shape
     error, gradient, curvature = np.zeros(b), np.zeros((b, q)), np.zeros((b, q, q))
+    weighted = weights.shape == r.shape
     for i in range(b):
         for j in range(k):
-            error[i] += r[i, j] * r[i, j]
+            weight = max(weights[i, j] if weighted else weights[0, 0], 0)
+            error[i] += pulled[i, j] * r[i, j]
             for a in range(q):
-                gradient[i, a] += J[i, j, a] * r[i, j]
+                gradient[i, a] += J[i, a, j] * pulled[i, j]
                 for c in range(a + 1):
-                    curvature[i, a, c] += J[i, j, a] * J[i, j, c]
+                    curvature[i, a, c] += weight * J[i, a, j] * J[i, c, j]
         for a in range(q):
             for c in range(a):
                 curvature[i, c, a] = curvature[i, a, c]
     return error, gradient, curvature
+
+
+@compiled_in_order
+def _pulled_back(J: FloatArray, rows: IntArray, pulled: FloatArray) -> FloatArray:
+    """Return ``J[row] p`` (b, q) for residuals p (b, k) of these rows."""
+    sums = np.zeros((rows.size, J.shape[1]))
+    for i in range(rows.size):
+        for j in range(J.shape[2]):
+            for a in range(J.shape[1]):
+                sums[i, a] += J[rows[i], a, j] * pulled[i, j]
+    return sums
+
+
+@compiled_in_order
+def _take_better(
+    rows: IntArray,
+    step: FloatArray,
+    expected: FloatArray,
+    bend: FloatArray,
+    new: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    state: _State,
+    is_rough: bool,
+) -> BoolArray:
+    """Keep what is new of the b rows where the error fell, and say which; adapt all dampings.
+
+    ``new`` are places, errors, gradients and curvatures of these rows.
+    """
+    x, error, gradient, curvature = new
+    better = np.zeros(rows.size, dtype=np.bool_)
+    for i in range(rows.size):
+        row = rows[i]
+        decrease = state.error[row] - error[i]
+        better[i] = decrease > 0 or (is_rough and decrease == 0)
+        change = AFTER_FAILURE
+        if better[i]:
+            H, old_gradient = state.curvature[row], state.gradient[row]
+            if is_rough:
+                _update(H, curvature[i], gradient[i] - old_gradient, step[i])
+                change = AFTER_ANY_DECREASE
+            else:
+                state.trusts_learned[row] = _learn(
+                    state.learned[row], H, old_gradient, gradient[i], bend[i], step[i], decrease
+                )
+                state.curvature[row] = curvature[i]
+                change = AFTER_POOR
+                if decrease > GOOD_SHARE * expected[i]:
+                    change = AFTER_GOOD
+                elif decrease > POOR_SHARE * expected[i]:
+                    change = 1.0
+            state.x[row], state.error[row], state.gradient[row] = x[i], error[i], gradient[i]
+        state.damping[row] = max(state.damping[row] * change, LEAST_DAMPING)
+    return better
+
+
+@compiled_in_order
+def _update(H: FloatArray, gauss_newton: FloatArray, change: FloatArray, step: FloatArray) -> None:
+    """Put into H (q, q) what the change of the gradient along a step says (BFGS).
+
+    Where the change shows no positive curvature, Gauss-Newton's matrix is taken up afresh.
+    """
+    q = step.size
+    moved = np.zeros(q)
+    along = length = 0.0
+    for a in range(q):
+        for c in range(q):
+            moved[a] += H[a, c] * step[c]
+        along += step[a] * change[a]
+        length += step[a] * moved[a]
+    if not (along > 0 and length > 0):
+        H[:] = gauss_newton
+        return
+    for a in range(q):
+        for c in range(q):
+            H[a, c] += change[a] * change[c] / along - moved[a] * moved[c] / length
 
 
 @compiled_in_order
@@ -247,35 +344,23 @@ def _learn(
     H: FloatArray,
     gradient: FloatArray,
     new_gradient: FloatArray,
-    J: FloatArray,
-    new_r: FloatArray,
+    bend: FloatArray,
     step: FloatArray,
-    decrease: FloatArray,
-) -> tuple[FloatArray, BoolArray]:
-    """Return S (b, q, q) after steps were taken, and whether S would have foretold them better."""
-    b, k, q = J.shape
-    trusted = np.zeros(b, dtype=np.bool_)
-    S = S.copy()
-    for i in range(b):
-        s = step[i]
-        change = new_gradient[i] - gradient[i]
-        bend = new_gradient[i].copy()
-        for j in range(k):
-            for a in range(q):
-                bend[a] -= J[i, j, a] * new_r[i, j]
-        moved = np.zeros(q)
-        without = along = along_bend = along_moved = 0.0
-        for a in range(q):
-            for c in range(q):
-                moved[a] += S[i, a, c] * s[c]
-                without -= s[a] * H[i, a, c] * s[c]
-            without -= 2 * gradient[i, a] * s[a]
-            along += change[a] * s[a]
-            along_bend += bend[a] * s[a]
-            along_moved += moved[a] * s[a]
-        trusted[i] = abs(decrease[i] - without + along_moved) < abs(decrease[i] - without)
-        if not along > 0:
-            continue
+    decrease: float,
+) -> bool:
+    """Update S (q, q), which should carry the step to bend; say whether it foretold better."""
+    q = step.size
+    change, moved = new_gradient - gradient, np.zeros(q)
+    without = along = along_bend = along_moved = 0.0
+    for a in range(q):
+        for c in range(q):
+            moved[a] += S[a, c] * step[c]
+            without -= step[a] * H[a, c] * step[c]
+        without -= 2 * gradient[a] * step[a]
+        along += change[a] * step[a]
+        along_bend += bend[a] * step[a]
+        along_moved += moved[a] * step[a]
+    if along > 0:
         # What was learned where residuals were larger is cut down to what the last step shows.
         cut = abs(along_bend / along_moved) if abs(along_bend) < abs(along_moved) else 1.0
         miss, along_miss = bend - cut * moved, along_bend - cut * along_moved
@@ -283,43 +368,49 @@ def _learn(
             for c in range(q):
                 both = miss[a] * change[c] + change[a] * miss[c]
                 twice = along_miss * change[a] * change[c]
-                S[i, a, c] = cut * S[i, a, c] + both / along - twice / along**2
-    return S, trusted
+                S[a, c] = cut * S[a, c] + both / along - twice / along**2
+    return abs(decrease - without + along_moved) < abs(decrease - without)
 
 
 @compiled_in_order
 def _damped_steps(
+    rows: IntArray,
     lowest: FloatArray,
     highest: FloatArray,
-    gradient: FloatArray,
-    curvature: FloatArray,
-    learned: FloatArray,
-    error: FloatArray,
-    damping: FloatArray,
+    state: _State,
+    least_curvature: float,
+    added_curvature: float,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return steps (b, q) between bounds (b, q) that hold 0, and what `_Step` says of them."""
-    b, q = gradient.shape
+    """Return steps (b, q) between bounds (b, q) that hold 0, and the decrease (b,) they promise.
+
+    With them comes the largest cosine (b,) between the residuals and a free column of the Jacobian.
+    """
+    b, q = lowest.shape
     steps, expected, cosine = np.zeros((b, q)), np.zeros(b), np.zeros(b)
     H, extra = np.empty((q, q)), np.empty(q)
     free, still_free = np.empty(q, dtype=np.bool_), np.empty(q, dtype=np.bool_)
     for i in range(b):
-        step, g = steps[i], gradient[i]
+        row = rows[i]
+        step, g, JtJ, error = steps[i], state.gradient[row], state.curvature[row], state.error[row]
         largest = 0.0
         for a in range(q):
-            own = curvature[i, a, a]
+            own = JtJ[a, a]
             largest = max(largest, own)
             outwards = (lowest[i, a] >= 0 and g[a] > 0) or (highest[i, a] <= 0 and g[a] < 0)
             free[a] = not outwards
-            if free[a] and error[i] > 0 and own > 0:
-                cosine[i] = max(cosine[i], abs(g[a]) / np.sqrt(error[i]) / np.sqrt(own))
+            if free[a] and error > 0 and own > 0:
+                cosine[i] = max(cosine[i], abs(g[a]) / np.sqrt(error) / np.sqrt(own))
         if largest == 0:
             continue
         # What was learned may bend downwards; Gauss-Newton's matrix alone never does.
         for share in (1.0, 0.0):
+            if share > 0 and not state.trusts_learned[row]:
+                continue
             for a in range(q):
                 for c in range(q):
-                    H[a, c] = curvature[i, a, c] + share * learned[i, a, c]
-                extra[a] = damping[i] * max(curvature[i, a, a], LEAST_CURVATURE * largest)
+                    H[a, c] = JtJ[a, c] + share * state.learned[row, a, c]
+                size = max(JtJ[a, a], least_curvature * largest) + added_curvature * largest
+                extra[a] = state.damping[row] * size
                 still_free[a] = free[a]
             if _solve_within(H, extra, g, lowest[i], highest[i], still_free, step):
                 break
@@ -346,50 +437,25 @@ def _solve_within(
     round holds at least one more.
     """
     q = g.size
-    L, b = np.empty((q, q)), np.empty(q)
+    L, b = np.empty((q, q)), np.empty((q, 1))
     step[:] = 0
     for _ in range(q):
         for a in range(q):
-            b[a] = -g[a] if free[a] else 0.0
+            b[a, 0] = -g[a] if free[a] else 0.0
             for c in range(q):
                 L[a, c] = H[a, c] if free[a] and free[c] else 0.0
                 if free[a] and not free[c]:
-                    b[a] -= H[a, c] * step[c]
+                    b[a, 0] -= H[a, c] * step[c]
             L[a, a] += extra[a]
-        if not _solve_in_place(L, b):
+        if not factor(L, 0.0):
             return False
+        solve_factored(L, b)
         inside = True
         for a in range(q):
             if free[a]:
-                step[a] = min(max(b[a], lowest[a]), highest[a])
-                free[a] = step[a] == b[a]
+                step[a] = min(max(b[a, 0], lowest[a]), highest[a])
+                free[a] = step[a] == b[a, 0]
                 inside = inside and free[a]
         if inside:
             break
-    return True
-
-
-@compiled_in_order
-def _solve_in_place(L: FloatArray, b: FloatArray) -> bool:
-    """Overwrite b with the solution, by Cholesky, and L; False if not positive definite."""
-    q = b.size
-    for a in range(q):
-        for c in range(a + 1):
-            total = L[a, c]
-            for k in range(c):
-                total -= L[a, k] * L[c, k]
-            if a > c:
-                L[a, c] = total / L[c, c]
-            elif total > 0:
-                L[a, a] = np.sqrt(total)
-            else:
-                return False
-    for a in range(q):
-        for k in range(a):
-            b[a] -= L[a, k] * b[k]
-        b[a] /= L[a, a]
-    for a in range(q - 1, -1, -1):
-        for k in range(a + 1, q):
-            b[a] -= L[k, a] * b[k]
-        b[a] /= L[a, a]
     return True

@@ -10,61 +10,24 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 
 from twofold.array_types import FloatArray
 from twofold.optimize.constraints import Constraint, Unconstrained
 from twofold.optimize.lbfgs import Lbfgs
-from twofold.optimize.rprop import RPROP_VARIANTS
-from twofold.optimize.solution import Callback, Evaluate, Event, Objective, Solution, StopReason
+from twofold.optimize.rprop import RPROP_VARIANTS, Rprop
+from twofold.optimize.solution import Callback, Event, Objective, Solution, StopReason
 
 DEFAULT_MAX_ITER = 1000
 DEFAULT_TOL = 1e-9
 
 
-class State(Protocol):
-    """What the loop needs to know of a method's state."""
-
-    @property
-    def X(self) -> FloatArray:  # noqa: N802 - a matrix
-        """The iterate."""
-        ...
-
-    @property
-    def value(self) -> float:
-        """The objective there."""
-        ...
-
-
-S = TypeVar("S", bound=State)
-
-
-class Method(Protocol[S]):
-    """A way to get from one state to a better one."""
-
-    @property
-    def window(self) -> int:
-        """Number of iterations over which convergence is judged."""
-        ...
-
-    def init(self, constraint: Constraint, X: FloatArray, value: float, grad: FloatArray) -> S:
-        """Return the state before the first iteration."""
-        ...
-
-    def step(self, evaluate: Evaluate, constraint: Constraint, state: S) -> S:
-        """Make one iteration."""
-        ...
-
-    def should_stop(self, state: S) -> StopReason | None:
-        """Tell whether the state leaves nothing to do."""
-        ...
-
-
+Method = Lbfgs | Rprop
 # Of nine runs of 1000 iterations on noisy spirals "irprop+" beat "rprop-" in eight; "irprop-" was
 # within 0.2 % of it in eight and 3 % behind in one.
-METHODS: dict[str, Method[Any]] = {
+METHODS: dict[str, Method] = {
     "lbfgs": Lbfgs(),
     **RPROP_VARIANTS,
     "rprop": RPROP_VARIANTS["irprop+"],
@@ -114,16 +77,6 @@ def minimize(
     label : str
         Name of the run in its events.
 
-    Returns
-    -------
-    Solution
-        The best point seen, why the run stopped, and its history.
-
-    Raises
-    ------
-    ValueError
-        If `X0` is not a finite (n, q) array, or the gradient has another shape.
-
     Examples
     --------
     >>> import numpy as np
@@ -134,15 +87,30 @@ def minimize(
     >>> minimize(Valley(), np.zeros((2, 1)), constraint=Box(1.5)).X.tolist()
     [[1.5], [1.5]]
     """
-    chosen = _at_pace(_find_method(method), pace, X0)
-    _check_counts(max_iter, tol)
+    if method not in METHODS:
+        known = ", ".join(repr(known) for known in METHODS)
+        raise ValueError(f"`method` must be one of {known}; got {method!r}.")
+    if max_iter < 0:
+        raise ValueError(f"`max_iter` must be at least 0; got {max_iter}.")
+    if not tol >= 0:
+        raise ValueError(f"`tol` must be at least 0 (0 turns the test off); got {tol}.")
+    chosen = METHODS[method]
+    # Rows of X move at their own pace; all but L-BFGS find theirs.
+    if pace is not None and isinstance(chosen, Lbfgs):
+        chosen = Lbfgs(chosen.window, pace.astype(X0.dtype))
     within = Unconstrained() if constraint is None else constraint
     run = _Run(objective, within.project(_checked_start(X0)), target)
     listeners = tuple(callbacks)
     try:
         with ExitStack() as stack:
             enter_all(stack, listeners)
-            announce = _announcer(listeners, max_iter, label)
+            started = time.perf_counter()
+
+            def announce(iteration: int, value: float, X: FloatArray) -> bool:
+                elapsed = time.perf_counter() - started
+                event = Event(iteration, max_iter, value, read_only(X), elapsed, label)
+                return tell(listeners, event)
+
             reason = _drive(chosen, run, within, max_iter, tol, announce)
     except KeyboardInterrupt:
         reason = StopReason.INTERRUPTED
@@ -154,6 +122,19 @@ def enter_all(stack: ExitStack, callbacks: Iterable[Callback]) -> None:
     for callback in callbacks:
         if isinstance(callback, AbstractContextManager):
             stack.enter_context(callback)
+
+
+def tell(callbacks: Iterable[Callback], event: Event) -> bool:
+    """Call all callbacks, also after one asked to stop; return whether one did."""
+    wishes = [callback(event) for callback in callbacks]
+    return any(wishes)
+
+
+def read_only(X: FloatArray) -> FloatArray:
+    """Return a view of an iterate that callbacks cannot change."""
+    view = X.view()
+    view.flags.writeable = False
+    return view
 
 
 class _Run:
@@ -225,12 +206,12 @@ class _Run:
 
 
 def _drive(
-    method: Method[S],
+    method: Method,
     run: _Run,
     constraint: Constraint,
     max_iter: int,
     tol: float,
-    announce: Callable[[int, State], bool],
+    announce: Callable[[int, float, FloatArray], bool],
 ) -> StopReason:
     """Iterate until there is a reason to stop."""
     X = run.best[1]
@@ -238,57 +219,18 @@ def _drive(
     run.record(value)
     if not math.isfinite(value):
         return StopReason.NON_FINITE
-    state = method.init(constraint, X, value, grad)
+    state: Any = method.init(constraint, X, value, grad)
     reason = run.stop_reason(method.window, tol) or method.should_stop(state)
     while reason is None and run.n_iter < max_iter:
         state = method.step(run.evaluate, constraint, state)
         run.record(state.value)
         # Asked first, so that a continuation hears of the wish even if its stage has converged.
-        if announce(run.n_iter, state):
+        if announce(run.n_iter, state.value, state.X):
             return StopReason.CALLBACK
         reason = run.stop_reason(method.window, tol) or method.should_stop(state)
         if reason is StopReason.SMALL_STEP and run.is_broken:
             reason = StopReason.NON_FINITE
     return reason or StopReason.MAX_ITER
-
-
-def _announcer(
-    callbacks: tuple[Callback, ...], max_iter: int, label: str
-) -> Callable[[int, State], bool]:
-    """Return a function that tells all callbacks of an iteration, and whether one wants to stop."""
-    started = time.perf_counter()
-
-    def announce(iteration: int, state: State) -> bool:
-        X = state.X.view()
-        X.flags.writeable = False
-        elapsed = time.perf_counter() - started
-        event = Event(iteration, max_iter, state.value, X, elapsed, label)
-        # Every callback hears of every iteration, also after another asked to stop.
-        wishes = [callback(event) for callback in callbacks]
-        return any(wishes)
-
-    return announce
-
-
-def _find_method(name: str) -> Method[Any]:
-    if name not in METHODS:
-        known = ", ".join(repr(known) for known in METHODS)
-        raise ValueError(f"`method` must be one of {known}; got {name!r}.")
-    return METHODS[name]
-
-
-def _at_pace(method: Method[Any], pace: FloatArray | None, X0: FloatArray) -> Method[Any]:
-    """Return the method with rows of X moving at their own pace; all but L-BFGS find theirs."""
-    if pace is None or not isinstance(method, Lbfgs):
-        return method
-    return Lbfgs(method.window, pace.astype(X0.dtype))
-
-
-def _check_counts(max_iter: int, tol: float) -> None:
-    if max_iter < 0:
-        raise ValueError(f"`max_iter` must be at least 0; got {max_iter}.")
-    if not tol >= 0:
-        raise ValueError(f"`tol` must be at least 0 (0 turns the test off); got {tol}.")
 
 
 def _checked_start(X0: FloatArray) -> FloatArray:

@@ -49,45 +49,23 @@ MAX_STEP = 50.0
 
 @dataclass(frozen=True)
 class RpropState:
-    """Where a run stands.
-
-    Attributes
-    ----------
-    X, value, grad
-        The iterate, the objective there and its gradient without the bound parts.
-    steps : array of shape (n, q)
-        Step sizes.
-    last_grad : array of shape (n, q)
-        Gradient that the next one is compared with; 0 where nothing is to be learnt from it.
-    last_move : array of shape (n, q)
-        What the last iteration added to X.
-    has_risen : bool
-        Whether the last iteration raised the objective.
-    """
+    """Where a run stands; arrays are (n, q)."""
 
     X: FloatArray
     value: float
-    grad: FloatArray
-    steps: FloatArray
-    last_grad: FloatArray
-    last_move: FloatArray
-    has_risen: bool = False
+    grad: FloatArray  # without the bound parts
+    steps: FloatArray  # sizes
+    last_grad: FloatArray  # what the next is compared with; 0 where nothing is to be learnt from it
+    last_move: FloatArray  # what the last iteration added to X
+    has_risen: bool = False  # whether it raised the objective
 
 
 @dataclass(frozen=True)
 class Rprop:
-    """One member of the family.
+    """One member of the family: what a coordinate whose gradient changed sign does besides."""
 
-    Parameters
-    ----------
-    rest_after_flip : bool
-        Whether a coordinate whose gradient changed sign rests for one iteration.
-    undo_rise : bool
-        Whether such a coordinate also takes its last move back if the objective rose.
-    """
-
-    rest_after_flip: bool
-    undo_rise: bool
+    rest_after_flip: bool  # for one iteration
+    undo_rise: bool  # it takes its last move back if the objective rose
     # Progress is uneven from one iteration to the next, so convergence is judged over many.
     window: int = 25
 

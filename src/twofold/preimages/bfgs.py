@@ -14,6 +14,7 @@ import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled
+from twofold.small_systems import dot
 
 # A step and a change of the gradient at a wider angle than this tell no curvature.
 _SMALLEST_COSINE = 1e-8
@@ -21,19 +22,11 @@ _SMALLEST_COSINE = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """Pairs of n problems in D unknowns.
+    """Pairs of n problems in D unknowns."""
 
-    Parameters
-    ----------
-    steps, changes : ndarray of shape (n, k, D)
-        Steps and changes of gradients.
-    inverse : ndarray of shape (n, k)
-        One over step times change; 0 for an empty place.
-    """
-
-    steps: FloatArray
-    changes: FloatArray
-    inverse: FloatArray
+    steps: FloatArray  # (n, k, D)
+    changes: FloatArray  # (n, k, D), of gradients
+    inverse: FloatArray  # (n, k), one over step times change; 0 for an empty place
 
     @classmethod
     def empty(cls, n: int, k: int, D: int) -> Memory:
@@ -82,8 +75,8 @@ def _remember(
     k, D = steps.shape[1], steps.shape[2]
     for r in range(rows.shape[0]):
         j = rows[r]
-        product = _product(step[r], change[r])
-        sizes = _product(step[r], step[r]) * _product(change[r], change[r])
+        product = dot(step[r], change[r])
+        sizes = dot(step[r], step[r]) * dot(change[r], change[r])
         if not product > _SMALLEST_COSINE * math.sqrt(sizes):
             inverse[j, :] = 0  # what was learned elsewhere does not hold here
             continue
@@ -118,10 +111,10 @@ def _turn(
             continue
         g[:] = gradient[r]
         for p in range(k - 1, -1, -1):
-            shares[p] = inverse[j, p] * _product(steps[j, p], g)
+            shares[p] = inverse[j, p] * dot(steps[j, p], g)
             for d in range(D):
                 g[d] -= shares[p] * changes[j, p, d]
-        squares = _product(changes[j, k - 1], changes[j, k - 1])
+        squares = dot(changes[j, k - 1], changes[j, k - 1])
         if inverse[j, k - 1] > 0 and squares > 0:
             size = 1 / (inverse[j, k - 1] * squares)
         else:
@@ -129,19 +122,11 @@ def _turn(
         for d in range(D):
             g[d] *= size
         for p in range(k):
-            back = shares[p] - inverse[j, p] * _product(changes[j, p], g)
+            back = shares[p] - inverse[j, p] * dot(changes[j, p], g)
             for d in range(D):
                 g[d] += back * steps[j, p, d]
-        if _product(g, gradient[r]) > 0:
-            length = max(math.sqrt(_product(g, g)), 1e-300)
+        if dot(g, gradient[r]) > 0:
+            length = max(math.sqrt(dot(g, g)), 1e-300)
             share = -min(1.0, longest[r] / length)
             for d in range(D):
                 found[r, d] = share * g[d]
-
-
-@compiled
-def _product(a: FloatArray, b: FloatArray) -> float:
-    total = 0.0
-    for d in range(a.shape[0]):
-        total += a[d] * b[d]
-    return total

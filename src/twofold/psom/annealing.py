@@ -21,13 +21,12 @@ one, as is the custom, stops early enough to be seen in errors of new rows.)
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.checks.numbers import check_count
+from twofold.checks.numbers import check_count, is_number
 
 # The rows of both experiments of the thesis, for which its λ are given.
 ROWS_OF_SCHEDULE = 1000
@@ -64,13 +63,13 @@ class Annealing:
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        if not (_is_number(self.start) and self.start > 0):
+        if not (is_number(self.start) and 0 < self.start < np.inf):
             raise ValueError(f"`start` must be a number > 0; got {self.start!r}.")
-        if not (_is_number(self.factor) and 0 < self.factor <= 1):
+        if not (is_number(self.factor) and 0 < self.factor <= 1):
             raise ValueError(f"`factor` must be above 0 and at most 1; got {self.factor!r}.")
         for name in ("n_steps", "cycles"):
             check_count(name, getattr(self, name))
-        if not (_is_number(self.holdout) and 0 <= self.holdout <= 0.5):
+        if not (is_number(self.holdout) and 0 <= self.holdout <= 0.5):
             raise ValueError(f"`holdout` must lie between 0 and 0.5; got {self.holdout!r}.")
 
     def values(self, most: float | None = None) -> list[float]:
@@ -106,24 +105,19 @@ def _from(most: float | None, steps: list[float]) -> list[float]:
     return [most] * STEPS_AT_GOAL + [value for value in steps if value < most]
 
 
-def get_schedule(smoothness: object) -> Schedule:
+def get_schedule(smoothness: Any) -> Schedule:
     """Return the schedule that a parameter ``smoothness`` stands for."""
     if smoothness is None:
         return Annealing()
     if isinstance(smoothness, Annealing):
         return smoothness
-    if _is_number(smoothness) and smoothness > 0:  # type: ignore[operator]
-        return Goal(float(smoothness))  # type: ignore[arg-type]
+    if is_number(smoothness) and 0 < float(smoothness) < np.inf:
+        return Goal(float(smoothness))
     raise ValueError(
         "`fit` finds the places of rows while the smoothness falls: `smoothness` must be None, an "
         f"Annealing(...) or the number > 0 to end at; got {smoothness!r}. (GCV and Discrepancy are "
         "for `fit_grid` and `fit_scattered`, one number a node is for `fit_grid`.)"
     )
-
-
-def _is_number(value: object) -> bool:
-    is_number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-    return is_number and abs(float(value)) < float("inf")  # type: ignore[arg-type]
 
 
 # Of few rows at least this many are held out, as long as that leaves two thirds of them.
@@ -141,11 +135,7 @@ State = TypeVar("State")
 def choose_held_out(X: FloatArray, share: float, rng: np.random.RandomState) -> IntArray:
     """Return the numbers of the rows to hold out, none where there are too few of them.
 
-    Parameters
-    ----------
-    X : (n, q) places of the rows at the start, within [-1, 1]
-    share : of the rows
-    rng : draws one of each run of neighbours
+    X (n, q) are places at the start, within [-1, 1]; one row of each run of neighbours is drawn.
     """
     n = len(X)
     count = min(max(round(share * n), FEWEST_HELD_OUT), n // 3)
@@ -157,13 +147,7 @@ def choose_held_out(X: FloatArray, share: float, rng: np.random.RandomState) -> 
 
 
 class HeldOutStop(Generic[State]):
-    """Watches the errors of held-out rows from step to step.
-
-    Parameters
-    ----------
-    weights : (k,) of the held-out rows
-    cycles : steps at the same smoothness
-    """
+    """Watches the errors of held-out rows, of weights (k,), through cycles at each smoothness."""
 
     def __init__(self, weights: FloatArray, cycles: int) -> None:
         self.shares = weights / weights.sum()

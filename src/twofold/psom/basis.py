@@ -26,7 +26,7 @@ and memory is that of the two groups.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,16 +34,11 @@ from numpy.typing import ArrayLike
 from twofold.array_types import FloatArray
 from twofold.compiled import compiled
 from twofold.engine.threads import run_tasks
+from twofold.rowwise import blocks
 
 
 class AxisBasis:
-    """Lagrange polynomials through the nodes of one axis.
-
-    Attributes
-    ----------
-    nodes : (n,) increasing
-    derivative_matrix : (n, n), slope of polynomial j at node i
-    """
+    """Lagrange polynomials through the nodes (n,) of one axis."""
 
     def __init__(self, nodes: ArrayLike) -> None:
         self.nodes = np.array(nodes, dtype=np.float64)
@@ -58,7 +53,7 @@ class AxisBasis:
         slopes = self.denominators[:, None] / self.denominators / apart
         np.fill_diagonal(slopes, 0)
         np.fill_diagonal(slopes, -slopes.sum(axis=1))
-        self.derivative_matrix = slopes / self.half
+        self.derivative_matrix = slopes / self.half  # slope of polynomial j at node i
 
     def values(self, x: ArrayLike) -> FloatArray:
         """Return the polynomials (m, n) at places x (m,)."""
@@ -71,14 +66,6 @@ class AxisBasis:
         for _ in range(order):
             parts.append(rows_times(parts[-1], self.derivative_matrix))
         return parts
-
-    def slopes(self, x: ArrayLike) -> FloatArray:
-        """Return the first derivatives (m, n) of the polynomials at places x (m,)."""
-        return self.derivatives(np.asarray(x, dtype=np.float64), 1)[1]
-
-    def curvatures(self, x: ArrayLike) -> FloatArray:
-        """Return the second derivatives (m, n) of the polynomials at places x (m,)."""
-        return self.derivatives(np.asarray(x, dtype=np.float64), 2)[2]
 
 
 @compiled
@@ -115,13 +102,9 @@ BLOCKS_PER_TASK = 4
 
 
 class SampleBasis:
-    """Products with the design matrix B (m, N) of scattered samples.
+    """Products with the design matrix B (m, N) of scattered samples, rows times factors (m,).
 
-    Parameters
-    ----------
-    axis_values : of each axis, the basis functions at the samples (m, n)
-    row_factors : (m,) numbers that the rows of B are multiplied by
-    n_threads : number of threads; the result does not depend on it
+    ``axis_values`` are, of each axis, the basis functions at the samples (m, n).
     """
 
     def __init__(
@@ -132,8 +115,7 @@ class SampleBasis:
         split = _split([values.shape[1] for values in axis_values])
         self.left = row_products(axis_values[:split]) * row_factors[:, None]
         self.right = row_products(axis_values[split:]) if split < len(axis_values) else None
-        step = ROWS_PER_BLOCK * BLOCKS_PER_TASK
-        self.tasks = [slice(at, min(at + step, self.n_rows)) for at in range(0, self.n_rows, step)]
+        self.tasks = blocks(self.n_rows, 1, at_a_time=ROWS_PER_BLOCK * BLOCKS_PER_TASK)
 
     @property
     def n_columns(self) -> int:
@@ -171,11 +153,7 @@ class SampleBasis:
                 total += self.left[at].T @ self._spread(r[at], at)
             return total
 
-        total = np.zeros((self.left.shape[1], k * right_size))
-        # Few tasks are held at a time, and added in their order whatever the number of threads.
-        for first in range(0, len(self.tasks), 8):
-            for some in run_tasks(part, self.tasks[first : first + 8], self.n_threads):
-                total += some
+        total = added_up(part, self.tasks, self.n_threads, (self.left.shape[1], k * right_size))
         stacked = total.reshape(self.left.shape[1], k, right_size).transpose(0, 2, 1)
         return stacked.reshape(-1, k)
 
@@ -189,6 +167,20 @@ class SampleBasis:
         return (
             self.left[at] if self.right is None else row_products([self.left[at], self.right[at]])
         )
+
+
+def added_up(
+    part: Callable[[slice], FloatArray],
+    tasks: Sequence[slice],
+    n_threads: int,
+    shape: tuple[int, int],
+) -> FloatArray:
+    """Return the sum of the parts of all tasks, added in order whatever the number of threads."""
+    total = np.zeros(shape)
+    for first in range(0, len(tasks), 8):  # few parts are held at a time
+        for some in run_tasks(part, tasks[first : first + 8], n_threads):
+            total += some
+    return total
 
 
 def row_products(factors: Sequence[FloatArray]) -> FloatArray:

@@ -31,10 +31,10 @@ from twofold.checks.numbers import check_count
 from twofold.checks.rows import LARGEST
 from twofold.compiled import compiled
 from twofold.engine.threads import count_threads, run_tasks
-from twofold.optimize.levenberg_marquardt import levenberg_marquardt
+from twofold.optimize.levenberg_marquardt import LeastSquares, Residuals, levenberg_marquardt
 from twofold.psom.grid import Grid
 from twofold.psom.interpolation import Windows, checked_values, jets
-from twofold.psom.units import power_of_two
+from twofold.rowwise import blocks, power_of_two
 
 ROWS_PER_TASK = 256
 # Fewer rows where each is long: the Jacobians of a task have at most this many entries.
@@ -51,13 +51,8 @@ MOST_WINDOWS = 8
 class BestMatch:
     """Where rows land.
 
-    Attributes
-    ----------
-    places : (m, q) latent places
-    images : (m, D) the map there, all components
-    squared_errors : (m,) weighted squared distance of the searched components
-    converged : (m,) whether the search met its tolerance
-    n_iter : (m,) steps tried, of all starts together
+    ``places`` (m, q), ``images`` (m, D) there in all components, weighted ``squared_errors`` (m,)
+    of the searched ones, whether the search ``converged`` (m,), and steps of all starts ``n_iter``.
     """
 
     places: FloatArray
@@ -80,20 +75,11 @@ def best_match(
     max_iter: int = 60,
     n_jobs: int | None = -1,
 ) -> BestMatch:
-    """Find the places whose images best match rows of data.
+    """Find the places whose images best match rows Y (m, D) of data, for node values W (N, D).
 
-    Parameters
-    ----------
-    grid : the grid
-    W : (N, D) values of the nodes, in C order
-    Y : (m, D) data; components that are NaN are not searched
-    component_weights : (D,) or (m, D) weights p >= 0; 1 if None
-    start : (m, q) places to start from; the best matching nodes if None
-    n_starts : number of starts, a given one included
-    bounds : whether to stay in the domain of the grid; far outside it the map means nothing
-    local : number of nodes an axis of a local map; None for the full one
-    max_iter : largest number of steps from each start
-    n_jobs : number of threads, -1 for every core
+    Components that are NaN are not searched; weights are (D,) or (m, D). The search starts from
+    ``start`` (m, q), which counts among ``n_starts``, or else from the best matching nodes, and
+    with ``bounds`` stays in the domain of the grid: far outside it the map means nothing.
     """
     values = checked_values(grid, W)
     data, weights = _checked_data(values, Y, component_weights)
@@ -103,41 +89,33 @@ def best_match(
     used = np.flatnonzero(scaled.weights.any(axis=0))
     search = _Search(grid, scaled.W[:, used], Windows.of(grid, local), bounds, max_iter)
 
-    def work(rows: slice) -> _Found:
+    def work(rows: slice) -> LeastSquares:
         given = None if first is None else first[rows]
         asked, counted = scaled.Y[rows][:, used], scaled.weights[rows][:, used]
         return search.run(asked, counted, given, n_starts)
 
     size = max(1, min(ROWS_PER_TASK, ENTRIES_PER_TASK // max(1, len(used) * grid.n_axes)))
-    tasks = [slice(begin, begin + size) for begin in range(0, len(data), size)]
     n_threads = count_threads(n_jobs)
-    parts = run_tasks(work, tasks, n_threads) if tasks else []
-    found = _Found.joined(parts, grid.n_axes)
-    windows = search.windows
-    around = windows.around(found.places)
-    shifted = jets(windows, scaled.W, found.places, around, 0, n_threads)[:, 0] * scaled.unit
+    tasks = blocks(len(data), 1, at_a_time=size) or [slice(0)]
+    found = LeastSquares.joined(run_tasks(work, tasks, n_threads))
+    around = search.windows.around(found.X)
+    shifted = jets(search.windows, scaled.W, found.X, around, 0, n_threads)[:, 0] * scaled.unit
     off = np.where(weights > 0, shifted - (data - scaled.level), 0.0)
     with np.errstate(over="ignore"):
         errors = (weights * off**2).sum(axis=1)
     images = shifted + scaled.level
-    return BestMatch(found.places, images, errors, found.converged, found.n_iter)
+    return BestMatch(found.X, images, errors, found.converged, found.n_iter)
 
 
 @dataclass(frozen=True, eq=False)
 class _Scaled:
-    """A search in units in which node values spread by about 1, around 0.
+    """A search in units in which node values spread by about 1, around 0."""
 
-    Attributes
-    ----------
-    W, Y, weights : (N, D), (m, D), (m, D); weights at most about 1, 0 for constant components
-    level, unit : (D,) what W was shifted and divided by
-    """
-
-    W: FloatArray
-    Y: FloatArray
-    weights: FloatArray
-    level: FloatArray
-    unit: FloatArray
+    W: FloatArray  # (N, D)
+    Y: FloatArray  # (m, D)
+    weights: FloatArray  # (m, D), at most about 1, 0 for constant components
+    level: FloatArray  # (D,) what W was shifted by
+    unit: FloatArray  # (D,) and divided by
 
     @classmethod
     def of(cls, W: FloatArray, Y: FloatArray, weights: FloatArray) -> _Scaled:
@@ -191,31 +169,9 @@ def _checked_start(grid: Grid, start: ArrayLike, m: int) -> FloatArray:
     return places
 
 
-@dataclass(frozen=True)
-class _Found:
-    places: FloatArray
-    errors: FloatArray
-    converged: BoolArray
-    n_iter: IntArray
-
-    @classmethod
-    def joined(cls, parts: list[_Found], q: int) -> _Found:
-        none = cls(np.empty((0, q)), np.empty(0), np.empty(0, bool), np.empty(0, np.int64))
-        parts = parts or [none]
-        return cls(
-            np.concatenate([part.places for part in parts]),
-            np.concatenate([part.errors for part in parts]),
-            np.concatenate([part.converged for part in parts]),
-            np.concatenate([part.n_iter for part in parts]),
-        )
-
-    def of(self, rows: IntArray) -> _Found:
-        return _Found(self.places[rows], self.errors[rows], self.converged[rows], self.n_iter[rows])
-
-    def put(self, rows: IntArray, other: _Found) -> None:
-        """Take over the rows of another, but for the count of steps."""
-        self.places[rows], self.errors[rows] = other.places, other.errors
-        self.converged[rows] = other.converged
+def _put(found: LeastSquares, rows: IntArray, other: LeastSquares) -> None:
+    """Take over the rows of another, but for the count of steps."""
+    found.X[rows], found.error[rows], found.converged[rows] = other.X, other.error, other.converged
 
 
 class _Search:
@@ -232,19 +188,19 @@ class _Search:
 
     def run(
         self, Y: FloatArray, weights: FloatArray, given: FloatArray | None, n_starts: int
-    ) -> _Found:
+    ) -> LeastSquares:
         starts = self._starts(Y, weights, given, n_starts)
         found = self._descend(Y, weights, starts[:, 0])
         reached = REACHED**2 * (weights * self.squared_spread).sum(axis=1)
         for number in range(1, starts.shape[1]):
-            open_rows = np.flatnonzero(found.errors > reached)
+            open_rows = np.flatnonzero(found.error > reached)
             if not len(open_rows):
                 break
             other = self._descend(Y[open_rows], weights[open_rows], starts[open_rows, number])
             found.n_iter[open_rows] += other.n_iter
-            gain = found.errors[open_rows] - other.errors
-            better = gain > reached[open_rows] + 1e-9 * other.errors
-            found.put(open_rows[better], other.of(np.flatnonzero(better)))
+            gain = found.error[open_rows] - other.error
+            better = gain > reached[open_rows] + 1e-9 * other.error
+            _put(found, open_rows[better], other.of(better))
         return found
 
     def _starts(
@@ -264,7 +220,7 @@ class _Search:
         places[~weights.any(axis=1)] = (self.grid.lo + self.grid.hi) / 2
         return places
 
-    def _descend(self, Y: FloatArray, weights: FloatArray, start: FloatArray) -> _Found:
+    def _descend(self, Y: FloatArray, weights: FloatArray, start: FloatArray) -> LeastSquares:
         if self.windows.are_whole:
             lo, hi = (self.grid.lo, self.grid.hi) if self.bounds else (None, None)
             return self._descend_within(Y, weights, start, self.windows.around(start), lo, hi)
@@ -278,47 +234,40 @@ class _Search:
         windows: IntArray,
         lo: FloatArray | None,
         hi: FloatArray | None,
-    ) -> _Found:
-        root = np.sqrt(weights)
-
-        def residual_and_jacobian(x: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+    ) -> LeastSquares:
+        def look(x: FloatArray, rows: IntArray) -> Residuals:
             parts = jets(self.windows, self.W, x, windows[rows], 1, None)
-            parts[:, 0] -= Y[rows]
-            parts *= root[rows][:, None, :]
-            return parts[:, 0], np.moveaxis(parts[:, 1:], 1, 2)
+            return Residuals(parts[:, 0] - Y[rows], parts[:, 1:], weights[rows])
 
         scale = self.grid.hi - self.grid.lo
         # Outside the domain the polynomials soon overflow; such steps are refused.
         with np.errstate(over="ignore", invalid="ignore"):
-            end = levenberg_marquardt(
-                residual_and_jacobian, start, lo=lo, hi=hi, scale=scale, max_iter=self.max_iter
+            return levenberg_marquardt(
+                look, start, lo=lo, hi=hi, scale=scale, max_iter=self.max_iter
             )
-        return _Found(end.x, end.squared_error, end.converged, end.n_iter)
 
     def _descend_through_windows(
         self, Y: FloatArray, weights: FloatArray, start: FloatArray
-    ) -> _Found:
+    ) -> LeastSquares:
         """Search window by window; keep the best place by the error in the window around it."""
         start = np.clip(start, self.grid.lo, self.grid.hi) if self.bounds else start
         n_iter = np.zeros(len(Y), dtype=np.int64)
-        best = _Found(start.copy(), self._errors(Y, weights, start), n_iter > 0, n_iter)
+        best = LeastSquares(start.copy(), self._errors(Y, weights, start), n_iter > 0, n_iter)
         rows, window = np.arange(len(Y)), self.windows.around(start)
         for _ in range(MOST_WINDOWS):
             lo, hi = self._window_box(window)
             end = self._descend_within(Y[rows], weights[rows], start, window, lo, hi)
             best.n_iter[rows] += end.n_iter
-            around = self.windows.around(end.places)
+            around = self.windows.around(end.X)
             settled = (around == window).all(axis=1)
-            errors = np.where(settled, end.errors, np.inf)
+            errors = np.where(settled, end.error, np.inf)
             if not settled.all():
                 moved = np.flatnonzero(~settled)
-                errors[moved] = self._errors(
-                    Y[rows[moved]], weights[rows[moved]], end.places[moved]
-                )
-            better = errors <= best.errors[rows]
-            found = _Found(end.places, errors, end.converged & settled, end.n_iter)
-            best.put(rows[better], found.of(np.flatnonzero(better)))
-            rows, window, start = rows[~settled], around[~settled], end.places[~settled]
+                errors[moved] = self._errors(Y[rows[moved]], weights[rows[moved]], end.X[moved])
+            better = errors <= best.error[rows]
+            found = LeastSquares(end.X, errors, end.converged & settled, end.n_iter)
+            _put(best, rows[better], found.of(better))
+            rows, window, start = rows[~settled], around[~settled], end.X[~settled]
             if not len(rows):
                 break
         return best

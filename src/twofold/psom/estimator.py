@@ -3,10 +3,9 @@
 A PSOM is a grid of nodes with values in data space and the polynomial map through them (Walter &
 Ritter 1995); PSOM+ finds node values from noisy, incomplete, scattered or unplaced data by a
 roughness penalty (Klanke 2007, chapter 3). The rooms of this folder: `grid`, `basis` and
-`interpolation` are the map, `best_match` the way from data to places; `roughness` and `legendre`
-the penalty; `known_places` with `smoothing`, `scattered`, `smoothness_choice`, `penalized` and
-`krylov` the fits at known places; `unsupervised` with `annealing`, `starts`, `adaption` the fit
-without; `parameters` and `training_places` belong to the estimator.
+`interpolation` are the map, `best_match` the way from data to places; `roughness` is the penalty;
+`known_places` with `smoothness_choice` and `penalized` the fits at known places, `unsupervised`
+with `annealing` the fit without; `parameters` and `training_places` belong to the estimator.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.checks.rows import check_entries, check_images
+from twofold.checks.rows import check_entries, check_images, check_missing, checked_weights
 from twofold.contract import TwoWayModel
 from twofold.contract.distinct_rows import merge_duplicates
 from twofold.contract.fitted_state import COMMON, Array, FittedState, Report, Value
@@ -36,33 +35,48 @@ from twofold.psom.annealing import Annealing, get_schedule
 from twofold.psom.best_match import BestMatch, best_match
 from twofold.psom.grid import Grid
 from twofold.psom.interpolation import hessian, interpolate, interpolate_with_jacobian
-from twofold.psom.known_places import (
-    KnownPlaces,
-    fit_at_nodes,
-    fit_at_places,
-    node_rows,
-    refuse_infinity,
-)
+from twofold.psom.known_places import FittedNodes, fit_scattered, smooth_grid
 from twofold.psom.parameters import (
+    check_axes,
     check_common,
     check_for_fit,
+    check_inside,
     check_searched,
     count_axes,
+    enclose,
+    make_grid,
     make_unit_grid,
     refuse_local,
     warn_of_size,
 )
 from twofold.psom.smoothness_choice import GCV, Discrepancy
-from twofold.psom.starts import find_start
 from twofold.psom.training_places import LEAST_WIDTH, TrainingPlaces, best_inside
-from twofold.psom.units import data_unit
-from twofold.psom.unsupervised import INTERRUPTED, ManifoldTask, fit_manifold
+from twofold.psom.unsupervised import INTERRUPTED, ManifoldTask, find_start, fit_manifold
+from twofold.rowwise import data_unit
 
 for value_type in (Grid, GCV, Discrepancy, Annealing):
     register_value_type(value_type)
 
 # How far beyond the box, in shares of its width, rounding may carry a place.
 SLACK = 1e-6
+
+
+def _refuse_infinity(Y: Any) -> None:
+    """Raise if data at known places hold infinity; what is no number is left to later checks."""
+    if np.iscomplexobj(Y):
+        return
+    try:
+        is_infinite = np.isinf(np.asarray(Y, dtype=np.float64))
+    except (TypeError, ValueError):
+        return
+    if is_infinite.any():
+        raise ValueError("`Y` must be finite, or NaN where a value is missing; it holds infinity.")
+
+
+def _in_unit(smoothness: Any, unit: float) -> Any:
+    """Return what a parameter ``smoothness`` means for data divided by a unit."""
+    is_noise = isinstance(smoothness, Discrepancy)
+    return Discrepancy(smoothness.sigma / unit) if is_noise else smoothness
 
 
 class PSOM(TwoWayModel):
@@ -205,19 +219,36 @@ class PSOM(TwoWayModel):
             missing entries; they are filled with what makes the map least rough.
             ``embedding_`` holds the nodes, and ``transform`` gives each row its node; of rows that
             are equal at several nodes the first one. Nodes without data are no rows.
-
-        Returns
-        -------
-        self
         """
         check_common(self)
         with self._all_or_nothing():
             self._forget()
-            rows = node_rows(self, Y)
-            refuse_infinity(rows)
+            rows = self._node_rows(Y)
+            _refuse_infinity(rows)
             table = self._validate(rows, reset=True)
-            self._keep(table, fit_at_nodes(self, table))
+            grid = make_grid(self.grid, self.nodes, self.bounds)
+            has_gaps = bool(np.isnan(table).any())
+            check_axes(grid, is_smoothed=self.smoothness is not None or has_gaps)
+            is_known: BoolArray = np.logical_not(np.isnan(table).all(axis=1))
+            check_missing(table[is_known], getattr(self, "feature_names_in_", None))
+            unit = data_unit(table[is_known])
+            smoothness = _in_unit(0.0 if self.smoothness is None else self.smoothness, unit)
+            found = smooth_grid(grid, table / unit, smoothness, n_jobs=self.n_jobs)
+            self._keep(table, grid, found, unit, grid.places(), np.where(is_known, 1.0, 0.0))
         return self
+
+    def _node_rows(self, Y: Any) -> Any:
+        """Return data of the nodes as rows; arrays of the grid's shape, then D, are flattened."""
+        if np.ndim(Y) <= 2:
+            return Y
+        array = np.asarray(Y)
+        shape = make_grid(self.grid, self.nodes, None).shape
+        if array.shape[:-1] != shape:
+            raise ValueError(
+                f"`Y` must have the shape {shape} of the grid and one axis of features more, or "
+                f"one row for each node; got shape {array.shape}."
+            )
+        return array.reshape(-1, array.shape[-1])
 
     def fit_scattered(self, X: Any, Y: Any, sample_weight: Any = None) -> Self:
         """Fit to samples at known latent places.
@@ -232,27 +263,47 @@ class PSOM(TwoWayModel):
             that are equal at several places the first one, and of weight 0 the nearest point.
         sample_weight : array-like of shape (n_samples,), default=None
             How much each sample counts.
-
-        Returns
-        -------
-        self
         """
         check_common(self)
         refuse_local(self, "fit_scattered")
         with self._all_or_nothing():
             self._forget()
-            refuse_infinity(Y)
+            _refuse_infinity(Y)
             table = self._validate(Y, reset=True)
-            self._keep(table, fit_at_places(self, X, table, sample_weight))
+            places = check_array(X, dtype=np.float64, input_name="X")
+            weights = checked_weights(sample_weight, table)
+            counted = places[weights > 0]
+            q = count_axes(self.grid, self.nodes)
+            bounds = enclose(counted, q) if self.bounds is None else self.bounds
+            grid = make_grid(self.grid, self.nodes, bounds)
+            check_inside(counted, grid)
+            check_axes(grid, is_smoothed=True)
+            check_missing(table, getattr(self, "feature_names_in_", None))
+            unit = data_unit(table)
+            smoothness = _in_unit("gcv" if self.smoothness is None else self.smoothness, unit)
+            data = table / unit
+            found = fit_scattered(grid, places, data, smoothness, weights, n_jobs=self.n_jobs)
+            self._keep(table, grid, found, unit, places, weights)
         return self
 
-    def _keep(self, Y: FloatArray, known: KnownPlaces) -> None:
-        """Set what a fit of rows Y (m, D) at known places leaves."""
-        found, X, weights = known.found, known.X, known.weights
-        self.grid_ = known.grid
-        self.node_values_: FloatArray = found.W
+    def _keep(
+        self,
+        Y: FloatArray,
+        grid: Grid,
+        found: FittedNodes,
+        unit: float,
+        X: FloatArray,
+        weights: FloatArray,
+    ) -> None:
+        """Set what a fit of rows Y (m, D), divided by a unit, at known places X (m, q) leaves.
+
+        Rows keep the places they came with. Equal rows at several places, as in data where one
+        answer has many causes, count once; such a row projects to the first of its places.
+        """
+        self.grid_ = grid
+        self.node_values_: FloatArray = found.W * unit
         self.smoothness_: float | FloatArray = found.smoothness
-        self.roughness_ = found.roughness
+        self.roughness_ = found.roughness * unit**2
         self.places_are_known_ = True
         counted = weights > 0
         distinct = merge_duplicates(Y[counted], weights[counted])
@@ -261,7 +312,8 @@ class PSOM(TwoWayModel):
         self.member_[counted] = distinct.member
         self.latent_ = X[counted][distinct.first].astype(Y.dtype)
         factor = 0.0 if isinstance(found.smoothness, np.ndarray) else found.smoothness
-        self.objective_ = (found.squared_error + factor * found.roughness) / float(weights.sum())
+        error = found.squared_error * unit**2
+        self.objective_ = (error + factor * self.roughness_) / float(weights.sum())
         self.history_ = np.array([self.objective_])
         self.n_iter_, self.stop_reason_ = 1, "closed form"
         self._wake()
@@ -286,12 +338,6 @@ class PSOM(TwoWayModel):
             is found. None starts at the best matching nodes.
         n_starts : int, default=None
             Number of starts, a given one included; 1 with ``start``, else the parameter.
-
-        Returns
-        -------
-        BestMatch
-            places (n_samples, q), images (n_samples, n_features), squared_errors, converged and
-            n_iter (n_samples,).
         """
         check_is_fitted(self)
         count = n_starts

@@ -34,38 +34,23 @@ from twofold.compiled import compiled
 from twofold.engine.threads import count_threads, run_tasks
 from twofold.psom.basis import AxisBasis
 from twofold.psom.grid import Grid
+from twofold.rowwise import blocks
 
 ROWS_PER_TASK = 256
 
 
 def interpolate(
-    grid: Grid,
-    W: ArrayLike,
-    X: ArrayLike,
-    *,
-    local: int | None = None,
-    n_jobs: int | None = -1,
+    grid: Grid, W: ArrayLike, X: ArrayLike, *, local: int | None = None, n_jobs: int | None = -1
 ) -> FloatArray:
-    """Return f (m, D) at places X (m, q).
+    """Return f (m, D) at places X (m, q), for node values W (N, D) in C order.
 
-    Parameters
-    ----------
-    grid : the grid
-    W : (N, D) values of the nodes, in C order
-    X : (m, q) latent places
-    local : number of nodes an axis that take part, around each place; None for all
-    n_jobs : number of threads, -1 for every core
+    Of each axis ``local`` nodes around a place take part; None for all.
     """
     return _checked_jets(grid, W, X, 0, local, n_jobs)[:, 0]
 
 
 def interpolate_with_jacobian(
-    grid: Grid,
-    W: ArrayLike,
-    X: ArrayLike,
-    *,
-    local: int | None = None,
-    n_jobs: int | None = -1,
+    grid: Grid, W: ArrayLike, X: ArrayLike, *, local: int | None = None, n_jobs: int | None = -1
 ) -> tuple[FloatArray, FloatArray]:
     """Return f (m, D) and its Jacobian (m, D, q); arguments as in `interpolate`."""
     parts = _checked_jets(grid, W, X, 1, local, n_jobs)
@@ -73,12 +58,7 @@ def interpolate_with_jacobian(
 
 
 def hessian(
-    grid: Grid,
-    W: ArrayLike,
-    X: ArrayLike,
-    *,
-    local: int | None = None,
-    n_jobs: int | None = -1,
+    grid: Grid, W: ArrayLike, X: ArrayLike, *, local: int | None = None, n_jobs: int | None = -1
 ) -> FloatArray:
     """Return the second derivatives (m, D, q, q) of f; arguments as in `interpolate`."""
     parts = _checked_jets(grid, W, X, 2, local, n_jobs)
@@ -120,47 +100,31 @@ def jets(
     order: int,
     n_threads: int | None,
 ) -> FloatArray:
-    """Return f and its derivatives up to an order.
+    """Return f and its derivatives up to an order (0, 1 or 2) at places X (m, q).
 
-    Parameters
-    ----------
-    windows : which nodes take part
-    W : (N, D) values of the nodes, contiguous
-    X : (m, q) places
-    starts : (m, q) first node of the window of each place
-    order : 0, 1 or 2
-    n_threads : number of threads; None within a task that runs on a thread of its own
-
-    Returns
-    -------
-    (m, s, D) array: f, the q slopes, the q (q + 1) / 2 second derivatives (1, 1), (2, 1), (2, 2), …
+    The array is (m, s, D): f, the q slopes, the q (q + 1) / 2 second derivatives (1, 1), (2, 1),
+    (2, 2), … ``starts`` (m, q) are the first nodes of the windows of the places; ``n_threads`` is
+    None within a task that runs on a thread of its own.
     """
-    n_slots = _plan(windows.grid.n_axes, order)[1]
+    plan, n_slots = _plan(windows.grid.n_axes, order)
     out = np.empty((len(X), n_slots, W.shape[1]))
+    grid_shape, shape = np.array(windows.grid.shape), np.array(windows.shape)
 
     def work(rows: slice) -> None:
-        _fill(windows, W, X[rows], starts[rows], order, out[rows])
+        polynomials = windows.polynomials(X[rows], starts[rows], order)
+        # The widest partial sums: those left after the first axis, of all slots.
+        buffers = np.empty((2, n_slots * (windows.size // windows.shape[0]) * W.shape[1]))
+        block = W if windows.are_whole else np.empty((windows.size, W.shape[1]))
+        some = starts[rows]
+        _contract_rows(W, grid_shape, shape, some, polynomials, plan, block, buffers, out[rows])
 
-    tasks = [slice(start, start + ROWS_PER_TASK) for start in range(0, len(X), ROWS_PER_TASK)]
+    tasks = blocks(len(X), 1, at_a_time=ROWS_PER_TASK)
     if n_threads is None:
         for rows in tasks:
             work(rows)
     elif tasks:
         run_tasks(work, tasks, n_threads)
     return out
-
-
-def _fill(
-    windows: Windows, W: FloatArray, X: FloatArray, starts: IntArray, order: int, out: FloatArray
-) -> None:
-    shape = np.array(windows.shape)
-    polynomials = windows.polynomials(X, starts, order)
-    # The widest partial sums: those left after the first axis, of all slots.
-    buffers = np.empty((2, out.shape[1] * (windows.size // windows.shape[0]) * W.shape[1]))
-    block = W if windows.are_whole else np.empty((windows.size, W.shape[1]))
-    plan = _plan(len(shape), order)[0]
-    grid_shape = np.array(windows.grid.shape)
-    _contract_rows(W, grid_shape, shape, starts, polynomials, plan, block, buffers, out)
 
 
 @cache
@@ -262,18 +226,11 @@ def _copy_window(
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """The polynomials of every window of a grid.
+    """The polynomials of every window of a grid."""
 
-    Attributes
-    ----------
-    grid : the whole grid
-    shape : number of nodes of a window on each axis
-    bases : for each axis, the polynomials of its windows from the lowest start on
-    """
-
-    grid: Grid
-    shape: tuple[int, ...]
-    bases: tuple[tuple[AxisBasis, ...], ...]
+    grid: Grid  # the whole
+    shape: tuple[int, ...]  # of a window
+    bases: tuple[tuple[AxisBasis, ...], ...]  # of each axis, from the lowest window on
 
     @classmethod
     def of(cls, grid: Grid, local: int | None) -> Windows:
@@ -311,12 +268,9 @@ class Windows:
             np.searchsorted((nodes[1:] + nodes[:-1]) / 2, X[:, axis])
             for axis, nodes in enumerate(self.grid.nodes)
         ]
-        return self.around_nodes(np.stack(nearest, axis=1))
-
-    def around_nodes(self, node_indices: IntArray) -> IntArray:
-        """Return the first node (m, q) of the window around nodes given by index (m, q)."""
         shape = np.array(self.shape)
-        return np.clip(node_indices - shape // 2, 0, np.array(self.grid.shape) - shape)
+        highest = np.array(self.grid.shape) - shape
+        return np.clip(np.stack(nearest, axis=1) - shape // 2, 0, highest)
 
     def polynomials(self, X: FloatArray, starts: IntArray, order: int) -> FloatArray:
         """Return derivatives 0…order of the polynomials in each row's window.

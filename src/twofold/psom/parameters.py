@@ -17,8 +17,8 @@ from twofold.checks.rows import check_missing
 from twofold.psom.annealing import get_schedule
 from twofold.psom.grid import SPACINGS, Grid
 from twofold.psom.interpolation import Windows
-from twofold.psom.scattered import MOST_NODES_DENSE
-from twofold.psom.starts import check_init
+from twofold.psom.known_places import MOST_NODES_DENSE
+from twofold.psom.unsupervised import check_init
 
 # Lengths of axes: from which ratio on smoothing goes wrong, and what can be computed at all.
 FAIR_RATIO, MOST_RATIO = 30.0, 1e6
@@ -108,7 +108,7 @@ def check_axes(grid: Grid, *, is_smoothed: bool) -> None:
             f"the axes of the domain are {numbers} long. Roughness is measured in their units, so "
             f"the map is smoothed almost only along the shortest: {advice}",
             UserWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
 
 
@@ -126,6 +126,16 @@ def enclose(X: Any, q: int) -> Any:
             "by `bounds` how far it goes."
         )
     return box
+
+
+def check_inside(X: FloatArray, grid: Grid) -> None:
+    """Raise if places X (m, q) lie outside of the domain."""
+    outside = np.flatnonzero(((grid.lo > X) | (grid.hi < X)).any(axis=1))
+    if len(outside):
+        raise ValueError(
+            f"{len(outside)} place(s) of `X` lie outside of `bounds` (first: row {outside[0]}); "
+            "widen the bounds, or leave these samples out."
+        )
 
 
 def check_common(model: Any) -> None:

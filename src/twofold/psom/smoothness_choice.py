@@ -7,7 +7,7 @@ Every smoothing problem here is, in suitable coordinates, the least squares prob
 and with the singular values s of K and the parts p of the data along its left singular vectors
 everything there is to know for every λ follows from the shares λ / (s² + λ) that smoothing takes
 away: the residual Σ share² p², and the degrees of freedom left over Σ share. Where the singular
-values are only known approximately (:mod:`twofold.psom.krylov`) that last sum is estimated by
+values are only known approximately (:mod:`twofold.psom.penalized`) that last sum is estimated by
 probes: for random signs u, the mean of uᵀ (I - H) u is the trace of I - H (Hutchinson).
 
 - :class:`GCV`, generalized cross-validation, the default: minimise ``mean residual² / (1 -
@@ -63,25 +63,17 @@ Smoothness = float | str | GCV | Discrepancy
 
 @dataclass(frozen=True, eq=False)
 class SmoothnessPath:
-    """The fits of some columns for every smoothness.
+    """The fits of some columns for every smoothness."""
 
-    Attributes
-    ----------
-    singular_values : (r,) of K
-    data_parts : (r, D) the data along the left singular vectors
-    outside : squared norm of the data that no fit reaches
-    probe_parts, probe_outside : (r, p) the same of vectors whose squared entries add up to the
-        degrees of freedom left, and the mean of their squared norm outside
-    n_rows : number of observations of each column
-    restore : gives node values (N, D) for coefficients (r, D) along the right singular vectors
-    """
-
-    singular_values: FloatArray
-    data_parts: FloatArray
-    outside: float
+    singular_values: FloatArray  # (r,) of K
+    data_parts: FloatArray  # (r, D) the data along the left singular vectors
+    outside: float  # squared norm of the data that no fit reaches
+    # The same (r, p) of vectors whose squared entries add up to the degrees of freedom left, and
+    # the mean of their squared norm outside.
     probe_parts: FloatArray
     probe_outside: float
-    n_rows: int
+    n_rows: int  # observations of each column
+    # Gives node values (N, D) for coefficients (r, D) along the right singular vectors.
     restore: Callable[[FloatArray], FloatArray]
 
     @property

@@ -21,6 +21,7 @@ from twofold.engine import KernelSums, PreparedReferences
 from twofold.engine.threads import run_tasks
 from twofold.kernels import get_kernel
 from twofold.latent.density import scott_widths
+from twofold.rowwise import blocks
 
 # Kernel weights below this, relative to the largest, are left out of a density.
 CUTOFF = 1e-6
@@ -32,15 +33,7 @@ LEAST_WIDTH = 1e-3
 
 
 class TrainingPlaces:
-    """The training rows of a map, seen from the latent space and from the data space.
-
-    Parameters
-    ----------
-    X : (n, q) latent points
-    images : (n, D) the map there
-    weights : (n,) of the rows
-    n_threads : number of threads; results do not depend on it
-    """
+    """Training rows of a map: latent points X (n, q), images (n, D) and weights (n,)."""
 
     def __init__(
         self, X: FloatArray, images: FloatArray, weights: FloatArray, n_threads: int
@@ -70,8 +63,7 @@ class TrainingPlaces:
         def work(at: slice) -> None:
             _nearest(rows[at], observed[at], self.images, found[at])
 
-        tasks = [slice(at, at + ROWS_PER_TASK) for at in range(0, len(rows), ROWS_PER_TASK)]
-        run_tasks(work, tasks, self.n_threads)
+        run_tasks(work, blocks(len(rows), 1, at_a_time=ROWS_PER_TASK), self.n_threads)
         return self.X[found]
 
 
@@ -81,14 +73,9 @@ def best_inside(
     is_inside: Callable[[FloatArray], BoolArray],
     errors_at: Callable[[FloatArray, IntArray], FloatArray],
 ) -> FloatArray:
-    """Return the best places inside of a domain on the lines from anchors to matches.
+    """Return the best places inside on the lines from anchors (m, q), inside, to matches (m, q).
 
-    Parameters
-    ----------
-    anchors : (m, q) places inside
-    matches : (m, q) places outside
-    is_inside : says which places (k, q) are inside
-    errors_at : ``(places (k, q), rows (k,)) -> (k,)`` errors of the rows at places
+    ``errors_at(places (k, q), rows (k,))`` are the errors (k,) of rows at places.
     """
     m, q = anchors.shape
     shares = np.linspace(0, 1, PLACES_ON_LINE)[:, None]

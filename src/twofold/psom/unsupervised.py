@@ -3,32 +3,58 @@
     minimise  (1/m) Σ_i min_x ||y_i - f(x)||² + λ/1000 R(W)             (Klanke 2007, eq. 3.41)
 
 over node values W on the domain [-1, 1]^q. For a given λ, fitting the map to the rows at their
-places (:mod:`twofold.psom.adaption`) and moving the places to the best matches of the rows both
-lower the objective; λ falls as in :mod:`twofold.psom.annealing`. A row looks for its best match
-from its last place and from the best node, and keeps the better.
+places and moving the places to the best matches of the rows both lower the objective; λ falls as in
+:mod:`twofold.psom.annealing`. A row looks for its best match from its last place and from the best
+node, and keeps the better.
 
 Where rows are held out, their projection error says when to stop (:mod:`twofold.psom.annealing`).
 From there the map is fitted to all rows at that λ.
+
+The map that fits rows at given places comes from
+
+    minimise Σ_i v_i ||y_i - f(x_i)||² + λ R(W) + ε ||C - C₀||²        (Klanke 2007, eq. 3.40)
+
+over Legendre coefficients C (:mod:`twofold.psom.roughness`), the sum over observed entries. The
+last part, C₀ the coefficients before, is a hint of inertia: with a tiny ε it decides only what the
+rows leave open, such as how the map goes on along an axis on which all have the same coordinate.
+
+With missing entries, columns have equations of their own, those with the same gaps the same ones.
+They are solved to the last digits by conjugate gradients: the equations of a complete column are so
+near to all of them that some ten iterations do, and one decomposition serves all columns.
+
+By default the start is the principal plane (Klanke 2007, eq. 3.42): places are scores divided by
+the largest of each axis, so that the box [-1, 1]^q just holds them. Any other coordinates of the
+rows will do as well; each axis is shifted and stretched to the box. The annealing then begins with
+the smoothness that generalized cross-validation chooses for them: a stiffer map would leave what
+they know about the rows.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.engine.threads import count_threads, single_threaded_blas
 from twofold.optimize import Callback, Event
-from twofold.psom.adaption import Adaption
+from twofold.optimize.loop import read_only, tell
 from twofold.psom.annealing import ROWS_OF_SCHEDULE, HeldOutStop, Schedule, choose_held_out
+from twofold.psom.basis import SampleBasis, added_up
 from twofold.psom.best_match import best_match
 from twofold.psom.grid import Grid
-from twofold.psom.roughness import Roughness
-from twofold.psom.starts import Start
+from twofold.psom.known_places import MOST_NODES_DENSE, fit_scattered, same_gaps
+from twofold.psom.penalized import conjugate_gradients
+from twofold.psom.roughness import LegendreCoordinates, Roughness, along_axes
+from twofold.rowwise import blocks, data_unit
 
+# An axis along which the rows do not differ still gets this share of the longest one.
+LEAST_LENGTH = 1e-3
+MOST_FILLINGS = 30
 # Its last place, and the best node.
 STARTS_OF_A_ROW = 2
 # Cycles with all rows, once the held-out ones have done their work.
@@ -39,26 +65,117 @@ CALLBACK, INTERRUPTED = "callback", "interrupted"
 
 
 @dataclass(frozen=True, eq=False)
-class ManifoldFit:
-    """A learned map.
+class Start:
+    """Places within the domain, and an affine map."""
 
-    Attributes
-    ----------
-    W : (N, D) node values
-    X : (n, q) places of the rows
-    smoothness : λ it was fitted with, in units of the schedule
-    error, roughness, objective : mean squared error, R(W) and what was minimised, at the end
-    steps : of each cycle, in columns: λ, error, roughness, objective, held-out error (or NaN)
-    stop_reason : why it ended
+    X: FloatArray  # (n, q)
+    W: FloatArray  # (N, D) node values
+    most: float | None  # largest smoothness to begin with, in units of the schedule; None for any
+
+
+def find_start(
+    init: Any, grid: Grid, Y: FloatArray, weights: FloatArray, source: IntArray, n_jobs: int | None
+) -> Start:
+    """Return the start that a parameter ``init`` asks for, for rows Y (n, D) with gaps.
+
+    ``source`` (n,) says where the rows stand in the user's table, which an array ``init`` follows.
     """
+    filled = fill_by_plane(Y, weights, grid.n_axes)
+    if isinstance(init, str):
+        check_init(init)
+        return _principal_plane(grid, filled, weights)
+    own = _own_places(init, filled, grid.n_axes, source)
+    low, high = own.min(axis=0), own.max(axis=0)
+    if (low == high).any():
+        raise ValueError("`init` puts all rows at the same coordinate of an axis; vary each.")
+    X = 2 * (own - low) / (high - low) - 1
+    roots = np.sqrt(weights)[:, None]
+    terms = np.column_stack([np.ones(len(X)), X])
+    affine = np.linalg.lstsq(terms * roots, filled * roots, rcond=None)[0]
+    W = affine[0] + grid.places() @ affine[1:]
+    rows = filled / data_unit(filled)
+    chosen = fit_scattered(grid, X, rows, "gcv", weights, n_jobs=n_jobs).smoothness
+    return Start(X, W, float(chosen) * ROWS_OF_SCHEDULE / float(weights.sum()))
 
-    W: FloatArray
-    X: FloatArray
-    smoothness: float
-    error: float
+
+def check_init(init: Any) -> None:
+    """Raise unless a name, or anything else, can be a start."""
+    if isinstance(init, type):
+        raise ValueError(f"`init` must be an estimator, not a class: pass {init.__name__}(...).")
+    if isinstance(init, str) and init != "pca":
+        raise ValueError(
+            "`init` must be 'pca', an (n_samples, n_components) array or an estimator with "
+            f"fit_transform; got {init!r}."
+        )
+
+
+def _principal_plane(grid: Grid, Y: FloatArray, weights: FloatArray) -> Start:
+    mean, axes = _axes(Y, weights, grid.n_axes)
+    scores = (Y - mean) @ axes.T
+    lengths = np.abs(scores).max(axis=0)
+    lengths = np.maximum(lengths, LEAST_LENGTH * lengths.max())
+    return Start(scores / lengths, mean + (grid.places() * lengths) @ axes, None)
+
+
+def _axes(Y: FloatArray, weights: FloatArray, q: int) -> tuple[FloatArray, FloatArray]:
+    """Return the mean (D,) and the q principal directions (q, D), their signs fixed."""
+    shares = weights / weights.sum()
+    mean = shares @ Y
+    with single_threaded_blas():
+        axes = np.linalg.svd(np.sqrt(shares)[:, None] * (Y - mean), full_matrices=False)[2][:q]
+    largest = np.abs(axes).argmax(axis=1)
+    return mean, axes * np.sign(axes[np.arange(q), largest])[:, None]
+
+
+def fill_by_plane(Y: FloatArray, weights: FloatArray, q: int) -> FloatArray:
+    """Return Y (n, D) with NaN filled from its principal plane, found again and again."""
+    missing = np.isnan(Y)
+    if not missing.any():
+        return Y
+    filled = np.where(missing, np.nanmean(Y, axis=0), Y)
+    for _ in range(MOST_FILLINGS):
+        mean, axes = _axes(filled, weights, q)
+        plane = mean + ((filled - mean) @ axes.T) @ axes
+        change = np.abs(plane - filled)[missing].max()
+        filled[missing] = plane[missing]
+        if change <= 1e-3 * filled.std():
+            break
+    return filled
+
+
+def _own_places(init: Any, Y: FloatArray, q: int, source: IntArray) -> FloatArray:
+    check_init(init)
+    if hasattr(init, "fit_transform"):
+        X = np.asarray(init.fit_transform(Y), dtype=np.float64)
+    else:
+        try:
+            given = np.asarray(init, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                "`init` must be 'pca', an array of numbers or an estimator with fit_transform; "
+                f"got {type(init).__name__}."
+            ) from error
+        X = given[source] if given.ndim == 2 and len(given) > source.max() else given
+    if X.shape != (len(Y), q):
+        raise ValueError(
+            f"`init` must give a place of {q} coordinate(s) for each row; got shape {X.shape}."
+        )
+    if not np.isfinite(X).all():
+        raise ValueError("`init` must be finite; it holds NaN or infinity.")
+    return X
+
+
+@dataclass(frozen=True, eq=False)
+class ManifoldFit:
+    """A learned map."""
+
+    W: FloatArray  # (N, D) node values
+    X: FloatArray  # (n, q) places of the rows
+    smoothness: float  # λ it was fitted with, in units of the schedule
+    error: float  # mean squared error
     roughness: float
     objective: float
-    steps: FloatArray
+    steps: FloatArray  # columns λ, error, roughness, objective, held-out error (or NaN) of a cycle
     stop_reason: str
 
 
@@ -81,30 +198,17 @@ class _State:
 
 @dataclass(frozen=True, eq=False)
 class ManifoldTask:
-    """What is to be learned.
+    """What is to be learned."""
 
-    Attributes
-    ----------
-    grid : the grid, on [-1, 1]^q
-    Y : (n, D) rows, NaN where missing
-    weights : (n,) of the rows
-    start : where to begin
-    schedule : how the smoothness falls
-    max_iter : most steps of a search for best matches
-    n_jobs : number of threads, -1 for every core
-    callbacks : called after each cycle; X of their events are the places of all rows
-    unit : what Y and start are divided by; errors and roughness are told without it
-    """
-
-    grid: Grid
-    Y: FloatArray
-    weights: FloatArray
+    grid: Grid  # on [-1, 1]^q
+    Y: FloatArray  # (n, D) rows, NaN where missing
+    weights: FloatArray  # (n,)
     start: Start
     schedule: Schedule
-    max_iter: int = 60
+    max_iter: int = 60  # of a search for best matches
     n_jobs: int | None = -1
-    callbacks: Sequence[Callback] = field(default=())
-    unit: float = 1.0
+    callbacks: Sequence[Callback] = ()  # X of their events are the places of all rows
+    unit: float = 1.0  # what Y and start are divided by; errors and roughness are told without it
 
 
 def fit_manifold(task: ManifoldTask, rng: np.random.RandomState) -> ManifoldFit:
@@ -213,20 +317,10 @@ class _Run:
         self.state = _State(best.C, best.W, X, best.smoothness, error, best.roughness)
 
     def _announce(self, most: int) -> bool:
-        X = self.state.X.view()
-        X.flags.writeable = False
         elapsed = time.perf_counter() - self.began
-        event = Event(
-            len(self.steps),
-            most,
-            self.state.objective * self.task.unit**2,
-            X,
-            elapsed,
-            f"λ {self.state.smoothness:.3g}",
-        )
-        # Every callback hears of every cycle, also after another asked to stop.
-        wishes = [callback(event) for callback in self.task.callbacks]
-        return any(wishes)
+        value, label = self.state.objective * self.task.unit**2, f"λ {self.state.smoothness:.3g}"
+        event = Event(len(self.steps), most, value, read_only(self.state.X), elapsed, label)
+        return tell(self.task.callbacks, event)
 
     def result(self) -> ManifoldFit:
         """Close the books, in the unit of the data."""
@@ -243,3 +337,92 @@ class _Run:
             steps=np.array(self.steps).reshape(-1, 5) * [1.0, *[square] * 4],
             stop_reason=self.reason,
         )
+
+
+# ε relative to the mean of what the rows put on the diagonal.
+INERTIA = 1e-10
+ROWS_PER_CHUNK = 1024
+TOLERANCE, MOST_ITERATIONS = 1e-8, 200
+
+
+class Adaption:
+    """Fits maps of one grid to rows Y (n, D), NaN where missing, with weights v (n,)."""
+
+    def __init__(self, grid: Grid, Y: FloatArray, weights: FloatArray, n_threads: int) -> None:
+        if grid.size > MOST_NODES_DENSE:
+            raise ValueError(
+                f"`fit` takes grids of at most {MOST_NODES_DENSE} nodes; this one has {grid.size}. "
+                "Take fewer nodes on an axis."
+            )
+        self.coordinates = LegendreCoordinates(grid, n_threads)
+        self.n_threads = n_threads
+        self.roots = np.sqrt(weights)
+        self.observed = ~np.isnan(Y)
+        self.is_complete = bool(self.observed.all())
+        self.Y = np.where(self.observed, Y, 0.0) * self.roots[:, None]
+        self.penalty = np.zeros((grid.size, grid.size))
+        for rows, factor in self.coordinates.blocks:
+            self.penalty[np.ix_(rows, rows)] = factor @ factor.T
+
+    def coefficients(self, W: FloatArray) -> FloatArray:
+        """Return the coefficients (N, D) of node values (N, D)."""
+        back = [np.linalg.inv(values) for values in self.coordinates.node_values]
+        return along_axes(W, back)
+
+    def node_values(self, C: FloatArray) -> FloatArray:
+        """Return the node values (N, D) of coefficients (N, D)."""
+        return self.coordinates.at_nodes(C)
+
+    def solve(self, X: FloatArray, smoothness: float, before: FloatArray) -> FloatArray:
+        """Return coefficients (N, D) for rows at places X (n, q); ``before`` are the last ones."""
+        design = SampleBasis(self.coordinates.axis_values(X), self.roots, self.n_threads)
+        matrix = self._products(design)
+        inertia = INERTIA * float(np.trace(matrix)) / len(matrix)
+        matrix += smoothness * self.penalty
+        matrix[np.diag_indices_from(matrix)] += inertia
+        factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        if self.is_complete:
+            right = design.transposed_times(self.Y) + inertia * before
+            return np.asarray(cho_solve(factor, right))
+        out = before.copy()
+        for columns in same_gaps(self.observed):
+            out[:, columns] += self._step(design, factor, columns, smoothness, inertia, before)
+        return out
+
+    def _step(
+        self,
+        design: SampleBasis,
+        factor: Any,
+        columns: IntArray,
+        smoothness: float,
+        inertia: float,
+        before: FloatArray,
+    ) -> FloatArray:
+        """Return how the coefficients of columns with the same gaps change."""
+        seen = self.observed[:, columns[:1]]
+
+        def times(C: FloatArray) -> FloatArray:
+            fitted = design.transposed_times(seen * design.times(C))
+            return fitted + smoothness * (self.penalty @ C) + inertia * C
+
+        old = before[:, columns]
+        left = self.Y[:, columns] - seen * design.times(old)
+        right = design.transposed_times(left) - smoothness * (self.penalty @ old)
+        step, _ = conjugate_gradients(
+            times,
+            lambda r: np.asarray(cho_solve(factor, r)),
+            right,
+            tolerance=TOLERANCE,
+            max_iter=MOST_ITERATIONS,
+        )
+        return step
+
+    def _products(self, design: SampleBasis) -> FloatArray:
+        """Return ``Bᵀ B`` (N, N), summed chunk by chunk in their order."""
+
+        def part(at: slice) -> FloatArray:
+            B = design.rows(at)
+            return B.T @ B
+
+        tasks = blocks(design.n_rows, 1, at_a_time=ROWS_PER_CHUNK)
+        return added_up(part, tasks, self.n_threads, (design.n_columns, design.n_columns))

@@ -26,8 +26,8 @@ from twofold.features import (
     PrecomputedDistance,
 )
 from twofold.preimages import weighted_preimages
-from twofold.rowwise import VALUES_AT_A_TIME, weighted_sums
-from twofold.ukr.surface import CarriedRows, Surface, data_unit
+from twofold.rowwise import VALUES_AT_A_TIME, data_unit, weighted_sums
+from twofold.ukr.surface import CarriedRows, Surface
 
 
 def check_complete(Y: FloatArray, *, is_precomputed: bool) -> None:

@@ -36,7 +36,7 @@ from twofold.engine import (
 )
 from twofold.engine.threads import single_threaded_blas
 from twofold.losses import Loss, is_rotation_invariant
-from twofold.rowwise import blocks
+from twofold.rowwise import blocks, data_unit
 
 
 class CarriedRows:
@@ -171,14 +171,6 @@ class CarriedRows:
             if self.degree == 0:
                 return np.concatenate([E, back], axis=1)
         return np.concatenate([E, back, np.zeros_like(E[:, :1])], axis=1)
-
-
-def data_unit(Y: FloatArray) -> float:
-    """Return a power of two near the spread of the data: dividing by it loses no digit."""
-    centre = np.nanmean(Y.astype(np.float64), axis=0)
-    largest = float(np.nanmax(np.abs(Y - centre)))
-    # The next power of two above the largest floats is infinity.
-    return 2.0 ** min(round(np.log2(largest)), 1023) if 0 < largest < np.inf else 1.0
 
 
 def in_fewer_coordinates(Y: FloatArray, loss: Loss) -> FloatArray:
