@@ -75,13 +75,9 @@ class FeatureMap:
 
     @classmethod
     def fit(cls, kernel: DataKernel, references: FloatArray) -> FeatureMap:
-        """Return the map of reference rows (n, D); costs n³ operations.
+        """Return the map of reference rows (n, D), at most 10,000; costs n³ operations.
 
-        Raises
-        ------
-        ValueError
-            For rows or matrices that are no references, more than 10,000 of them, or a kernel
-            that is not conditionally positive definite on them.
+        The kernel must be conditionally positive definite on them.
         """
         references = np.asarray(references)
         n = len(references) if references.ndim else 0

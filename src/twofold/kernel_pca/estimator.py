@@ -233,12 +233,11 @@ class KernelPCA(SparseMatrixModel):
                     "'arpack', or pass a dense one."
                 )
             return "arpack"
-        is_own = isinstance(kernel, DataKernel)
         # Those of LLE lie too close together for ARPACK.
         is_clustered = self.eigen_solver == "auto" and isinstance(kernel, LLE)
         wanted = "dense" if is_clustered else self.eigen_solver
         solver = choose_solver(wanted, m, self.n_components + self._n_further(kernel))
-        extra = 0 if is_own else kernel.extra_matrices
+        extra = 0 if isinstance(kernel, DataKernel) else kernel.extra_matrices
         hint = "Let fewer rows span the feature space by `landmarks`, e.g. landmarks=2000."
         memory.check(memory.needed(m, solver, extra), m, hint)
         return solver
@@ -262,21 +261,21 @@ class KernelPCA(SparseMatrixModel):
         q = int(self.n_components)
         if not isinstance(kernel, Custom):
             self.kernel_ = kernel
-        first, rest = found.part(slice(0, q)), found.part(slice(q, None))
-        self.eigenvalues_, self.dual_coef_, self.mean_coef_ = first.eigenvalues, first.axes, base
-        self.mean_row_, self.mean_ = found.mean_row, found.mean
-        self._report(found.total, first.eigenvalues, weight)
+        latent, rest = found.latent[:, :q], found.axes[:, q:]
+        self.eigenvalues_, self.dual_coef_ = found.eigenvalues[:q], found.axes[:, :q]
+        self.mean_coef_, self.mean_row_, self.mean_ = base, found.mean_row, found.mean
+        self._report(found.total, self.eigenvalues_, weight)
         if kernel.is_precomputed:
             self.preimage_ = "none: a point's kernel values are a combination of those of the rows"
         else:
-            self._choose_preimages(kernel, first.latent)
+            self._choose_preimages(kernel, latent)
             is_unknown = isinstance(kernel, DataDependentKernel) and not kernel.has_recipe
             has_map = isinstance(kernel, (RBF, Diffusion))
             if is_unknown or (self._n_further(kernel) and not has_map):
                 self._extend(found.latent)
-            elif rest.axes.shape[1]:
-                self.rest_coef_ = rest.axes
-        return first.latent
+            elif rest.shape[1]:
+                self.rest_coef_ = rest
+        return latent
 
     def _restore(self) -> None:
         kernel = self._fitted_kernel()

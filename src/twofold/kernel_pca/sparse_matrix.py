@@ -8,6 +8,7 @@ with all rows.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -68,13 +69,13 @@ class SparseMatrixModel(SpectralModel):
         self._bound_domain()
         self._embed(K)
 
+    @abstractmethod
     def _fit_sparse(self, K: Any, weights: FloatArray) -> FloatArray:
         """Return latent points (m, q) of a sparse kernel matrix (m, m)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _is_pairwise(self) -> bool:
         """Say whether the rows that the model takes are kernel values."""
-        raise NotImplementedError
 
     def _holds_sparse(self) -> bool:
         return sparse.issparse(getattr(self, "data_", None))
@@ -114,7 +115,11 @@ class SparseMatrixModel(SpectralModel):
         return np.asarray(np.maximum((back * back).sum(axis=1) - 2 * crossed + own, 0))
 
     def complete(self, X: Any) -> FloatArray:
-        """Fill the missing entries of rows; see :meth:`SpectralModel.complete`."""
+        """Fill the missing entries (NaN) of rows from the manifold; observed ones stay as they are.
+
+        An incomplete row has no kernel values. Its latent point is the one whose image is nearest
+        to its observed entries, searched for from those of the nearest training rows.
+        """
         if self._holds_sparse():
             raise ValueError(
                 "Entries that a sparse row does not hold are 0, none is missing; `complete` is for "

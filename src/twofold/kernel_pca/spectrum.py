@@ -29,7 +29,7 @@ this is kernel PCA as it is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -77,15 +77,6 @@ class Spectrum:
     mean_row: FloatArray  # (m,) weighted mean of the rows of the kernel matrix
     mean: float  # weighted mean of all kernel values
     total: float  # sum of all eigenvalues
-
-    def part(self, place: slice) -> Spectrum:
-        """Return some of the axes only."""
-        return replace(
-            self,
-            eigenvalues=self.eigenvalues[place],
-            axes=self.axes[:, place],
-            latent=self.latent[:, place],
-        )
 
 
 def decompose(

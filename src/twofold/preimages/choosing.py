@@ -97,16 +97,13 @@ def get_method(spec: str | PreImageMethod, kernel: Any) -> tuple[PreImageMethod,
     Raises ValueError for an unknown name or a kernel it does not fit, TypeError for anything else.
     """
     expected = f"`preimage` must be 'auto', one of {sorted(METHODS)}, or a method such as Learned()"
-    if isinstance(spec, str):
-        if spec == "auto":
-            return choose(kernel)
-        if spec not in METHODS:
-            raise ValueError(f"{expected}; got {spec!r}.")
-        method = METHODS[spec]()
-    elif isinstance(spec, PreImageMethod):
-        method = spec
-    else:
+    if not isinstance(spec, (str, PreImageMethod)):
         raise TypeError(f"{expected}; got {spec!r}.")
+    if spec == "auto":
+        return choose(kernel)
+    if isinstance(spec, str) and spec not in METHODS:
+        raise ValueError(f"{expected}; got {spec!r}.")
+    method = METHODS[spec]() if isinstance(spec, str) else spec
     method.check(kernel)
     return method, f"{method.name}: {method.fits(kernel)}"
 
@@ -116,29 +113,20 @@ def weighted_preimages(
 ) -> FloatArray:
     """Return rows whose features lie nearest to weighted means of the references' features.
 
-    A row gets the same numbers, to the last bit, alone or among others.
+    A row gets the same numbers, to the last bit, alone or among others. Pre-images come in the
+    number type of the references; those of the RBF and polynomial kernels are local minima, those
+    of a kernel of the user's weighted means of the rows.
 
     Parameters
     ----------
     kernel : DataKernel
-        The kernel, its numbers chosen.
+        The kernel, its numbers chosen; not a precomputed one, which knows no rows.
     references : ndarray of shape (n, D)
         Rows that are averaged.
     B : ndarray of shape (m, n)
         Weights; every row sums to one, single ones may be negative.
     n_jobs : int or None
         Number of threads, -1 for every core.
-
-    Returns
-    -------
-    ndarray of shape (m, D)
-        Pre-images, in the number type of the references. Those of the RBF and polynomial kernels
-        are local minima; those of a kernel of the user's are weighted means of the rows.
-
-    Raises
-    ------
-    ValueError
-        For a precomputed kernel, which knows no rows, and for weights that do not fit.
 
     Examples
     --------

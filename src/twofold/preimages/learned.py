@@ -18,6 +18,7 @@ the data at places inside the domain.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 from weakref import WeakKeyDictionary
@@ -87,7 +88,7 @@ class Learned(ClosedForm):
         error = press.CoordinatePress(sq_dists, Y)
         chosen = press.choose(error, unit, self.scale, self.ridge)
         if self.ridge is None:
-            chosen = _with_larger_ridge(error, chosen, unit, self.scale, _Places.around(X, Y))
+            chosen = _with_larger_ridge(error, chosen, unit, self.scale, _stays_near(X, Y))
         return replace(self, scale=chosen.scale, ridge=chosen.ridge)
 
     def rows_for(self, target: FeaturePoints) -> FloatArray:
@@ -118,36 +119,29 @@ class Learned(ClosedForm):
         return back
 
 
-@dataclass(frozen=True, eq=False)
-class _Places:
-    """Where a map from coordinates X (m, r) to rows Y (m, D) is to stay near the data."""
+def _stays_near(X: FloatArray, Y: FloatArray) -> Callable[[float, float], bool]:
+    """Return whether the map from X (m, r) to Y (m, D) of a scale and a ridge stays near the data.
 
-    X: FloatArray
-    Y: FloatArray
-    inside: FloatArray
+    It is asked at places drawn from the density of X inside its domain, the same every time. Width
+    and domain are those of models with such a map.
+    """
+    width = scott_widths(X, np.ones(len(X)))
+    centres = X / width
+    drawn = np.repeat(centres, _PLACES_EACH, axis=0)
+    drawn += np.random.RandomState(0).normal(size=drawn.shape)
+    lowest = _density(centres, centres).min()
+    inside = width * drawn[_density(drawn, centres) >= DOMAIN_SHARE * lowest]
+    low, high = Y.min(axis=0), Y.max(axis=0)
+    reach = _BEYOND * float(np.linalg.norm(high - low))
 
-    @classmethod
-    def around(cls, X: FloatArray, Y: FloatArray) -> _Places:
-        """Return places drawn from the density of X inside its domain, the same every time.
-
-        Width and domain are those of models with such a map (Scott's rule).
-        """
-        width = scott_widths(X, np.ones(len(X)))
-        centres = X / width
-        drawn = np.repeat(centres, _PLACES_EACH, axis=0)
-        drawn += np.random.RandomState(0).normal(size=drawn.shape)
-        lowest = _density(centres, centres).min()
-        return cls(X, Y, width * drawn[_density(drawn, centres) >= DOMAIN_SHARE * lowest])
-
-    def are_near_the_data(self, scale: float, ridge: float) -> bool:
-        """Say whether the map with these numbers takes nearly all places near the data."""
-        if not len(self.inside):
+    def stays_near(scale: float, ridge: float) -> bool:
+        if not len(inside):
             return True
-        found = GaussianCoordinates.by_ridge(self.X, self.Y, scale, ridge).values(self.inside)
-        low, high = self.Y.min(axis=0), self.Y.max(axis=0)
+        found = GaussianCoordinates.by_ridge(X, Y, scale, ridge).values(inside)
         beyond = np.maximum(np.maximum(found - high, low - found), 0)
-        reach = _BEYOND * float(np.linalg.norm(high - low))
         return bool(np.mean(np.linalg.norm(beyond, axis=1) <= reach) >= _MOST_PLACES)
+
+    return stays_near
 
 
 def _density(places: FloatArray, centres: FloatArray) -> FloatArray:
@@ -159,20 +153,20 @@ def _with_larger_ridge(
     best: press.Choice,
     unit: float,
     scale: float | None,
-    places: _Places,
+    stays_near: Callable[[float, float], bool],
 ) -> press.Choice:
     """Return the largest ridge of nearly the best error, or the first that stays near the data.
 
     The scale follows the ridge unless it is given.
     """
-    chosen, is_near = best, places.are_near_the_data(best.scale, best.ridge)
+    chosen, is_near = best, stays_near(best.scale, best.ridge)
     while chosen.ridge * _RIDGE_STEP <= _LARGEST_RIDGE:
         ridge = chosen.ridge * _RIDGE_STEP
         larger = press.choose(error, unit, scale, ridge, first_scales=(chosen.scale,))
         if is_near and larger.value > (1 + _SLACK) * best.value:
             break
         chosen = larger
-        is_near = is_near or places.are_near_the_data(chosen.scale, chosen.ridge)
+        is_near = is_near or stays_near(chosen.scale, chosen.ridge)
     return chosen
 
 

@@ -119,16 +119,14 @@ class FeaturePoints:
         weights: FloatArray | None = None,
         **known: Any,
     ) -> FeaturePoints:
-        """Return the points with given kernel-PCA coordinates.
+        """Return the points with kernel-PCA coordinates x.
 
         Parameters
         ----------
         kernel, rows
             As above.
-        axes : ndarray of shape (m, q)
-            Coefficients A of the principal axes.
-        coordinates : ndarray of shape (n, q)
-            Coordinates x.
+        axes, coordinates : ndarrays of shape (m, q) and (n, q)
+            Coefficients A of the principal axes, and x.
         weights : ndarray of shape (m,), optional
             Weights w of the rows in the mean feature, which sum to one; equal if not given.
         **known
