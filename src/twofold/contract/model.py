@@ -37,7 +37,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import BoolArray, FloatArray
 from twofold.checks.rows import (
-    check_entries,
     check_errors,
     check_images,
     check_missing,
@@ -431,26 +430,6 @@ class TwoWayModel(
         check_is_fitted(self)
         Y = self._validate(X, reset=False)
         check_missing(Y, columns=False)
-        return Y
-
-    def _begin(self, X: Any, sample_weight: Any) -> Self:
-        """Fit to the first rows that `partial_fit` gets; say how to begin if they are too few."""
-        self._check_parameters()
-        try:
-            return self.fit(X, sample_weight=sample_weight)
-        except ValueError as error:
-            least = self._wanted_dimensions() + 2
-            if np.ndim(X) != 2 or len(X) >= least:
-                raise
-            raise ValueError(
-                f"{error} The model has no rows yet, so partial_fit is fit: begin with {least} "
-                "rows or more, then pass others, also one by one."
-            ) from error
-
-    def _rows_to_take_in(self, X: Any) -> FloatArray:
-        """Return new rows of a training set: they are as large as `fit` allows, no larger."""
-        Y = self._validate(X, reset=False)
-        check_entries(Y)
         return Y
 
     def _validate(self, X: Any, *, reset: bool) -> FloatArray:
