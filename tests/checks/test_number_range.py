@@ -19,9 +19,11 @@ from twofold import (
     Scaled,
     SubmanifoldUNN,
     compare,
+    upgrade,
 )
 from twofold.contract import TwoWayModel
 from twofold.regularization import Density, Extension
+from twofold.selection import choose_dimension
 
 ANGLE = np.linspace(0, 3, 60)
 ROWS = np.column_stack(
@@ -228,3 +230,26 @@ def test_comparisons_of_any_size(scale):
         return [len(found.embeddings)]
 
     outcome(scores)
+
+
+def test_integers_too_large_for_floats_are_refused_in_a_sentence():
+    with pytest.raises(ValueError, match="one of these integers is too large"):
+        UKR().fit([[10**400, 1], [2, 3], [4, 5]])
+
+
+def test_a_start_beyond_squares_is_refused():
+    Y = np.random.default_rng(0).normal(size=(20, 3))
+    with pytest.raises(ValueError, match="`init` must lie within"):
+        UKR(init=1e200 * Y[:, :2]).fit(Y)
+
+
+def test_a_picture_below_squares_is_refused():
+    Y = np.random.default_rng(0).normal(size=(20, 3))
+    with pytest.raises(ValueError, match="squares of values below"):
+        upgrade(1e-200 * Y[:, :2], Y)
+
+
+def test_a_dimension_is_not_chosen_from_rows_below_squares():
+    Y = np.random.default_rng(0).normal(size=(20, 3))
+    with pytest.raises(ValueError, match="squares of values below"):
+        choose_dimension(1e-200 * Y)

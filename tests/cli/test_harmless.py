@@ -82,7 +82,11 @@ def test_names_from_a_model_are_no_formulas_in_a_table(odd_model, tmp_path):
 
 @pytest.mark.parametrize("name", ["=1", "@A", "\t=1", "\r=1", "+cmd|' /C calc'!A0", "-2+3!A1"])
 def test_formulas_get_a_mark(name):
-    assert for_spreadsheet(name) == f"'{name}"
+    assert for_spreadsheet(name) == f"'{for_terminal(name)}"
+
+
+def test_codes_in_names_are_spelled_out_in_tables():
+    assert for_spreadsheet(RED) == "\\u001b[31mred\\u0007"
 
 
 @pytest.mark.parametrize("name", ["-1", "+1.5e3", "-log10(p)", "a=b", "", "x1", "'=1"])

@@ -54,6 +54,12 @@ def test_any_number_of_threads_gives_the_same_bits(name, n_jobs):
     assert digest(of_model(fitted(name, n_jobs))) == known(name)
 
 
+@each_family
+def test_threads_of_linear_algebra_change_no_bit(name):
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        assert digest(of_model(fitted(name))) == known(name)
+
+
 @pytest.mark.parametrize(
     "names", [BY_DEFAULT, pytest.param(NAMES, marks=pytest.mark.slow)], ids=["default", "all"]
 )

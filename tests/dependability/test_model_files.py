@@ -79,6 +79,12 @@ NAN = {"__type__": "float", "value": "nan"}
         ("PSOM", set_header("params", "n_starts", value=10**6), "`n_starts` must be at most 1000"),
         ("UKR", set_header("params", "n_components", value=3), "2 column.s. for 3 latent"),
         ("UKR", set_header("attributes", "domain_threshold_", value=1e9), "outside of the domain"),
+        ("UKR", set_tensor("embedding_", (0, 0), 1e300), "`embedding_` has points far from all"),
+        (
+            "DiffusionMap",
+            set_header("attributes", "preimage_method_", "scale", value=1e-300),
+            "`scale` must lie between",
+        ),
         ("UKR", set_header("attributes", "transform", value=1), "`transform` is no attribute"),
         ("UKR", set_header("attributes", "n_features_in_", value=7), r"shape \(24, 4\)"),
         ("PSOM", set_header("params", "grid", value=[4, 4]), "the parameters ask for"),

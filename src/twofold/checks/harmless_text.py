@@ -18,6 +18,8 @@ def for_terminal(text: str) -> str:
 def for_spreadsheet(name: str) -> str:
     """Return a name that no spreadsheet program takes for a formula: with ' before it if need be.
 
-    Numbers such as -1 and names such as -log10(p) stay as they are.
+    Numbers such as -1 and names such as -log10(p) stay as they are. What a terminal would obey is
+    spelled out, for tables are looked at there, too.
     """
-    return f"'{name}" if _FORMULA.match(name) else name
+    mark = "'" if _FORMULA.match(name) else ""
+    return mark + for_terminal(name)

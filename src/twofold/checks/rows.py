@@ -214,6 +214,16 @@ def _check_numeric_array(X: npt.NDArray[Any]) -> None:
             f"Every entry must be a number; got an array of {X.dtype}. Turn times into numbers, "
             "in a unit of your choice."
         )
+    if X.dtype.kind == "O":
+        try:
+            X.astype(np.float64)
+        except OverflowError:
+            raise ValueError(
+                "Every entry must be a number that a float can hold; one of these integers is too "
+                "large. Divide its column by a number of its size."
+            ) from None
+        except (TypeError, ValueError):  # scikit-learn says what is wrong
+            return
     if X.dtype.kind == "c":
         raise ValueError(
             f"Complex data not supported; got an array of {X.dtype}. Pass real and imaginary "
@@ -247,7 +257,7 @@ def _converts(column: Any) -> bool:
     """Say whether a column of objects holds numbers; strings that look like some will do."""
     try:
         np.asarray(column, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return True
 

@@ -70,7 +70,9 @@ Missing = Annotated[
         "--missing",
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same result.")]
+Seed = Annotated[
+    int, typer.Option("--seed", min=0, max=2**32 - 1, help="The same seed gives the same result.")
+]
 Quiet = Annotated[bool, flag("--quiet", "Say nothing but errors.")]
 AsJson = Annotated[bool, flag("--json", "Give the result as one JSON object.")]
 

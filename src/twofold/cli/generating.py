@@ -102,12 +102,12 @@ def generate(
             outside += int((~two_way.in_domain(places)).sum())
             advance(len(places))
     if writer.dialect is not None:
-        # Names of the model, which may be a stranger's, would be run by a spreadsheet.
+        # Names of the model, which may be a stranger's, would be obeyed.
         names = shown_feature_names(two_way)
         if changed := [name for name in names if for_spreadsheet(name) != name]:
             console.say(
-                "written with ' before it, for a spreadsheet would take it for a formula: "
-                f"{listed(changed)}"
+                "written with ' before it or its codes spelled out, for a spreadsheet would take "
+                f"it for a formula, or a terminal obey it: {listed(changed)}"
             )
     for note in writer.notes:
         console.say(note)

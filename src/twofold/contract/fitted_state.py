@@ -24,6 +24,8 @@ Sizes: TypeAlias = dict[str, int]
 
 # The smallest number that still has all its digits; what is divided by must not lie below.
 TINY = float(np.finfo(np.float64).tiny)
+# How far places of rows may lie from the latent points, in extents of these.
+FARTHEST = 1e6
 
 _KINDS = {"f": "numbers", "i": "whole numbers", "b": "yes or no", "U": "text"}
 
@@ -237,6 +239,10 @@ def check_totals(state: Mapping[str, Any]) -> None:
             raise ValueError("`weights_` add up to infinity")
     if {state[name].dtype for name in ("latent_", "embedding_")} != {data.dtype}:
         raise ValueError("`data_`, `latent_` and `embedding_` differ in their precision")
+    latent = state["latent_"].astype(np.float64)
+    off = np.abs(state["embedding_"].astype(np.float64) - latent.mean(axis=0))
+    if not (off <= FARTHEST * np.ptp(latent, axis=0).max(initial=0.0)).all():
+        raise ValueError("`embedding_` has points far from all of `latent_`")
     if isinstance(data, np.ndarray) and np.isnan(data).all(axis=1).any():
         raise ValueError("`data_` has a row without a single entry")
 

@@ -49,6 +49,7 @@ from twofold.contract.distinct_rows import RowIndex, merge_duplicates
 from twofold.contract.family import Family
 from twofold.contract.kept_model import DERIVED, KeptModel
 from twofold.contract.kernel_description import KernelDescription
+from twofold.engine.threads import single_threaded_blas
 from twofold.latent.sampling import check_request, draw_latent_points
 from twofold.rowwise import power_of_two
 
@@ -56,9 +57,14 @@ from twofold.rowwise import power_of_two
 POINTS_LOOKED_AT = 64
 
 
-def _quietly() -> np.errstate:
-    """Let numbers overflow without a word where what comes of it is checked."""
-    return np.errstate(over="ignore", invalid="ignore")
+@contextmanager
+def _computing() -> Iterator[None]:
+    """Compute with one thread of BLAS, for the number of threads would change the last bits.
+
+    Numbers overflow without a word: what comes of it is checked.
+    """
+    with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
+        yield
 
 
 class TwoWayModel(
@@ -86,7 +92,7 @@ class TwoWayModel(
         self
         """
         self._check_parameters()
-        with self._all_or_nothing():
+        with self._all_or_nothing(), single_threaded_blas():
             self._forget()
             self._fit_table(X, sample_weight)
         return self
@@ -164,7 +170,9 @@ class TwoWayModel(
         -------
         ndarray of shape (n_samples, n_components)
         """
-        return self._place(self._rows_to_place(X))
+        Y = self._rows_to_place(X)
+        with single_threaded_blas():
+            return self._place(Y)
 
     def inverse_transform(self, X: Any) -> FloatArray:
         """Return the data that belongs to latent points: the regression f.
@@ -179,7 +187,7 @@ class TwoWayModel(
         ndarray of shape (n_samples, n_features)
         """
         places = self._validate_latent(X)
-        with _quietly():
+        with _computing():
             return check_images(self._regress(places))
 
     def reconstruct(self, X: Any) -> FloatArray:
@@ -194,7 +202,7 @@ class TwoWayModel(
         ndarray of shape (n_samples, n_features)
         """
         Y = self._rows_to_place(X)
-        with _quietly():
+        with _computing():
             return check_images(self._return_trip(Y))
 
     def complete(self, X: Any) -> FloatArray:
@@ -213,7 +221,7 @@ class TwoWayModel(
         filled = Y.copy()
         partial = np.isnan(Y).any(axis=1)
         if partial.any():
-            with _quietly():
+            with _computing():
                 found = check_images(self._regress(self._place(Y[partial])))
             filled[partial] = np.where(np.isnan(Y[partial]), found, Y[partial])
         return filled
@@ -230,7 +238,7 @@ class TwoWayModel(
         ndarray of shape (n_samples,)
         """
         Y = self._rows_to_place(X)
-        with _quietly():
+        with _computing():
             return -check_errors(self._squared_errors(Y))
 
     def score(self, X: Any, y: None = None) -> float:
@@ -262,7 +270,7 @@ class TwoWayModel(
         ndarray of shape (n_samples,)
         """
         places = self._validate_latent(X)
-        with _quietly():
+        with _computing():
             return check_images(self._density(places))
 
     def in_domain(self, X: Any) -> BoolArray:
@@ -295,7 +303,7 @@ class TwoWayModel(
         ndarray of shape (n_samples, n_features)
         """
         places = self.sample_latent(n_samples, random_state, spread=spread)
-        with _quietly():
+        with _computing():
             return check_images(self._regress(places))
 
     def sample_latent(
@@ -314,14 +322,15 @@ class TwoWayModel(
         """
         check_is_fitted(self)
         check_request(n_samples, spread)
-        return draw_latent_points(
-            self.latent_,
-            self.weights_,
-            n_samples,
-            check_random_state(random_state),
-            None if spread == "uniform" else self._latent_unit(),
-            lambda X: self._density(X) >= self.domain_threshold_,
-        )
+        with single_threaded_blas():
+            return draw_latent_points(
+                self.latent_,
+                self.weights_,
+                n_samples,
+                check_random_state(random_state),
+                None if spread == "uniform" else self._latent_unit(),
+                lambda X: self._density(X) >= self.domain_threshold_,
+            )
 
     def jacobian(self, X: Any) -> FloatArray:
         """Return how each feature moves as each latent coordinate moves.
@@ -335,7 +344,7 @@ class TwoWayModel(
         ndarray of shape (n_samples, n_features, n_components)
         """
         places = self._validate_latent(X)
-        with _quietly():
+        with _computing():
             return check_images(self._jacobian(places))
 
     def magnification(self, X: Any) -> FloatArray:
@@ -354,7 +363,7 @@ class TwoWayModel(
         J = J / unit[:, None, None]
         metric = np.einsum("mdq,mdr->mqr", J, J)
         volumes = np.sqrt(np.maximum(np.linalg.det(metric), 0))
-        with _quietly():
+        with _computing():
             return check_images(volumes * unit ** J.shape[2])
 
     def latent_unit(self) -> FloatArray:

@@ -40,6 +40,7 @@ from twofold.contract.fitted_state import (
     Value,
     check_state,
 )
+from twofold.engine.threads import single_threaded_blas
 from twofold.features.feature_map import check_symmetry
 from twofold.kernel_pca import memory
 from twofold.kernel_pca.data_dependent import KERNELS, DataDependentKernel
@@ -169,9 +170,10 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         check_entries(Y)
         hint = "Fit a part of the rows, and extend to the others by `transform`."
         memory.check(memory.needed(len(Y), "dense"), len(Y), hint)
-        X, matrix_of = self._embed(Y)
-        self.bandwidth_, self.ridge_, self.error_ = self._choose(Y, X, matrix_of)
-        self.map_ = GaussianCoordinates.by_ridge(Y, X, self.bandwidth_, self.ridge_)
+        with single_threaded_blas():  # more threads would change the last bits
+            X, matrix_of = self._embed(Y)
+            self.bandwidth_, self.ridge_, self.error_ = self._choose(Y, X, matrix_of)
+            self.map_ = GaussianCoordinates.by_ridge(Y, X, self.bandwidth_, self.ridge_)
         self.embedding_ = X.astype(table.dtype, copy=False)
         return self
 

@@ -35,6 +35,8 @@ from twofold.preimages.coordinates import NEIGHBOR, GaussianCoordinates
 from twofold.preimages.points import ClosedForm, FeaturePoints
 
 # The error takes some hundred inverses; this many rows tell width and ridge well enough.
+# Squares of widths down to this, and up to its inverse, are numbers.
+SMALLEST_SCALE = 1e-150
 _ROWS_FOR_CHOICE = 300
 # Errors that are larger by this share count as equal, in steps of the ridge by this factor.
 _SLACK, _RIDGE_STEP, _LARGEST_RIDGE = 0.02, 10**0.5, 10.0
@@ -72,6 +74,11 @@ class Learned(ClosedForm):
         for name in ("scale", "ridge"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name))
+        if self.scale is not None and not SMALLEST_SCALE <= self.scale <= 1 / SMALLEST_SCALE:
+            raise ValueError(
+                f"`scale` must lie between {SMALLEST_SCALE:g} and {1 / SMALLEST_SCALE:g}, so that "
+                f"its square is a number; got {self.scale!r}."
+            )
 
     def fitted(self, rows: FloatArray, row_coordinates: FloatArray) -> Learned:
         """Return the method with width and ridge chosen from rows (m, D), coordinates (m, r)."""

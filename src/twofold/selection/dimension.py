@@ -20,6 +20,7 @@ from sklearn.decomposition import PCA
 from sklearn.manifold import Isomap
 
 from twofold.array_types import FloatArray
+from twofold.checks.rows import check_differences
 from twofold.metrics.checks import checked_table
 from twofold.metrics.local_dimension import (
     MAP_DIMENSION,
@@ -104,6 +105,7 @@ def choose_dimension(
     (2, True)
     """
     table = checked_table(Y, "Y")
+    check_differences(table)
     most = USUAL_MOST if max_dimension is None else max_dimension
     if most < 1:
         raise ValueError(f"`max_dimension` must be at least 1; got {max_dimension!r}.")

@@ -64,6 +64,7 @@ UNKNOWN_DIMENSION = 2
 SMALLEST_PENALIZED, SMALLEST_PENALIZED_SINGLE = 1e-60, 1e-8
 # What rows may hold in double precision, and in single precision.
 FARTHEST_ROWS = 1e250, 1e30
+FARTHEST_INIT = 1e100
 for value_type in (*KINDS, *DATA_KERNELS, Squared, Huber, EpsilonInsensitive, Landmarks):
     register_value_type(value_type)
 
@@ -484,6 +485,11 @@ def _checked_points(X: Any, expected: tuple[int, int]) -> FloatArray:
         )
     if not np.isfinite(X).all():
         raise ValueError("`init` must be finite; it holds NaN or infinity.")
+    if np.abs(X).max() > FARTHEST_INIT:
+        raise ValueError(
+            f"`init` must lie within ±{FARTHEST_INIT:g}, where squares are numbers; it reaches "
+            f"{np.abs(X).max():.3g}. Divide it by a number of its size."
+        )
     if np.all(X.std(axis=0) == 0):
         raise ValueError("`init` puts every row in the same place; the gradient is zero there.")
     return X

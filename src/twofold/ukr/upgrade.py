@@ -19,7 +19,13 @@ from scipy.spatial import cKDTree
 from sklearn.utils.validation import check_array
 
 from twofold.array_types import FloatArray
-from twofold.checks.rows import check_entries, check_missing, check_size, checked_weights
+from twofold.checks.rows import (
+    check_differences,
+    check_entries,
+    check_missing,
+    check_size,
+    checked_weights,
+)
 from twofold.engine import PreparedReferences
 from twofold.regularization import Smoothest
 from twofold.ukr.estimator import UKR
@@ -129,6 +135,7 @@ def _checked_picture(embedding: Any, Y: Any) -> FloatArray:
         )
     if np.all(np.ptp(X, axis=0) == 0):
         raise ValueError("The embedding puts every row in the same place.")
+    check_differences(X)
     return X
 
 
