@@ -35,6 +35,7 @@ def test_page_runs(page: Path, capsys, tmp_path: Path, monkeypatch):
         exec(compile(block, str(page), "exec"), namespace)
 
 
+@pytest.mark.slow  # a minute of fits; tests/cli runs each command on less
 @pytest.mark.parametrize("page", PAGES_OF_COMMANDS, ids=lambda page: page.stem)
 def test_commands_run(page: Path, tmp_path: Path):
     folder = Path(sys.executable).parent  # where `twofold` and `python` of these tests are

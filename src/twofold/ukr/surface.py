@@ -36,7 +36,7 @@ from twofold.engine import (
 )
 from twofold.engine.threads import single_threaded_blas
 from twofold.losses import Loss, is_rotation_invariant
-from twofold.rowwise import blocks, data_unit
+from twofold.rowwise import data_unit
 
 
 class CarriedRows:
@@ -204,7 +204,7 @@ class Surface:
         widths: FloatArray | None = None,
     ) -> None:
         self.X = np.ascontiguousarray(X, dtype=rows.Y.dtype)
-        self.rows, self.engine = rows, engine
+        self.rows, self.engine, self.widths = rows, engine, widths
         self.total_weight = float(rows.weights.sum())
         local = rows.local(X.shape[1])
         self.prepared = PreparedReferences(engine, self.X, rows.V, widths, local)
@@ -221,9 +221,12 @@ class Surface:
 
     def density(self, X: FloatArray) -> FloatArray:
         """Return p(x) (m,), relative to F(0) = 1."""
-        # The sums of all columns come with it: of very wide rows a few places at a time.
-        parts = blocks(len(X), self.rows.V.shape[1]) or [slice(0)]
-        return np.concatenate([self._density(self.prepared.at(X[part])) for part in parts])
+        return self._density(self._weights_alone.at(X))
+
+    @cached_property
+    def _weights_alone(self) -> PreparedReferences:
+        """The last column, all that a density needs: others may be many, and fitted locally."""
+        return PreparedReferences(self.engine, self.X, self.rows.V[:, -1:], self.widths)
 
     def _density(self, sums: Sums) -> FloatArray:
         lowered = self.engine.kernel.value(sums.shift)
