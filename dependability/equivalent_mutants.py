@@ -6,6 +6,16 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     (
         "kernels.py",
         "s = np.linspace(0.05, 0.9, 7) * min(kernel.support, 2.0)",
+        "s = np.linspace(0.05, 0.9, 8) * min(kernel.support, 2.0)",
+    ): "a kernel may be tried out at these places or at those",
+    (
+        "kernels.py",
+        "low, high = 0.0, 1.0",
+        "low, high = 0.0, 2.0",
+    ): "halving ends at the same place from twice the bracket",
+    (
+        "kernels.py",
+        "s = np.linspace(0.05, 0.9, 7) * min(kernel.support, 2.0)",
         "s = np.linspace(0.05, 0.9, 7) * min(kernel.support, 3.0)",
     ): "a kernel may be tried out at these places or at those",
     (
@@ -30,8 +40,8 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "a kernel may be tried out at these places or at those",
     (
         "kernels.py",
-        "return math.log(tolerance) / float(self.derivative(np.zeros(1))[0])",
-        "return math.log(tolerance) / float(self.derivative(np.zeros( 2))[0])",
+        "return math.log(cutoff) / float(self.derivative(np.zeros(1))[0])",
+        "return math.log(cutoff) / float(self.derivative(np.zeros( 2))[0])",
     ): "the first of two equal numbers",
     (
         "kernels.py",
