@@ -107,7 +107,7 @@ def use_contract(model: TwoWayModel, given: Situation, *, keeps_places: bool = T
     # UKR fits rows whose squared errors no number can hold, and says so when asked for these.
     ask = unless_refused if given.recipe.size in BEYOND_SQUARES else after_fit
     ask("score_samples", lambda: model.score_samples(table), (n,))
-    after_fit("score", lambda: model.score(table), ())
+    ask("score", lambda: model.score(table), ())
     use_places(model, X, "of training rows", after_fit)
     after_fit("sample", lambda: model.sample(3, random_state=0), (3, D))
     use_new_rows(model, given.new, (q, D))

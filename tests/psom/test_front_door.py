@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from twofold import PSOM
+from twofold import PSOM, load
 from twofold.datasets import make_random_manifold
 from twofold.psom import Grid
 from twofold.psom.annealing import MOST_STEPS, Goal
@@ -125,6 +125,12 @@ def test_complex_data_are_refused_without_a_warning():
     X = np.random.default_rng(0).normal(size=(20, 2))
     with pytest.raises(ValueError, match="Complex data not supported"):
         PSOM().fit_scattered(X, X + 1j)
+
+
+def test_a_map_of_equal_rows_is_opened_again(tmp_path):
+    model = PSOM((5, 4)).fit_grid(np.zeros((20, 3)))
+    model.save(tmp_path / "model.twofold")
+    assert (load(tmp_path / "model.twofold").embedding_ == model.embedding_).all()
 
 
 def test_infinity_is_told_of_by_the_name_of_the_argument():

@@ -24,8 +24,9 @@ Sizes: TypeAlias = dict[str, int]
 
 # The smallest number that still has all its digits; what is divided by must not lie below.
 TINY = float(np.finfo(np.float64).tiny)
-# How far places of rows may lie from the latent points, in extents of these.
-FARTHEST = 1e6
+# How far places of rows may lie from the latent points, in sizes of these, or in ones: pages hold
+# them in single precision. A map of known places may have rows far from its distinct ones.
+FARTHEST = 1e30
 
 _KINDS = {"f": "numbers", "i": "whole numbers", "b": "yes or no", "U": "text"}
 
@@ -237,11 +238,10 @@ def check_totals(state: Mapping[str, Any]) -> None:
     with np.errstate(over="ignore"):
         if not np.isfinite(weights.sum()):
             raise ValueError("`weights_` add up to infinity")
+        farthest = FARTHEST * (1 + np.abs(state["latent_"].astype(np.float64)).max(initial=0.0))
     if {state[name].dtype for name in ("latent_", "embedding_")} != {data.dtype}:
         raise ValueError("`data_`, `latent_` and `embedding_` differ in their precision")
-    latent = state["latent_"].astype(np.float64)
-    off = np.abs(state["embedding_"].astype(np.float64) - latent.mean(axis=0))
-    if not (off <= FARTHEST * np.ptp(latent, axis=0).max(initial=0.0)).all():
+    if not (np.abs(state["embedding_"].astype(np.float64)) <= farthest).all():
         raise ValueError("`embedding_` has points far from all of `latent_`")
     if isinstance(data, np.ndarray) and np.isnan(data).all(axis=1).any():
         raise ValueError("`data_` has a row without a single entry")

@@ -249,7 +249,8 @@ def neighbor_dimension(distances: FloatArray) -> float:
     """Return the dimension by ascending distances (m, k) to the nearest rows of m centres."""
     k = distances.shape[1]
     tiny = np.finfo(float).tiny
-    ratios = np.log(np.maximum(distances[:, -1:], tiny) / np.maximum(distances[:, :-1], tiny))
+    logs = np.log(np.maximum(distances, tiny))
+    ratios = logs[:, -1:] - logs[:, :-1]
     return float(max(k - 2, 1) / max(ratios.sum(axis=1).mean(), tiny))
 
 
