@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from functools import cache
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from finite_differences import numerical_gradient, relative_error
 from scipy.stats import spearmanr
+from sklearn.exceptions import ConvergenceWarning
 from ukr.problems import make_problem
 
 from twofold import UKR
@@ -307,3 +309,12 @@ class TestTube:
         values, slope = vector.value_and_slope(np.array([[3.0, 4.0]]))
         np.testing.assert_allclose(values, [288.0])
         np.testing.assert_allclose(slope, [[144.0, 192.0]])
+
+
+def test_a_tolerance_beyond_all_data_squares_to_a_number():
+    Y = 1e-300 * np.random.default_rng(0).normal(size=(20, 3))
+    model = UKR(loss=EpsilonInsensitive(0.05), regularization="smoothest", init="pca", max_iter=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        assert np.isfinite(model.fit(Y).embedding_).all()

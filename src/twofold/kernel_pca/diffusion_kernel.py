@@ -46,7 +46,9 @@ class DiffusionValues:
 
     def _look(self, Z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the values, w and u (n, m), the latter two divided by the largest w."""
-        exponents = pair_sums(Z, self.rows, SQUARED_GAP) / (-2 * self.scale**2)
+        with np.errstate(over="ignore"):  # infinitely far is as far as numbers go
+            exponents = pair_sums(Z, self.rows, SQUARED_GAP) / (-2 * self.scale**2)
+        exponents = np.maximum(exponents, -np.finfo(np.float64).max)
         top = exponents.max(axis=1, keepdims=True)
         w = np.exp(exponents - top)
         u = w * self.tilt

@@ -36,6 +36,8 @@ from twofold.ukr.training import Training, train
 
 FIRST_COST = 10.0
 MOST_ROUNDS = 12
+# The widest tolerance, in sizes of the data.
+WIDEST = 1e60
 # Less than this share of the first extension is no manifold any more.
 COLLAPSED = 1e-6
 # Violations of this share of the tolerances, as root mean squares, count as none; residuals far
@@ -72,7 +74,10 @@ class _Tubes:
         assert isinstance(problem.loss, EpsilonInsensitive)
         self.problem, self.per = problem, problem.loss.per
         self.error = problem.reconstruction(cross_validated=False)
-        asked = np.asarray(problem.loss.eps, dtype=np.float64) / problem.rows.unit
+        with np.errstate(over="ignore"):
+            asked = np.asarray(problem.loss.eps, dtype=np.float64) / problem.rows.unit
+        # Tubes far wider than the data hold all of it: no wider, so that squares are numbers.
+        asked = np.minimum(asked, WIDEST)
         R = self._residuals(X)
         if self.per == "vector":
             size = np.sqrt((R**2).sum(axis=1, keepdims=True))
