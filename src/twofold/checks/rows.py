@@ -108,7 +108,7 @@ def check_entries(
     )
 
 
-def check_differences(Y: FloatArray, smallest: float = 1 / LARGEST) -> None:
+def check_differences(Y: FloatArray, smallest: float = 1 / LARGEST, *, what: str = "Rows") -> None:
     """Raise if rows Y (n, D) differ by so little that squares of their differences vanish."""
     known = ~np.isnan(Y)
     if not known.any():
@@ -118,8 +118,8 @@ def check_differences(Y: FloatArray, smallest: float = 1 / LARGEST) -> None:
     widest = float((highest - lowest).max())
     if 0 < widest < smallest:
         raise ValueError(
-            f"Rows differ by {widest:.3g} at most, and squares of values below {smallest:g} vanish;"
-            " multiply the data by a number that brings them near 1."
+            f"{what} differ by {widest:.3g} at most, and squares of values below {smallest:g} "
+            "vanish; multiply them by a number that brings them near 1."
         )
 
 

@@ -18,7 +18,6 @@ A class of too few rows for a manifold gets one of no dimension, the mean of its
 from __future__ import annotations
 
 import os
-import warnings
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -49,6 +48,7 @@ from twofold.contract.nested_models import (
     template_of,
 )
 from twofold.model_files import ModelFile, write_model_file
+from twofold.process_settings import warn
 
 Labels = npt.NDArray[Any]
 N_FOLDS = 5
@@ -312,7 +312,7 @@ def _fitted(
         check_missing(Y)
         if reason := _too_small(template, Y, weights):
             advice = "Their mean stands for the class. (Or leave it out.)"
-            warnings.warn(f"{name} has {len(Y)} row(s): {reason} {advice}", stacklevel=4)
+            warn(f"{name} has {len(Y)} row(s): {reason} {advice}")
             observed = np.ma.masked_invalid(Y)
             return ClassMean(np.asarray(np.ma.average(observed, axis=0, weights=weights)))
         model = clone(template).fit(Y, sample_weight=weights)

@@ -11,7 +11,6 @@ from twofold.array_types import FloatArray, IntArray
 from twofold.checks.rows import check_entries, check_missing, checked_weights
 from twofold.contract.distinct_rows import DistinctRows, merge_duplicates
 from twofold.contract.model import TwoWayModel
-from twofold.engine.threads import single_threaded_blas
 
 
 class GrowingModel(TwoWayModel):
@@ -42,7 +41,7 @@ class GrowingModel(TwoWayModel):
         self._check_parameters()
         if not hasattr(self, "latent_"):
             return self._begin(X, sample_weight)
-        with self._all_or_nothing(), single_threaded_blas():
+        with self._changing():
             Y = self._validate(X, reset=False)
             check_entries(Y)  # as large as `fit` allows, no larger
             self._take_in(Y, checked_weights(sample_weight, Y))

@@ -92,7 +92,7 @@ class TwoWayModel(
         self
         """
         self._check_parameters()
-        with self._all_or_nothing(), single_threaded_blas():
+        with self._changing():
             self._forget()
             self._fit_table(X, sample_weight)
         return self
@@ -120,11 +120,12 @@ class TwoWayModel(
                 delattr(self, name)
 
     @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Leave the model as it was if anything inside fails."""
+    def _changing(self) -> Iterator[None]:
+        """Change the model whole or not at all, to the same bits on any number of threads."""
         before = dict(self.__dict__)
         try:
-            yield
+            with single_threaded_blas():
+                yield
         except BaseException:
             self.__dict__ = before
             raise
@@ -404,7 +405,8 @@ class TwoWayModel(
     def _wake(self) -> None:
         """Rebuild what is derived from the fitted attributes."""
         self._index = RowIndex(self.data_)
-        self._restore()
+        with single_threaded_blas():  # a file is opened to the bits that were saved
+            self._restore()
 
     def _check_restored(self) -> None:
         self._check_parameters()

@@ -29,7 +29,6 @@ all e (the second derivative of E): for rows spread alike in all directions, if 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, Literal, Self
@@ -57,6 +56,7 @@ from twofold.neighborhoods.distances import (
     merge_equal_rows,
     squared_distances,
 )
+from twofold.process_settings import warn
 from twofold.rowwise import power_of_two
 
 # Distances of such rows are numbers.
@@ -258,7 +258,7 @@ class KHarmonicMeans(
                 f"{why}. Lower `n_clusters`{raise_p}."
             )
         for message in found:
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+            warn(message, ConvergenceWarning)
 
 
 def ruling_power(Z: FloatArray, weights: FloatArray) -> float:

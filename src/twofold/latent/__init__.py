@@ -1,1 +1,1 @@
-"""Densities over latent points, and points drawn from them."""
+"""Latent points: where they begin, densities over them, and points drawn from these."""

@@ -30,7 +30,6 @@ without any such scale, a Gaussian cloud for example, get no answer.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -39,6 +38,7 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.neighbors import NearestNeighbors
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.process_settings import warn
 
 # Centres, scales, and the rows of the smallest neighbourhood.
 N_CENTERS, N_SCALES, FEWEST_NEIGHBORS = 150, 8, 12
@@ -180,11 +180,9 @@ def dimension_of(Y: FloatArray, random_state: int | None = 0) -> int:
     taken = int(min(MAP_DIMENSION, Y.shape[1]))
     if Y.shape[1] > 1:
         why = found if isinstance(found, str) else found.why_none()
-        warnings.warn(
+        warn(
             f"The data does not say how many dimensions it has; {taken} are taken, a map to look "
             f"at. {why} Set `n_components` to choose yourself.",
-            UserWarning,
-            stacklevel=2,
         )
     return taken
 

@@ -12,7 +12,6 @@ algorithm; u unlabelled and l labelled rows of D entries take O(u (u + l) D) ste
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +23,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled
+from twofold.process_settings import warn
 from twofold.rowwise import blocks
 from twofold.unn.data_range import new_rows, training_rows
 
@@ -97,11 +97,9 @@ def _read_labels(y: Any) -> tuple[Labels, BoolArray]:
     if unlabelled.any():
         known = labels[~unlabelled]
         if labels.dtype.kind in "if" and set(np.unique(labels).tolist()) == {-1, 1}:
-            warnings.warn(
+            warn(
                 "The labels are -1 and 1, and -1 marks rows without a label: only class 1 is left. "
                 "If -1 is a class, name it otherwise, 0 for example.",
-                UserWarning,
-                stacklevel=3,
             )
         filled = np.empty(len(labels), dtype=np.array(known.tolist()).dtype)
         filled[~unlabelled], filled[unlabelled] = known, known[0]

@@ -10,7 +10,6 @@ with `annealing` the fit without; `parameters` and `training_places` belong to t
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -31,6 +30,7 @@ from twofold.latent.density import scott_widths
 from twofold.model_files import register_value_type
 from twofold.optimize import Callback, ProgressBar
 from twofold.optimize.loop import enter_all
+from twofold.process_settings import warn
 from twofold.psom.annealing import Annealing, get_schedule
 from twofold.psom.best_match import BestMatch, best_match
 from twofold.psom.grid import Grid
@@ -221,7 +221,7 @@ class PSOM(TwoWayModel):
             are equal at several nodes the first one. Nodes without data are no rows.
         """
         check_common(self)
-        with self._all_or_nothing():
+        with self._changing():
             self._forget()
             rows = self._node_rows(Y)
             _refuse_infinity(rows)
@@ -266,7 +266,7 @@ class PSOM(TwoWayModel):
         """
         check_common(self)
         refuse_local(self, "fit_scattered")
-        with self._all_or_nothing():
+        with self._changing():
             self._forget()
             _refuse_infinity(Y)
             table = self._validate(Y, reset=True)
@@ -345,12 +345,10 @@ class PSOM(TwoWayModel):
             count = self.n_starts if start is None else 1
         rows = self._validate(Y, reset=False)
         check_searched(rows, component_weights)
-        return self._match(rows, component_weights, start, count, 2)
+        return self._match(rows, component_weights, start, count)
 
-    def _match(
-        self, Y: FloatArray, component_weights: Any, start: Any, n_starts: int, depth: int
-    ) -> BestMatch:
-        """Return best matches of rows Y (m, D); warn the user, ``depth`` calls up, of lost ones."""
+    def _match(self, Y: FloatArray, component_weights: Any, start: Any, n_starts: int) -> BestMatch:
+        """Return best matches of rows Y (m, D); warn of those not found."""
         found = best_match(
             self.grid_,
             self._surface,
@@ -364,11 +362,10 @@ class PSOM(TwoWayModel):
         )
         lost = int((~found.converged).sum())
         if lost:
-            warnings.warn(
+            warn(
                 f"The search for the best match did not converge for {lost} of {len(Y)} rows; "
                 "raise `max_iter`, or look at `best_match(...).converged`.",
                 ConvergenceWarning,
-                stacklevel=depth + 1,
             )
         return found
 
@@ -425,10 +422,9 @@ class PSOM(TwoWayModel):
         self.n_iter_, self.stop_reason_ = len(found.steps), found.stop_reason
         self.places_are_known_ = False
         if found.stop_reason == INTERRUPTED:
-            warnings.warn(
+            warn(
                 f"Interrupted after {self.n_iter_} cycles; the best model so far is kept.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         return found.X
 
@@ -444,7 +440,7 @@ class PSOM(TwoWayModel):
 
     def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
         start = None if self._space is None else self._space.nearest(Y)
-        X = self._match(Y, None, start, self.n_starts, 4).places.astype(Y.dtype)
+        X = self._match(Y, None, start, self.n_starts).places.astype(Y.dtype)
         if self._space is None or start is None:
             return X
         outside = np.flatnonzero(~self._is_inside(X))

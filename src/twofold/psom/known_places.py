@@ -37,7 +37,6 @@ chosen is one for all columns.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -48,7 +47,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.contract.distinct_rows import merge_duplicates
-from twofold.engine.threads import count_threads, single_threaded_blas
+from twofold.engine.threads import count_threads
+from twofold.process_settings import warn
 from twofold.psom import penalized
 from twofold.psom.basis import SampleBasis
 from twofold.psom.grid import Grid
@@ -120,17 +120,16 @@ def fit_scattered(
     ``exact``, is a hard fit.
     """
     rule = checked_smoothness(smoothness)
-    with single_threaded_blas():
-        problem = _prepare(grid, X, Y, weights, count_threads(n_jobs))
-        unit = problem.mean_weight
-        if exact or rule == 0.0:
-            found = _fit_hard(grid, problem)
-        elif isinstance(rule, float):
-            found = replace(_fit_soft(grid, problem, rule / unit), smoothness=rule)
-        else:
-            found = _fit_soft(grid, problem, rule)
-            found = replace(found, smoothness=found.smoothness * unit)
-        return replace(found, squared_error=found.squared_error * unit)
+    problem = _prepare(grid, X, Y, weights, count_threads(n_jobs))
+    unit = problem.mean_weight
+    if exact or rule == 0.0:
+        found = _fit_hard(grid, problem)
+    elif isinstance(rule, float):
+        found = replace(_fit_soft(grid, problem, rule / unit), smoothness=rule)
+    else:
+        found = _fit_soft(grid, problem, rule)
+        found = replace(found, smoothness=found.smoothness * unit)
+    return replace(found, squared_error=found.squared_error * unit)
 
 
 def _prepare(
@@ -189,11 +188,10 @@ def _fit_soft(grid: Grid, problem: _Problem, rule: float | Rule) -> FittedNodes:
     found = krylov_path(*parts, rule)
     if isinstance(rule, float) and not found.converged:
         asked = rule * problem.mean_weight
-        warnings.warn(
+        warn(
             f"the fit with smoothness {asked:g} did not converge in {found.n_steps} steps; it is "
             "smoother than asked for. Take fewer nodes or more smoothness.",
             ConvergenceWarning,
-            stacklevel=3,
         )
     return _soft_result(grid, found.path, found.smoothness, found.n_steps, found.converged)
 
@@ -231,11 +229,10 @@ def _fit_hard(grid: Grid, problem: _Problem) -> FittedNodes:
     kept = s > RANK_TOLERANCE * s.max(initial=0)
     rank = int(kept.sum())
     if rank and s[0] / s[rank - 1] > BAD_CONDITION:
-        warnings.warn(
+        warn(
             f"the hard fit is badly conditioned (ratio of singular values "
             f"{s[0] / s[rank - 1]:.2g}): it may swing between the samples; take `smoothness` > 0.",
             LinAlgWarning,
-            stacklevel=3,
         )
     inverses = np.divide(1, s, out=np.zeros_like(s), where=kept)
     W = path.restore(inverses[:, None] * path.data_parts)
@@ -268,15 +265,14 @@ def smooth_grid(
         asked: float | Rule | FloatArray = _checked_per_node(np.asarray(smoothness), grid)
     else:
         asked = checked_smoothness(smoothness)
-    with single_threaded_blas():
-        smoother = _Smoother(grid, count_threads(n_jobs))
-        if isinstance(asked, float | np.ndarray):
-            out, number, used = smoother.given(data, known, asked), asked, None
-        else:
-            out, number, used = smoother.chosen(data, known, asked)
-        error = float(((out - data)[known] ** 2).sum())
-        rough = smoother.roughness.of(out)
-        return FittedNodes(out, number, rough, error, used, converged=smoother.converged)
+    smoother = _Smoother(grid, count_threads(n_jobs))
+    if isinstance(asked, float | np.ndarray):
+        out, number, used = smoother.given(data, known, asked), asked, None
+    else:
+        out, number, used = smoother.chosen(data, known, asked)
+    error = float(((out - data)[known] ** 2).sum())
+    rough = smoother.roughness.of(out)
+    return FittedNodes(out, number, rough, error, used, converged=smoother.converged)
 
 
 def _checked_per_node(smoothness: FloatArray, grid: Grid) -> FloatArray:
@@ -390,11 +386,10 @@ class _Smoother:
         )
         if not converged:
             self.converged = False
-            warnings.warn(
+            warn(
                 f"smoothing did not converge in {MOST_ITERATIONS} iterations; take fewer nodes, "
                 "or more regular data.",
                 ConvergenceWarning,
-                stacklevel=5,
             )
         return found
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike
 from twofold.array_types import FloatArray
 from twofold.checks.numbers import check_count
 from twofold.checks.rows import check_missing
+from twofold.process_settings import warn
 from twofold.psom.annealing import get_schedule
 from twofold.psom.grid import SPACINGS, Grid
 from twofold.psom.interpolation import Windows
@@ -104,11 +104,9 @@ def check_axes(grid: Grid, *, is_smoothed: bool) -> None:
             f"common units: {advice}"
         )
     if is_smoothed and ratio > FAIR_RATIO:
-        warnings.warn(
+        warn(
             f"the axes of the domain are {numbers} long. Roughness is measured in their units, so "
             f"the map is smoothed almost only along the shortest: {advice}",
-            UserWarning,
-            stacklevel=3,
         )
 
 
@@ -183,11 +181,9 @@ def refuse_local(model: Any, method: str) -> None:
 def warn_of_size(grid: Grid, n_rows: int) -> None:
     """Warn of a grid that makes ``fit`` slow without need."""
     if max(SLOW_NODES, n_rows) < grid.size <= MOST_NODES_DENSE:
-        warnings.warn(
+        warn(
             f"the grid has {grid.size} nodes for {n_rows} distinct rows, and the time of `fit` "
             "grows with the cube of their number; fewer nodes follow so few rows as well.",
-            UserWarning,
-            stacklevel=5,
         )
 
 

@@ -53,7 +53,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import cholesky, solve_triangular
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.engine.threads import run_tasks, single_threaded_blas
+from twofold.engine.threads import run_tasks
 from twofold.psom.basis import AxisBasis
 from twofold.psom.grid import Grid
 from twofold.psom.smoothness_choice import SmoothnessPath
@@ -153,8 +153,7 @@ class Roughness:
         values = np.asarray(W, dtype=np.float64)
         # A level shift changes nothing but the rounding error of the sum.
         centred = values - values.mean(axis=0)
-        with single_threaded_blas():
-            return max(float((centred * self.times(centred)).sum()), 0.0)
+        return max(float((centred * self.times(centred)).sum()), 0.0)
 
     def dense(self) -> FloatArray:
         """Return M (N, N), symmetric to the last bit."""

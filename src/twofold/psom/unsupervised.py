@@ -40,7 +40,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.engine.threads import count_threads, single_threaded_blas
+from twofold.engine.threads import count_threads
+from twofold.latent.starts import fill_again_and_again, own_start, refuse_class
 from twofold.optimize import Callback, Event
 from twofold.optimize.loop import read_only, tell
 from twofold.psom.annealing import ROWS_OF_SCHEDULE, HeldOutStop, Schedule, choose_held_out
@@ -84,7 +85,8 @@ def find_start(
     if isinstance(init, str):
         check_init(init)
         return _principal_plane(grid, filled, weights)
-    own = _own_places(init, filled, grid.n_axes, source)
+    found = own_start(init, source, grid.n_axes, "'pca'")
+    own = found(filled) if callable(found) else found
     low, high = own.min(axis=0), own.max(axis=0)
     if (low == high).any():
         raise ValueError("`init` puts all rows at the same coordinate of an axis; vary each.")
@@ -100,8 +102,7 @@ def find_start(
 
 def check_init(init: Any) -> None:
     """Raise unless a name, or anything else, can be a start."""
-    if isinstance(init, type):
-        raise ValueError(f"`init` must be an estimator, not a class: pass {init.__name__}(...).")
+    refuse_class(init)
     if isinstance(init, str) and init != "pca":
         raise ValueError(
             "`init` must be 'pca', an (n_samples, n_components) array or an estimator with "
@@ -121,48 +122,19 @@ def _axes(Y: FloatArray, weights: FloatArray, q: int) -> tuple[FloatArray, Float
     """Return the mean (D,) and the q principal directions (q, D), their signs fixed."""
     shares = weights / weights.sum()
     mean = shares @ Y
-    with single_threaded_blas():
-        axes = np.linalg.svd(np.sqrt(shares)[:, None] * (Y - mean), full_matrices=False)[2][:q]
+    axes = np.linalg.svd(np.sqrt(shares)[:, None] * (Y - mean), full_matrices=False)[2][:q]
     largest = np.abs(axes).argmax(axis=1)
     return mean, axes * np.sign(axes[np.arange(q), largest])[:, None]
 
 
 def fill_by_plane(Y: FloatArray, weights: FloatArray, q: int) -> FloatArray:
     """Return Y (n, D) with NaN filled from its principal plane, found again and again."""
-    missing = np.isnan(Y)
-    if not missing.any():
-        return Y
-    filled = np.where(missing, np.nanmean(Y, axis=0), Y)
-    for _ in range(MOST_FILLINGS):
+
+    def plane(filled: FloatArray) -> FloatArray:
         mean, axes = _axes(filled, weights, q)
-        plane = mean + ((filled - mean) @ axes.T) @ axes
-        change = np.abs(plane - filled)[missing].max()
-        filled[missing] = plane[missing]
-        if change <= 1e-3 * filled.std():
-            break
-    return filled
+        return mean + ((filled - mean) @ axes.T) @ axes
 
-
-def _own_places(init: Any, Y: FloatArray, q: int, source: IntArray) -> FloatArray:
-    check_init(init)
-    if hasattr(init, "fit_transform"):
-        X = np.asarray(init.fit_transform(Y), dtype=np.float64)
-    else:
-        try:
-            given = np.asarray(init, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                "`init` must be 'pca', an array of numbers or an estimator with fit_transform; "
-                f"got {type(init).__name__}."
-            ) from error
-        X = given[source] if given.ndim == 2 and len(given) > source.max() else given
-    if X.shape != (len(Y), q):
-        raise ValueError(
-            f"`init` must give a place of {q} coordinate(s) for each row; got shape {X.shape}."
-        )
-    if not np.isfinite(X).all():
-        raise ValueError("`init` must be finite; it holds NaN or infinity.")
-    return X
+    return fill_again_and_again(Y, plane, MOST_FILLINGS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,11 +185,10 @@ class ManifoldTask:
 
 def fit_manifold(task: ManifoldTask, rng: np.random.RandomState) -> ManifoldFit:
     """Learn a map and the places of its rows; ``rng`` decides which rows are held out."""
-    with single_threaded_blas():
-        run = _Run(task)
-        held_out = choose_held_out(task.start.X, task.schedule.holdout, rng)
-        run.anneal(held_out)
-        return run.result()
+    run = _Run(task)
+    held_out = choose_held_out(task.start.X, task.schedule.holdout, rng)
+    run.anneal(held_out)
+    return run.result()
 
 
 class _Run:

@@ -23,10 +23,11 @@ from twofold.array_types import FloatArray, IntArray
 from twofold.checks.numbers import check_count, is_number
 from twofold.checks.rows import check_differences, check_entries
 from twofold.engine import DEGREES, check_cutoff
-from twofold.engine.threads import count_threads, single_threaded_blas
+from twofold.engine.threads import count_threads
 from twofold.features import Custom, DataKernel, FeatureMap, get_data_kernel
 from twofold.kernels import Kernel, get_kernel
 from twofold.landmarks import Landmarks, get_landmarks
+from twofold.latent.starts import own_start
 from twofold.losses import (
     EpsilonInsensitive,
     Huber,
@@ -64,7 +65,6 @@ UNKNOWN_DIMENSION = 2
 SMALLEST_PENALIZED, SMALLEST_PENALIZED_SINGLE = 1e-60, 1e-8
 # What rows may hold in double precision, and in single precision.
 FARTHEST_ROWS = 1e250, 1e30
-FARTHEST_INIT = 1e100
 for value_type in (*KINDS, *DATA_KERNELS, Squared, Huber, EpsilonInsensitive, Landmarks):
     register_value_type(value_type)
 
@@ -249,7 +249,10 @@ class UKR(KernelManifold):
         if kernel is not None and kernel.is_precomputed:
             check_square(Y, len(self.member_))
             self.columns_ = source
-        init = own_start(self.init, source, self._wanted_dimensions())
+        init: Init = self.init
+        if not isinstance(init, str):
+            names = "'auto', the name of a method"
+            init = own_start(init, source, self._wanted_dimensions(), names)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         with ExitStack() as stack:
             bars = [stack.enter_context(bar) for bar in self._progress_bars()]
@@ -286,8 +289,7 @@ class UKR(KernelManifold):
         features, carried = None, Y
         if kernel is not None:
             rows = np.ascontiguousarray(Y[:, self.columns_]) if kernel.is_precomputed else Y
-            with single_threaded_blas():
-                features = FeatureMap.fit(kernel, rows)
+            features = FeatureMap.fit(kernel, rows)
             carried = features.coordinates
         is_trimmed = getattr(loss, "trim", None) is not None  # and projects rows as they are
         turned = carried if is_trimmed else in_fewer_coordinates(carried, loss)
@@ -449,47 +451,3 @@ def check_combination(
             "`landmarks` need kernel values that a precomputed matrix does not hold. Pass the "
             "kernel as a function of rows, or leave `landmarks` out."
         )
-
-
-def own_start(init: Any, source: IntArray, q: int) -> Init:
-    """Return a user's ``init`` as a name, latent points of the distinct rows, or what finds them.
-
-    ``source`` (n,) is where each distinct row stands among the rows the user passed.
-    """
-    if isinstance(init, type):
-        raise ValueError(f"`init` must be an estimator, not a class: pass {init.__name__}(...).")
-    if isinstance(init, str):
-        return init
-    if hasattr(init, "fit_transform"):
-        return lambda Y: _checked_points(init.fit_transform(Y), (len(Y), q))
-    try:
-        X = np.asarray(init, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            "`init` must be 'auto', the name of a method, an array of numbers or an estimator "
-            f"with fit_transform; got {type(init).__name__}."
-        ) from error
-    n_rows = int(source.max()) + 1
-    if X.ndim == 2 and X.shape[1] == q and len(X) >= n_rows:
-        return _checked_points(X[source], (len(source), q))
-    return _checked_points(X, (n_rows, q))
-
-
-def _checked_points(X: Any, expected: tuple[int, int]) -> FloatArray:
-    """Return a user's latent points, or raise if nothing can begin with them."""
-    X = np.asarray(X, dtype=np.float64)
-    if X.shape != expected:
-        raise ValueError(
-            f"`init` must give one latent point of {expected[1]} coordinate(s) for each row, shape "
-            f"{expected}; got shape {X.shape}."
-        )
-    if not np.isfinite(X).all():
-        raise ValueError("`init` must be finite; it holds NaN or infinity.")
-    if np.abs(X).max() > FARTHEST_INIT:
-        raise ValueError(
-            f"`init` must lie within ±{FARTHEST_INIT:g}, where squares are numbers; it reaches "
-            f"{np.abs(X).max():.3g}. Divide it by a number of its size."
-        )
-    if np.all(X.std(axis=0) == 0):
-        raise ValueError("`init` puts every row in the same place; the gradient is zero there.")
-    return X

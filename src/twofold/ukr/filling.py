@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from twofold.array_types import FloatArray
+from twofold.latent.starts import fill_again_and_again
 
 MOST_ROUNDS = 20
 MOST_COMPONENTS = 8
@@ -17,22 +18,15 @@ MOST_COMPONENTS = 8
 
 def fill_for_start(Y: FloatArray) -> FloatArray:
     """Return Y (n, D) with NaN replaced by values of a low-rank model."""
-    missing = np.isnan(Y)
-    mean = np.nanmean(Y, axis=0)
-    if not missing.any():
-        return Y
-    filled = np.where(missing, mean, Y)
     # At most half of what the table could hold: a model of full rank would repeat the guess.
     rank = max(1, min(MOST_COMPONENTS, (min(Y.shape) - 1) // 2))
-    for _ in range(MOST_ROUNDS):
+
+    def model_of(filled: FloatArray) -> FloatArray:
         mean = filled.mean(axis=0)
         directions = _principal_directions(filled - mean, rank)
-        model = (filled - mean) @ directions @ directions.T + mean
-        change = np.abs(model[missing] - filled[missing]).max()
-        filled[missing] = model[missing]
-        if change <= 1e-3 * filled.std():
-            break
-    return filled
+        return (filled - mean) @ directions @ directions.T + mean
+
+    return fill_again_and_again(Y, model_of, MOST_ROUNDS)
 
 
 def _principal_directions(Y: FloatArray, rank: int) -> FloatArray:

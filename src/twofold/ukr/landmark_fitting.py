@@ -27,7 +27,6 @@ import numpy as np
 
 from twofold.array_types import FloatArray
 from twofold.contract.distinct_rows import merge_duplicates
-from twofold.engine.threads import single_threaded_blas
 from twofold.features import DataKernel, FeatureMap
 from twofold.landmarks import Landmarks
 from twofold.landmarks.choice import choose_landmarks
@@ -71,8 +70,7 @@ def fit_landmarks(
         fit = _fit_together(pose(Y), Y, chosen, landmarks, q, init, training)
         assert fit.landmarks is not None
         return replace(fit, landmarks=fit.landmarks.astype(Y.dtype))
-    with single_threaded_blas():
-        features = FeatureMap.fit(data_kernel, chosen)
+    features = FeatureMap.fit(data_kernel, chosen)
     rows = features.transform(Y)
     fit = _fit_together(pose(rows), rows, features.coordinates, landmarks, q, init, training)
     carried = None if fit.smoothness is None else fit.landmarks

@@ -34,7 +34,6 @@ from twofold.engine import (
     Sums,
     polynomial_terms,
 )
-from twofold.engine.threads import single_threaded_blas
 from twofold.losses import Loss, is_rotation_invariant
 from twofold.rowwise import data_unit
 
@@ -184,8 +183,7 @@ def in_fewer_coordinates(Y: FloatArray, loss: Loss) -> FloatArray:
         return Y
     unit = data_unit(Y)
     centred = (Y / unit - (Y / unit).mean(axis=0)).astype(np.float64)
-    with single_threaded_blas():
-        values, vectors = np.linalg.eigh(centred @ centred.T)
+    values, vectors = np.linalg.eigh(centred @ centred.T)
     kept = values > 1e-12 * values[-1]
     return (unit * vectors[:, kept] * np.sqrt(values[kept])).astype(Y.dtype)
 

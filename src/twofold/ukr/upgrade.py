@@ -106,7 +106,8 @@ def upgrade(
     check_missing(data, getattr(model, "feature_names_in_", None))
     check_size(data, X.shape[1], len(data))
     # In the wider of the two types, so that neither picture nor data loses a digit.
-    model._adopt(data.astype(np.result_type(data, X)), weights, X, bandwidth)
+    with model._changing():
+        model._adopt(data.astype(np.result_type(data, X)), weights, X, bandwidth)
     return model
 
 
@@ -135,7 +136,7 @@ def _checked_picture(embedding: Any, Y: Any) -> FloatArray:
         )
     if np.all(np.ptp(X, axis=0) == 0):
         raise ValueError("The embedding puts every row in the same place.")
-    check_differences(X)
+    check_differences(X, what="Points of the embedding")
     return X
 
 

@@ -8,7 +8,6 @@ or from nothing, and change all of it.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
@@ -17,6 +16,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.process_settings import warn
 from twofold.unn.continuous import ContinuousPoints
 from twofold.unn.filling import embed_and_repair, repair
 from twofold.unn.lattice import Lattice
@@ -134,9 +134,7 @@ def embed(
     else:
         found = _evolve(ordered, search)
     if found.stop_reason == INTERRUPTED:
-        warnings.warn(
-            "Interrupted; the best embedding so far is kept.", ConvergenceWarning, stacklevel=2
-        )
+        warn("Interrupted; the best embedding so far is kept.", ConvergenceWarning)
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
     if found.filled is not None:

@@ -11,7 +11,6 @@ embeddings; `regression` is the fitted model, there and back.
 from __future__ import annotations
 
 import time
-import warnings
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
@@ -34,6 +33,7 @@ from twofold.latent.density import scott_widths
 from twofold.losses import EpsilonInsensitive, Huber, Squared
 from twofold.model_files import register_value_type
 from twofold.optimize import Event, ProgressBar
+from twofold.process_settings import warn
 from twofold.rowwise import float_rows
 from twofold.unn.data_range import check_range
 from twofold.unn.embedding import (
@@ -98,11 +98,9 @@ class NeighborModel(TwoWayModel):
     def _warn_of_many_neighbors(self, n: int) -> None:
         """Say so if all of n distinct rows are neighbours of each: every mean is the same then."""
         if self.n_neighbors >= n and self.n_neighbors > FEW_NEIGHBORS:
-            warnings.warn(
+            warn(
                 f"n_neighbors={self.n_neighbors} of {n} distinct rows are all of them: the way "
                 "back leads to their mean from everywhere. Take fewer neighbours, or more rows.",
-                UserWarning,
-                stacklevel=2,
             )
 
     def _check_range(self, Y: FloatArray, *, reset: bool) -> None:

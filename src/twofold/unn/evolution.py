@@ -29,13 +29,14 @@ latent points, see `point_errors`.
 
 from __future__ import annotations
 
-import warnings
+from typing import Any
 
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled
-from twofold.engine.threads import run_tasks, single_threaded_blas
+from twofold.engine.threads import run_tasks
+from twofold.process_settings import warn
 from twofold.rowwise import blocks
 from twofold.unn.continuous import Judge, judge_of, list_errors
 from twofold.unn.embedding import INTERRUPTED, Embedding, Task
@@ -166,22 +167,14 @@ def evolve_by_cma(task: Task, search: CMAES) -> Embedding:
     The history has the lowest value so far after each generation. An interrupt ends it early.
     Raises ImportError without the package `cma`.
     """
-    try:
-        from cma import CMAEvolutionStrategy
-    except ImportError as error:
-        raise ImportError(
-            'CMA-ES needs the package cma, which is not installed: pip install "twofold[evolution]"'
-            ". search='evolution' or 'strategy' needs no further package."
-        ) from error
+    make_strategy = _import_cma()
     n, q = len(task.Y), task.q
     if n < 2:
         return Embedding(np.zeros((n, q)), 0, "nothing to place", np.zeros(1))
     if n * q > MOST_UNKNOWNS:
-        warnings.warn(
+        warn(
             f"CMA-ES with {n * q} unknowns ({n} rows, {q} dimensions) may take minutes; it is for "
-            f"up to {MOST_UNKNOWNS}. search='gaussian' takes milliseconds.",
-            UserWarning,
-            stacklevel=2,
+            f"up to {MOST_UNKNOWNS}. search='gaussian' takes milliseconds."
         )
     whole_error = WholeError(task, search.include_self)
     is_box = search.space == "box"
@@ -191,8 +184,43 @@ def evolve_by_cma(task: Task, search: CMAES) -> Embedding:
             return whole_error(candidates) + outside(candidates)
         return whole_error(candidates) + search.penalty * (candidates**2).sum(axis=(1, 2))
 
-    options = {
-        "popsize": 4 * n if search.population is None else int(search.population),
+    X: FloatArray = task.rng.random((n, q)) if is_box else task.rng.standard_normal((n, q))
+    best = float(value_of(X[None])[0])
+    history, done, reason = [best], 0, ALL_MADE
+    try:
+        strategy = make_strategy(X.ravel(), search.sigma, _cma_options(task, search))
+        while done < search.n_generations and not strategy.stop():
+            points = strategy.ask()
+            candidates = np.array(points).reshape(len(points), n, q)
+            values = value_of(candidates)
+            if values.min() < best:
+                best, X = float(values.min()), candidates[values.argmin()]
+            strategy.tell(points, values.tolist())
+            done += 1
+            history.append(best)
+            task.tell("CMA-ES", done, search.n_generations, best)
+        if done < search.n_generations:
+            reason = "CMA-ES stopped: " + ", ".join(sorted(strategy.stop()))
+    except KeyboardInterrupt:
+        reason = INTERRUPTED
+    X = into_box(X) if is_box else X.copy()
+    return Embedding(X, done, reason, np.array(history))
+
+
+def _import_cma() -> Any:
+    try:
+        from cma import CMAEvolutionStrategy
+    except ImportError as error:
+        raise ImportError(
+            'CMA-ES needs the package cma, which is not installed: pip install "twofold[evolution]"'
+            ". search='evolution' or 'strategy' needs no further package."
+        ) from error
+    return CMAEvolutionStrategy
+
+
+def _cma_options(task: Task, search: CMAES) -> dict[str, Any]:
+    return {
+        "popsize": 4 * len(task.Y) if search.population is None else int(search.population),
         "maxiter": int(search.n_generations),
         "randn": lambda *shape: task.rng.standard_normal(shape),
         # Not a number: leave numpy's global generator alone.
@@ -201,29 +229,6 @@ def evolve_by_cma(task: Task, search: CMAES) -> Embedding:
         "verb_log": 0,
         "signals_filename": "",
     }
-    X: FloatArray = task.rng.random((n, q)) if is_box else task.rng.standard_normal((n, q))
-    best = float(value_of(X[None])[0])
-    history, done, reason = [best], 0, ALL_MADE
-    # Eigenvectors depend on the threads of the linear algebra in their last digits.
-    with single_threaded_blas():
-        try:
-            strategy = CMAEvolutionStrategy(X.ravel(), search.sigma, options)
-            while done < search.n_generations and not strategy.stop():
-                points = strategy.ask()
-                candidates = np.array(points).reshape(len(points), n, q)
-                values = value_of(candidates)
-                if values.min() < best:
-                    best, X = float(values.min()), candidates[values.argmin()]
-                strategy.tell(points, values.tolist())
-                done += 1
-                history.append(best)
-                task.tell("CMA-ES", done, search.n_generations, best)
-            if done < search.n_generations:
-                reason = "CMA-ES stopped: " + ", ".join(sorted(strategy.stop()))
-        except KeyboardInterrupt:
-            reason = INTERRUPTED
-    X = into_box(X) if is_box else X.copy()
-    return Embedding(X, done, reason, np.array(history))
 
 
 def outside(candidates: FloatArray) -> FloatArray:

@@ -30,6 +30,7 @@ import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled
+from twofold.small_systems import dot
 from twofold.unn.point_errors import error_of_products, row_error
 from twofold.unn.rows import NOBODY, Rows, Rule, add_row, error_of_sums, fill_gaps, is_cheaper
 
@@ -168,20 +169,12 @@ def _refresh_windows(near: IntArray, count: int, at: int, line: LinkedRows, room
             continue
         _slide(near, before, first, m, line.rows, room)
         before = first
-        line.square[near[first]] = _dot(room.sums, room.sums)
+        line.square[near[first]] = dot(room.sums, room.sums)
         line.mass[near[first]] = room.masses[0]
         if is_full and rank < count:
-            line.inner[near[rank], RIGHT] = _dot(room.sums, values[near[rank]])
+            line.inner[near[rank], RIGHT] = dot(room.sums, values[near[rank]])
         if is_full and rank > 0:
-            line.inner[near[rank - 1], LEFT] = _dot(room.sums, values[near[rank - 1]])
-
-
-@compiled
-def _dot(a: FloatArray, b: FloatArray) -> float:
-    total = 0.0
-    for d in range(a.size):
-        total += a[d] * b[d]
-    return total
+            line.inner[near[rank - 1], LEFT] = dot(room.sums, values[near[rank - 1]])
 
 
 @compiled
