@@ -55,12 +55,12 @@ def _fills_gaps(model: TwoWayModel) -> bool:
     return is_spectral or bool(get_tags(model).input_tags.allow_nan)
 
 
-def fitted(name: str, n_jobs: int | None = None) -> TwoWayModel:
+def fitted(name: str, n_jobs: int | None = None, rows: Any = TRAIN) -> TwoWayModel:
     """Return a fitted model of a family; with so many threads if it takes such a number."""
     family = next(family for family in FAMILIES if family.name == name)
     model = seeded(family.make())
     jobs = [key for key in model.get_params() if key.endswith("n_jobs")]
-    return model.set_params(**dict.fromkeys(jobs, n_jobs)).fit(TRAIN)
+    return model.set_params(**dict.fromkeys(jobs, n_jobs)).fit(rows)
 
 
 def _of_compare() -> Answers:
