@@ -134,6 +134,34 @@ def loaded_by(statement: str) -> set[str]:
     return set(done.stdout.splitlines()[-1].split())
 
 
+def arithmetic_of_numba(function: ast.FunctionDef) -> list[str]:
+    """Return what numba compiles apart from a loop, with the flags of the first loop that asks."""
+    found = []
+    for node in ast.walk(function):
+        is_power = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)
+        if is_power and isinstance(node.right, ast.Constant) and isinstance(node.right.value, int):
+            found.append(ast.unparse(node))
+        is_product = isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
+        called = getattr(node, "func", None)
+        is_sum = isinstance(called, ast.Attribute) and called.attr in ("sum", "mean", "dot", "prod")
+        if is_product or is_sum:
+            found.append(ast.unparse(node))
+    return found
+
+
+def test_bits_of_compiled_loops_do_not_depend_on_what_was_compiled_before():
+    loops = [
+        (path, node)
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+        and any(getattr(d, "id", "").startswith("compiled") for d in node.decorator_list)
+    ]
+    found = {f"{path.stem}.{node.name}": arithmetic_of_numba(node) for path, node in loops}
+    assert len(found) > 100
+    assert not {name: bad for name, bad in found.items() if bad}, "call `compiled.square` or sum up"
+
+
 def test_import_is_light():
     heavy = {"numpy", "scipy", "sklearn", "numba", "matplotlib", "pandas", "rich"}
     assert not loaded_by("import twofold") & heavy

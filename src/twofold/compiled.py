@@ -6,6 +6,10 @@ minima (no NaN ever gets here; infinities do); the order of additions is then fi
 code and not by the number of threads. Loops whose additions must keep the order they are written in
 do without these flags.
 
+Loops raise nothing to a whole power by ``**``, they call `square`: numba compiles powers and sums
+of arrays once a process, with the flags of whichever loop came first, so that last bits would
+depend on what else has been compiled.
+
 Loops check no index, so none may come from numbers that nobody checked: coordinates are finite
 (`table_checks.check_finite_points`), counts are bounded by the arrays they count in, and lists of
 rows are filled with rows that exist. With ``NUMBA_BOUNDSCHECK=1`` every index is checked, as
@@ -52,3 +56,9 @@ def _warn_once() -> None:
         "that can be written to in the environment variable NUMBA_CACHE_DIR.",
         stacklevel=2,
     )
+
+
+@compiled
+def square(x: float) -> float:
+    """Return ``x²``."""
+    return x * x

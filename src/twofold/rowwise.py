@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twofold.array_types import BoolArray, FloatArray
-from twofold.compiled import compiled
+from twofold.compiled import compiled, square
 from twofold.engine.threads import run_tasks
 
 # Numbers in memory at a time, while rows pass by: 32 MB.
@@ -91,7 +91,7 @@ def pair_sums(A: FloatArray, B: FloatArray, kind: int) -> FloatArray:
                         total += A[j, d] * B[i, d]
                 elif kind == SQUARED_GAP:
                     for d in range(A.shape[1]):
-                        total += (A[j, d] - B[i, d]) ** 2
+                        total += square(A[j, d] - B[i, d])
                 elif kind == GAP:
                     for d in range(A.shape[1]):
                         total += abs(A[j, d] - B[i, d])

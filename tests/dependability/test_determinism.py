@@ -83,6 +83,39 @@ def test_a_fresh_process_gives_the_same_bits(names):
     assert json.loads(found.stdout) == {name: known(name) for name in names}
 
 
+COMPILED_AFTER = """
+import sys
+import numba
+import numpy as np
+if sys.argv[1] == "others":
+    numba.njit(lambda x: x**2 + abs(x) + min(x, 1.0))(2.0)
+    numba.njit(lambda x: x.sum() + x.min() + (x * x + x)[0])(np.ones(3))
+from dependability.answers import answers, digest
+print(digest(answers("SubmanifoldUNN")), digest(answers("UKR")), digest(answers("PSOM")))
+"""
+
+
+@pytest.mark.slow  # two minutes of compilation
+def test_what_was_compiled_before_changes_no_bit(tmp_path):
+    found = set[str]()
+    for before in ("nothing", "others"):
+        found.add(
+            subprocess.run(
+                [sys.executable, "-W", "ignore", "-c", COMPILED_AFTER, before],
+                cwd=ROOT,
+                env={
+                    **os.environ,
+                    "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
+                    "NUMBA_CACHE_DIR": str(tmp_path / before),
+                },
+                check=True,
+                capture_output=True,
+                text=True,
+            ).stdout
+        )
+    assert len(found) == 1
+
+
 @each_family
 def test_a_saved_and_a_pickled_model_give_the_same_bits(name, tmp_path):
     model = model_of(name)

@@ -24,7 +24,7 @@ import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.checks.rows import check_finite_points
-from twofold.compiled import compiled
+from twofold.compiled import compiled, square
 from twofold.kernels import Kernel
 
 # Rows whose nearest reference weighs at least this are not shifted, and the first look around a
@@ -356,7 +356,7 @@ def _collect_row(
             row[: stop - start] = 0
             for m in range(x.shape[0]):
                 for i in range(start, stop):
-                    row[i - start] += (points[m, i] - x[m]) ** 2
+                    row[i - start] += square(points[m, i] - x[m])
             if shrink.size:
                 for i in range(start, stop):
                     row[i - start] *= shrink[i]

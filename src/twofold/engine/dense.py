@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.compiled import compiled
+from twofold.compiled import compiled, square
 from twofold.engine.cells import Pairs
 from twofold.kernels import Kernel
 
@@ -71,10 +71,10 @@ def _squared_distances(
     n = points.shape[1]
     for j in range(queries.shape[0]):
         for i in range(n):
-            s[j, i] = (points[0, i] - queries[j, 0]) ** 2
+            s[j, i] = square(points[0, i] - queries[j, 0])
         for m in range(1, queries.shape[1]):
             for i in range(n):
-                s[j, i] += (points[m, i] - queries[j, m]) ** 2
+                s[j, i] += square(points[m, i] - queries[j, m])
         if not is_exponential:
             continue
         for i in hidden[j]:

@@ -383,7 +383,9 @@ def _weigh(
             # Where a centre lies on the row, t is 1 for that centre and 0 for the others.
             ratio[j] = nearest / ratio[j] if ratio[j] > 0 else 1.0
         _raise(ratio, exponent, quarters, power)
-        total = power.sum()
+        total = 0.0
+        for j in range(k):
+            total += power[j]
         value += weights[i] * k * (nearest / size) ** exponent / total
         share = weights[i] * (nearest / size) ** (exponent - 1) / (total * total)
         for j in range(k):

@@ -50,7 +50,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import column_or_1d
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.compiled import compiled_in_order
+from twofold.compiled import compiled_in_order, square
 from twofold.metrics.checks import check_neighbors, check_same_rows, checked_table
 from twofold.metrics.co_ranking import coranking
 from twofold.neighborhoods.nearest import insert_sorted
@@ -346,7 +346,7 @@ def _neighbors(X: FloatArray, k: int) -> IntArray:
         for j in range(n):
             gap = 0.0
             for a in range(q):
-                gap += (X[i, a] - X[j, a]) ** 2
+                gap += square(X[i, a] - X[j, a])
             if j != i and gap < distances[k - 1]:
                 insert_sorted(distances, nearest[i], gap, j)
     return nearest

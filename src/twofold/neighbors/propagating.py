@@ -22,7 +22,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.multiclass import check_classification_targets
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.compiled import compiled
+from twofold.compiled import compiled, square
 from twofold.process_settings import warn
 from twofold.rowwise import blocks
 from twofold.unn.data_range import new_rows, training_rows
@@ -143,7 +143,7 @@ def _spread_on(
             if numbers[left[u]] < 0:
                 sq_dist = 0.0
                 for d in range(Y.shape[1]):
-                    sq_dist += (Y[left[u], d] - Y[row, d]) ** 2
+                    sq_dist += square(Y[left[u], d] - Y[row, d])
                 if sq_dist < sq_dists[u]:
                     nearest[u], sq_dists[u] = row, sq_dist
     return order

@@ -368,7 +368,7 @@ def _learn(
             for c in range(q):
                 both = miss[a] * change[c] + change[a] * miss[c]
                 twice = along_miss * change[a] * change[c]
-                S[a, c] = cut * S[a, c] + both / along - twice / along**2
+                S[a, c] = cut * S[a, c] + both / along - twice / (along * along)
     return abs(decrease - without + along_moved) < abs(decrease - without)
 
 

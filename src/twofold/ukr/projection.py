@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.compiled import compiled
+from twofold.compiled import compiled, square
 from twofold.engine.threads import run_tasks
 from twofold.losses import Loss, Squared, in_unit
 from twofold.neighborhoods.nearest import k_smallest
@@ -147,7 +147,7 @@ def _nearest_apart(
             for c in range(n_found):
                 s = 0.0
                 for m in range(X.shape[1]):
-                    s += (X[i, m] - X[found[j, c], m]) ** 2
+                    s += square(X[i, m] - X[found[j, c], m])
                 apart = apart and s > separation
             if apart and n_found < found.shape[1]:
                 found[j, n_found] = i

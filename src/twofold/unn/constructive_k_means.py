@@ -38,7 +38,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from twofold.array_types import FloatArray, IntArray
 from twofold.checks.numbers import is_number
 from twofold.checks.rows import checked_weights
-from twofold.compiled import compiled
+from twofold.compiled import compiled, square
 from twofold.engine.threads import single_threaded
 from twofold.rowwise import blocks
 from twofold.unn.data_range import new_rows, training_rows
@@ -192,7 +192,7 @@ def _one_pass(
         for j in range(k):
             sq_dist = 0.0
             for d in range(D):
-                sq_dist += (Y[i, d] - C[j, d]) ** 2
+                sq_dist += square(Y[i, d] - C[j, d])
             if sq_dist < best:
                 nearest, best = j, sq_dist
         if nearest < 0 or np.sqrt(best) > zeta:

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.compiled import compiled
+from twofold.compiled import compiled, square
 from twofold.rowwise import blocks
 from twofold.unn.growing import ROUNDING, PointTree, find_nearest, insert, remove, tree_of
 from twofold.unn.nearest_rows import nearest_rows
@@ -300,8 +300,8 @@ def move_rows(
         for j in range(n):  # the rows that have row i among their neighbours before or after
             before, after = 0.0, 0.0
             for m in range(q):
-                before += (tree.X[j, m] - old[m]) ** 2
-                after += (tree.X[j, m] - best[m]) ** 2
+                before += square(tree.X[j, m] - old[m])
+                after += square(tree.X[j, m] - best[m])
             touched[count] = j
             count += (j != i) & (min(before, after) <= reach[j] * ROUNDING)
         touched[count] = i

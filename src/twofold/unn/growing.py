@@ -24,7 +24,7 @@ import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.checks.rows import check_finite_points
-from twofold.compiled import compiled
+from twofold.compiled import compiled, square
 
 LEAF = 16
 # A box lies no nearer than its points but for rounding; ties must not be lost by that.
@@ -208,7 +208,7 @@ def find_nearest(
                 continue
             s = 0.0
             for m in range(x.size):
-                s += (tree.X[i, m] - x[m]) ** 2
+                s += square(tree.X[i, m] - x[m])
             count = keep_nearest(found, sq_dists, count, k, i, s)
     return count
 

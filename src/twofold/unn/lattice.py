@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.compiled import compiled
+from twofold.compiled import compiled, square
 from twofold.unn.line import SortedRows
 from twofold.unn.rows import (
     NOBODY,
@@ -222,7 +222,7 @@ def _add_neighbors(
         found += 1
         if found == n_others:
             for a in range(q):
-                reach += cells.offsets[k, a] ** 2
+                reach += square(cells.offsets[k, a])
             break
     return reach
 
@@ -368,7 +368,7 @@ def _best_push(number: int, low: int, high: int, cells: Cells, rule: Rule, site:
             spread = 0  # of the site that is filled in the end, from the middle of the box
             for a in range(q if q > 1 else 0):  # a line has the same shape whichever way rows go
                 c = trial[a] + (sign * push.length if a == axis else 0)
-                spread += (c - cells.side // 2) ** 2
+                spread += square(c - cells.side // 2)
             is_better = best.length == NO_PUSH or is_cheaper(cost, best_cost)
             if is_better or (not is_cheaper(best_cost, cost) and spread < best_spread):
                 best, best_cost, best_spread = push, cost, spread

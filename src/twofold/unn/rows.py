@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.compiled import compiled
+from twofold.compiled import compiled, square
 from twofold.unn.point_errors import NO_KERNEL, PointError, row_error
 
 # Hears how many rows were embedded, or sweeps made.
@@ -185,11 +185,11 @@ def squared_gap(
     total, common = 0.0, 0.0
     if seen.size == 1:
         for d in range(y.size):
-            total += (y[d] - z[d]) ** 2
+            total += square(y[d] - z[d])
         return total, float(y.size)
     for d in range(y.size):  # without branches, so that several entries are taken at a time
         both = 1.0 if seen[d] > 0.0 and there[d] > 0.0 else 0.0
-        total += both * (y[d] - z[d]) ** 2
+        total += both * square(y[d] - z[d])
         common += both
     return total, common
 
