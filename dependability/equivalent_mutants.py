@@ -103,4 +103,29 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "self.is_broken = False",
         "self.is_broken = True",
     ): "the first evaluation says before anybody asks",
+    (
+        "engine/dense.py",
+        "return int(np.clip(BLOCK_BYTES // (n * itemsize) // 16 * 16, 16, 512))",
+        "return int(np.clip(BLOCK_BYTES // (n * itemsize) // 16 * 17, 16, 512))",
+    ): "blocks of another size give the same sums",
+    (
+        "engine/threads.py",
+        "if n_threads == 1 or len(tasks) == 1:",
+        "if n_threads == 1 and len(tasks) == 1:",
+    ): "a pool of one thread does the same work",
+    (
+        "engine/sums.py",
+        'if self.backend != "cpu_dense" and refs.shape[1] <= GRIDDED:',
+        'if not self.backend != "cpu_dense" and refs.shape[1] <= GRIDDED:',
+    ): "a grid that is not there yet is made where it is needed",
+    (
+        "engine/sums.py",
+        'if self.backend != "cpu_dense" and refs.shape[1] <= GRIDDED:',
+        'if self.backend != "cpu_dense" and refs.shape[ 0] <= GRIDDED:',
+    ): "a grid that is not there yet is made where it is needed",
+    (
+        "losses/__init__.py",
+        "n, D = (2, 3) if shape is None else shape",
+        "n, D = ( 3, 3) if shape is None else shape",
+    ): "at most two rows are tried",
 }

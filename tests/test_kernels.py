@@ -216,3 +216,9 @@ def test_own_kernels_are_elementwise():
     total = Kernel("total", lambda s: np.exp(-s).sum(), lambda s: -np.exp(-s))
     with pytest.raises(ValueError, match="must take an array and return an array of its shape"):
         get_kernel(total)
+
+
+def test_own_derivatives_have_the_shape_of_the_distances():
+    repeated = Kernel("repeated", lambda s: np.exp(-s), lambda s: np.tile(-np.exp(-s), (9, 1)))
+    with pytest.raises(ValueError, match="is not the derivative of its `value`"):
+        get_kernel(repeated)

@@ -265,6 +265,28 @@ def test_prepared_values_and_slopes(kernel, degree, q):
         assert largest_error(found.slopes[j], expected) < 1e-6
 
 
+@backends
+def test_a_query_out_of_reach_leaves_those_after_it_alone(backend):
+    fits = Fits(QUARTIC, 2, 1, "queries", n=30, m=4)
+    fits.Q[0] = 1e3
+    _, _, by_query, by_reference = fits.evaluate(backend=backend)
+    assert not by_query[0].any()
+    fits.Q, fits.targets = fits.Q[1:], fits.targets[1:]
+    _, _, of_others, of_references = fits.evaluate(backend=backend)
+    assert of_others.any()
+    np.testing.assert_allclose(by_query[1:], of_others, rtol=1e-12)
+    np.testing.assert_allclose(by_reference, of_references, rtol=1e-12, atol=1e-12)
+
+
+def test_slopes_of_a_query_that_sees_no_weight_are_zero():
+    fits = Fits(QUARTIC, 2, 1, "queries", n=30, m=4)
+    fits.X[0] = fits.Q[0] = 1e3
+    fits.omega[0] = fits.V[0, -1] = 0.0
+    slopes = fits.prepared().at(fits.Q, slopes=True).slopes
+    assert not slopes[0].any()
+    assert slopes[1:].any()
+
+
 @pytest.mark.parametrize("kernel", [GAUSSIAN, QUARTIC], ids=name_of)
 @pytest.mark.parametrize("degree", [1, 2, "2-axes"])
 def test_slopes_with_widths_equal_differences(kernel, degree):
