@@ -406,3 +406,9 @@ def test_permissions_and_links_are_kept(path, tmp_path, model):
     assert (tmp_path / "link").is_symlink()
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert read_model_file(path).class_name == "UNN"
+
+
+def test_a_file_that_is_not_there_is_named_in_full(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match=f"There is no file '{tmp_path}/none.twofold'"):
+        read_model_file("none.twofold")

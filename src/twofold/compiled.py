@@ -28,6 +28,7 @@ import numba
 FAST_MATH = {"reassoc", "contract", "nsz", "nnan"}
 
 Function = TypeVar("Function", bound=Callable[..., object])
+Number = TypeVar("Number", int, float)
 
 
 def compiled(function: Function) -> Function:
@@ -59,6 +60,6 @@ def _warn_once() -> None:
 
 
 @compiled
-def square(x: float) -> float:
+def square(x: Number) -> Number:
     """Return ``x²``."""
     return x * x

@@ -381,6 +381,8 @@ def _checksum(header: Mapping[str, JSONValue], tensors: Mapping[str, AnyArray]) 
 
 def _read_table(path: Path) -> dict[str, Any]:
     """Read the JSON table at the start, having checked that the whole file is there."""
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file '{path.absolute()}'.")
     size = path.stat().st_size
     with path.open("rb") as file:
         start = file.read(64)

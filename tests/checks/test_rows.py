@@ -121,3 +121,13 @@ def test_a_weight_may_be_next_to_nothing():
     weights[3] = 1e-200
     model = UKR(max_iter=3, random_state=0).fit(ROWS, sample_weight=weights)
     assert np.isfinite(model.embedding_).all()
+
+
+def test_as_many_weights_as_rows():
+    with pytest.raises(ValueError, match=r"one number for each of the 4 rows; got .* \(3,\)"):
+        checked_weights(np.ones(3), np.ones((4, 2)))
+
+
+def test_rows_of_different_lengths_are_named():
+    with pytest.raises(ValueError, match="row 0 has 2 and row 2 has 1"):
+        check_numeric([[1, 2], (3, 4), [5]])

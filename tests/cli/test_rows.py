@@ -290,3 +290,13 @@ def test_json_with_a_file(model_file, table, tmp_path):
     assert facts["rows"] == 60
     assert facts["rows_outside_domain"] == 0
     assert list(pd.read_parquet(out).columns) == ["x1", "x2", "density", "in_domain", "species"]
+
+
+def test_rows_that_a_model_refuses_are_counted_as_in_the_table(model_file, tmp_path, monkeypatch):
+    frame = make_frame(20)
+    frame.loc[frame.index[3], COLUMNS] = np.nan
+    frame.loc[frame.index[12], "width"] = 1e200
+    monkeypatch.setattr(streaming, "ROWS_AT_A_TIME", 7)
+    table = write_csv(frame, tmp_path / "far.csv")
+    assert "(first: row 13)" in refused("score", model_file, table, "-o", tmp_path / "out.csv")
+    assert "(first: row 13)" in refused("fit", table)

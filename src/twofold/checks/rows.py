@@ -20,6 +20,24 @@ LARGEST, LARGEST_SINGLE = 1e140, 1e17
 LARGEST_WEIGHT, SMALLEST_WEIGHT = 1e60, 1e-60
 
 
+class RowError(ValueError):
+    """An error that names the first of the rows at fault, counted from 0.
+
+    Who gives a model rows out of a longer table says which row of the table that is by `at`.
+    """
+
+    def __init__(self, problem: str, row: int, advice: str) -> None:
+        super().__init__(problem, row, advice)
+        self.problem, self.row, self.advice = problem, row, advice
+
+    def __str__(self) -> str:
+        return f"{self.problem} (first: row {self.row}){self.advice}"
+
+    def at(self, row: int) -> RowError:
+        """Return this error with another number of the row."""
+        return type(self)(self.problem, row, self.advice)
+
+
 def validate_rows(estimator: Any, X: Any, *, reset: bool) -> FloatArray:
     """Return the table an estimator was given as floats, NaN where an entry is missing.
 
@@ -45,6 +63,11 @@ def checked_weights(sample_weight: Any, Y: Any) -> FloatArray:
 
     They must be finite and not negative, the largest of them neither huge nor next to nothing.
     """
+    if sample_weight is not None and np.shape(sample_weight) not in ((), (len(Y),)):
+        raise ValueError(
+            f"`sample_weight` must be one number for each of the {len(Y)} rows; got an array of "
+            f"shape {np.shape(sample_weight)}."
+        )
     weights: FloatArray = _check_sample_weight(
         sample_weight, Y, dtype=np.float64, ensure_non_negative=True
     )
@@ -101,10 +124,11 @@ def check_entries(
     if not too_large.any():
         return
     rows = np.flatnonzero(too_large.any(axis=1))
-    raise ValueError(
-        f"{len(rows)} row(s) have entries beyond {largest:.4g} (first: row {rows[0]}), and squares "
-        f"of values beyond that leave the range of {Y.dtype} numbers; scale the data, or leave "
-        "these rows out."
+    raise RowError(
+        f"{len(rows)} row(s) have entries beyond {largest:.4g}",
+        int(rows[0]),
+        f", and squares of values beyond that leave the range of {Y.dtype} numbers; scale the "
+        "data, or leave these rows out.",
     )
 
 
@@ -143,10 +167,11 @@ def check_errors(squared_errors: FloatArray) -> FloatArray:
     """Return the squared errors (m,) of rows, or raise where they left the range of numbers."""
     rows = _rows_that_are_not_finite(squared_errors)
     if len(rows):
-        raise ValueError(
+        raise RowError(
             f"{len(rows)} row(s) lie so far from the manifold that their squared errors leave the "
-            f"range of {squared_errors.dtype} numbers (first: row {rows[0]}); leave these rows "
-            "out, or scale the data."
+            f"range of {squared_errors.dtype} numbers",
+            int(rows[0]),
+            "; leave these rows out, or scale the data.",
         )
     return squared_errors
 
@@ -162,9 +187,10 @@ def check_missing(Y: FloatArray, names: FloatArray | None = None, *, columns: bo
         return
     rows = np.flatnonzero(missing.all(axis=1))
     if len(rows):
-        raise ValueError(
-            f"{len(rows)} row(s) have no observed entry (first: row {rows[0]}); a row needs at "
-            "least one. Leave them out, e.g. `X[~np.isnan(X).all(axis=1)]`."
+        raise RowError(
+            f"{len(rows)} row(s) have no observed entry",
+            int(rows[0]),
+            "; a row needs at least one. Leave them out, e.g. `X[~np.isnan(X).all(axis=1)]`.",
         )
     empty = np.flatnonzero(missing.all(axis=0))
     if columns and len(empty):
@@ -180,6 +206,7 @@ def check_numeric(X: Any) -> None:
     if hasattr(X, "lazy") and hasattr(X, "collect"):
         raise TypeError("A lazy data frame has no rows yet; call its `collect()` first.")
     if isinstance(X, (np.ndarray, list, tuple)):
+        _check_lengths(X)
         _check_numeric_array(np.asanyarray(X))
         return
     dtypes = getattr(X, "dtypes", None)
@@ -199,6 +226,18 @@ def check_numeric(X: Any) -> None:
             f"Every column must hold numbers; could not convert {_first_few(odd)}. "
             "Leave these columns out or encode them."
         )
+
+
+def _check_lengths(X: Any) -> None:
+    """Raise if a list of rows has rows of different lengths."""
+    if isinstance(X, np.ndarray) or not all(isinstance(row, list | tuple) for row in X):
+        return
+    for number, row in enumerate(X):
+        if len(row) != len(X[0]):
+            raise ValueError(
+                f"All rows must have the same number of entries; row 0 has {len(X[0])} and row "
+                f"{number} has {len(row)}. Put NaN where an entry is missing."
+            )
 
 
 def _check_numeric_array(X: npt.NDArray[Any]) -> None:

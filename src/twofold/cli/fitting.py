@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from twofold.checks.rows import RowError
 from twofold.cli import arguments as arg
 from twofold.cli import describing
 from twofold.cli.arguments import MODEL_SUFFIX, STANDARD, beside, check_output, shown
@@ -141,7 +142,10 @@ def fit(
     with console.warnings_shown(), phase(*chosen.first_phase):
         model = estimator if scale == "none" else Scaled(estimator, how=scale)
         # Columns without names of their own are given as an array: the model then has none either.
-        model.fit(rows.frame if rows.has_names else rows.frame.to_numpy())
+        try:
+            model.fit(rows.frame if rows.has_names else rows.frame.to_numpy())
+        except RowError as error:
+            raise error.at(int(rows.frame.index[error.row]) + 1) from None
     seconds = time.perf_counter() - started
     model.annotate(names=rows.names, labels=rows.labels or None, image_shape=shape)
     model.save(target)

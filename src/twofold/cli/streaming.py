@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from twofold.checks.rows import RowError
 from twofold.cli.arguments import check_output, check_streams, open_model, shown
 from twofold.cli.columns import (
     Match,
@@ -61,7 +62,10 @@ class Piece:
         """Return a method's result for each row, NaN for rows without values."""
         if not self.known.any():
             return np.full(len(self.Y), np.nan)
-        found = method(as_rows(model, self.Y[self.known]))
+        try:
+            found = method(as_rows(model, self.Y[self.known]))
+        except RowError as error:
+            raise error.at(self.first + int(np.flatnonzero(self.known)[error.row])) from None
         result: FloatArray = np.full((len(self.Y), *found.shape[1:]), np.nan)
         result[self.known] = found
         return result
