@@ -26,6 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -85,9 +86,11 @@ class Kernel:
         For an exponential kernel a weight below ``cutoff`` relative to the row's largest may
         be; a kernel with a heavier tail has no such bound, so all of its support counts.
         """
-        if self.is_exponential:
-            return math.log(cutoff) / float(self.derivative(np.zeros(1))[0])
-        return self.support
+        return math.log(cutoff) / self._first_slope if self.is_exponential else self.support
+
+    @cached_property
+    def _first_slope(self) -> float:
+        return float(self.derivative(np.zeros(1))[0])
 
     def half_width(self) -> float:
         """Return the distance at which half of the weight is gone."""

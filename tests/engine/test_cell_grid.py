@@ -10,7 +10,7 @@ from twofold.engine.cells import _count_candidates, build_grid, find_cell_span
 def points_in_cells(grid, x, radius):
     """Return the rows that lie in the cells that a ball touches."""
     span = np.empty(6, dtype=np.int64)
-    find_cell_span(x, radius, grid.shape, grid.origin, grid.width, span)
+    find_cell_span(x, radius, grid, span)
     a0, b0, a1, b1, a2, b2 = span
     found = []
     for c0 in range(a0, b0 + 1):
@@ -43,7 +43,7 @@ def test_a_ball_is_covered_by_the_cells_it_touches(q, dtype, radius):
     grid = build_grid(X, radius)
     queries = np.concatenate([X[:20], 3 * rng.normal(size=(20, q))]).astype(dtype)
     s = squared_distances(queries.astype(float), X.astype(float))
-    counts = _count_candidates(queries, *grid[2:], radius)
+    counts = _count_candidates(queries, grid, radius)
     for j, x in enumerate(queries):
         found = points_in_cells(grid, x, radius)
         assert len(found) == len(set(found)) == counts[j]
@@ -54,7 +54,7 @@ def test_a_ball_is_covered_by_the_cells_it_touches(q, dtype, radius):
 def test_cells_do_leave_points_out():
     X = np.random.default_rng(2).uniform(size=(2_000, 2))
     grid = build_grid(X, 0.05)
-    assert _count_candidates(X, *grid[2:], 0.05).mean() < 50  # of 2000; the ball holds 16
+    assert _count_candidates(X, grid, 0.05).mean() < 50  # of 2000; the ball holds 16
 
 
 def test_stray_points_make_cells_wider_not_more():

@@ -36,24 +36,14 @@ GRIDDED = 3
 
 
 class CellGrid(NamedTuple):
-    """Points in cell order: ``points[:, i]`` is row ``order[i]`` of the array it was built from.
+    """Points in cell order: ``points[:, i]`` is row ``order[i]`` of the array it was built from."""
 
-    Attributes
-    ----------
-    points : (q, n) coordinates, transposed so that loops over points are contiguous
-    order : (n,) row of the original array
-    starts : (cells + 1,) first point of each cell
-    shape : (3,) cells along each gridded dimension, 1 where there is none
-    origin : (3,) lower corner
-    width : side of a cell
-    """
-
-    points: FloatArray
-    order: IntArray
-    starts: IntArray
-    shape: IntArray
-    origin: FloatArray
-    width: float
+    points: FloatArray  # (q, n), transposed so that loops over points are contiguous
+    order: IntArray  # (n,)
+    starts: IntArray  # (cells + 1,) first point of each cell
+    shape: IntArray  # (3,) cells along each gridded dimension, 1 where there is none
+    origin: FloatArray  # (3,) lower corner
+    width: float  # side of a cell
 
 
 def build_grid(X: FloatArray, radius: float) -> CellGrid:
@@ -127,40 +117,32 @@ def _sort_by_cell(cells: IntArray, n_cells: int) -> tuple[IntArray, IntArray]:
 
 
 @compiled
-def find_cell_span(
-    x: FloatArray,
-    radius: float,
-    shape: IntArray,
-    origin: FloatArray,
-    width: float,
-    span: IntArray,
-) -> None:
+def find_cell_span(x: FloatArray, radius: float, grid: CellGrid, span: IntArray) -> None:
     """Write the first and the last cell that a ball touches, axis by axis, into ``span`` (6,).
 
     Coordinates of x must be finite: there is no cell for NaN.
     """
     for axis in range(3):
-        last = shape[axis] - 1
-        m = x.shape[0] - 3 + axis
+        last = grid.shape[axis] - 1
+        m = x.shape[0] - 3 + axis  # dimensions fill the axes from the back
         low, high = 0.0, float(last)
         if last > 0 and m >= 0:
             # Clamped as floats: a place far outside has no cell number that fits an integer.
-            low = min(max((x[m] - radius - origin[axis]) / width, 0.0), high)
-            high = min(max((x[m] + radius - origin[axis]) / width, 0.0), high)
+            low = min(max((x[m] - radius - grid.origin[axis]) / grid.width, 0.0), high)
+            high = min(max((x[m] + radius - grid.origin[axis]) / grid.width, 0.0), high)
         span[2 * axis] = int(low)
         span[2 * axis + 1] = int(high)
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """The pairs of some queries: references ``index[first[j]:first[j + 1]]`` belong to query j.
+class Pairs(NamedTuple):
+    """The pairs of some queries: ``reference[first[j]:first[j + 1]]`` belong to query j.
 
     ``weight`` is ``F(s - shift_j)`` and ``slope`` is ``-2 F'(s - shift_j)``. With ``is_dense``
     every query has every reference, in order.
     """
 
     first: IntArray
-    index: IntArray
+    reference: IntArray
     weight: FloatArray
     slope: FloatArray
     shift: FloatArray
@@ -182,7 +164,7 @@ def candidates_of(grid: CellGrid, queries: FloatArray, kernel: Kernel, cutoff: f
     """Return how many references the first look around each query goes through."""
     _check_queries(grid, queries)
     look = math.sqrt(first_look(kernel, cutoff))
-    return _count_candidates(queries, *grid[2:], look)
+    return _count_candidates(queries, grid, look)
 
 
 def _check_queries(grid: CellGrid, queries: FloatArray) -> None:
@@ -215,19 +197,7 @@ def list_pairs(
     first, shift = np.zeros(m + 1, dtype=np.int64), np.zeros(m, dtype=dtype)
     while True:
         index, s = np.empty(capacity, dtype=np.int32), np.empty(capacity, dtype=dtype)
-        count = _collect(
-            queries,
-            hidden,
-            grid.points,
-            *grid[2:],
-            shrink,
-            reach,
-            near,
-            first,
-            index,
-            s,
-            shift,
-        )
+        count = _collect(queries, hidden, grid, shrink, reach, near, first, index, s, shift)
         if count >= 0:
             break
         capacity *= 2
@@ -238,35 +208,31 @@ def list_pairs(
 
 
 @compiled
-def _count_candidates(
-    queries: FloatArray,
-    starts: IntArray,
-    shape: IntArray,
-    origin: FloatArray,
-    width: float,
-    radius: float,
-) -> IntArray:
+def _count_candidates(queries: FloatArray, grid: CellGrid, radius: float) -> IntArray:
     m = queries.shape[0]
     counts = np.zeros(m, dtype=np.int64)
     span = np.empty(6, dtype=np.int64)
     for j in range(m):
-        find_cell_span(queries[j], radius, shape, origin, width, span)
+        find_cell_span(queries[j], radius, grid, span)
         for c0 in range(span[0], span[1] + 1):
             for c1 in range(span[2], span[3] + 1):
-                row = (c0 * shape[1] + c1) * shape[2]
-                counts[j] += starts[row + span[5] + 1] - starts[row + span[4]]
+                start, stop = _run(grid, c0, c1, span)
+                counts[j] += stop - start
     return counts
+
+
+@compiled
+def _run(grid: CellGrid, c0: int, c1: int, span: IntArray) -> tuple[int, int]:
+    """Return where the points begin and end that lie in a row of cells along the last axis."""
+    line = (c0 * grid.shape[1] + c1) * grid.shape[2]
+    return grid.starts[line + span[4]], grid.starts[line + span[5] + 1]
 
 
 @compiled
 def _collect(
     queries: FloatArray,
     hidden: IntArray,
-    points: FloatArray,
-    starts: IntArray,
-    shape: IntArray,
-    origin: FloatArray,
-    width: float,
+    grid: CellGrid,
     shrink: FloatArray,
     reach: float,
     near: float,
@@ -275,7 +241,8 @@ def _collect(
     s: FloatArray,
     shift: FloatArray,
 ) -> int:
-    n = points.shape[1]
+    """List the pairs of all queries, with shifted s; return their number, or -1 for no room."""
+    n = grid.points.shape[1]
     count = 0
     span = np.empty(6, dtype=np.int64)
     row = np.empty(n, dtype=s.dtype)
@@ -290,21 +257,7 @@ def _collect(
         limit = reach if near == np.inf else reach + near
         while True:
             end = _collect_row(
-                queries[j],
-                j,
-                hidden_from,
-                points,
-                starts,
-                shape,
-                origin,
-                width,
-                shrink,
-                limit,
-                span,
-                row,
-                index,
-                s,
-                count,
+                queries[j], j, hidden_from, grid, shrink, limit, span, row, index, s, count
             )
             if end < 0:
                 return -1
@@ -319,6 +272,7 @@ def _collect(
                     for p in range(count, end):
                         s[p] -= shift[j]
                 break
+            # Nothing seen yet: look twice as far, four times in squared distance.
             limit = nearest + reach if nearest < np.inf else 4 * limit
         count = end
         first[j + 1] = count
@@ -330,11 +284,7 @@ def _collect_row(
     x: FloatArray,
     number: int,
     hidden_from: IntArray,
-    points: FloatArray,
-    starts: IntArray,
-    shape: IntArray,
-    origin: FloatArray,
-    width: float,
+    grid: CellGrid,
     shrink: FloatArray,
     limit: float,
     span: IntArray,
@@ -344,11 +294,10 @@ def _collect_row(
     count: int,
 ) -> int:
     """Append the references within ``limit`` of x; return the new count, or -1 for no room."""
-    find_cell_span(x, math.sqrt(limit), shape, origin, width, span)
+    find_cell_span(x, math.sqrt(limit), grid, span)
     for c0 in range(span[0], span[1] + 1):
         for c1 in range(span[2], span[3] + 1):
-            line = (c0 * shape[1] + c1) * shape[2]
-            start, stop = starts[line + span[4]], starts[line + span[5] + 1]
+            start, stop = _run(grid, c0, c1, span)
             if start == stop:
                 continue
             if count + stop - start > index.size:
@@ -356,7 +305,7 @@ def _collect_row(
             row[: stop - start] = 0
             for m in range(x.shape[0]):
                 for i in range(start, stop):
-                    row[i - start] += square(points[m, i] - x[m])
+                    row[i - start] += square(grid.points[m, i] - x[m])
             if shrink.size:
                 for i in range(start, stop):
                     row[i - start] *= shrink[i]
@@ -369,11 +318,9 @@ def _collect_row(
 
 
 @compiled
-def add_weighted_rows(
-    first: IntArray, index: IntArray, weight: FloatArray, V: FloatArray, A: FloatArray
-) -> None:
+def _add_weighted_rows(pairs: Pairs, V: FloatArray, A: FloatArray) -> None:
     """Add ``Σ_i k_ji V_i`` to ``A`` (m, C)."""
-    n_columns = V.shape[1]
+    first, index, weight, n_columns = pairs.first, pairs.reference, pairs.weight, V.shape[1]
     for j in range(A.shape[0]):
         p, stop = first[j], first[j + 1]
         while p + 4 <= stop:  # four rows at a time: A is loaded and stored a quarter as often
@@ -387,59 +334,82 @@ def add_weighted_rows(
                 A[j, c] += weight[rest] * V[index[rest], c]
 
 
+def weighted_rows(pairs: Pairs, V: FloatArray) -> FloatArray:
+    """Return ``Σ_i k_ji V_i`` (m, C)."""
+    if pairs.is_dense:
+        return pairs.weight.reshape(len(pairs.shift), -1) @ V
+    A = np.zeros((len(pairs.shift), V.shape[1]), dtype=V.dtype)
+    _add_weighted_rows(pairs, V, A)
+    return A
+
+
 @compiled
-def dot_pairs(first: IntArray, index: IntArray, U: FloatArray, V: FloatArray) -> FloatArray:
+def dot_pairs(pairs: Pairs, U: FloatArray, V: FloatArray) -> FloatArray:
     """Return ``U_j·V_i`` of every pair."""
-    dots = np.empty(index.size, dtype=V.dtype)
+    dots = np.empty(pairs.reference.size, dtype=V.dtype)
     for j in range(U.shape[0]):
-        for p in range(first[j], first[j + 1]):
+        for p in range(pairs.first[j], pairs.first[j + 1]):
             dot = V.dtype.type(0)
             for c in range(V.shape[1]):
-                dot += U[j, c] * V[index[p], c]
+                dot += U[j, c] * V[pairs.reference[p], c]
             dots[p] = dot
     return dots
 
 
 @compiled
-def add_slopes(
-    first: IntArray,
-    index: IntArray,
-    slope: FloatArray,
-    queries: FloatArray,
-    points: FloatArray,
-    V: FloatArray,
-    dA: FloatArray,
+def _add_slopes(
+    pairs: Pairs, queries: FloatArray, points: FloatArray, V: FloatArray, dA: FloatArray
 ) -> None:
     """Add ``Σ_i a_ji (x_i - x_j) V_iᵀ`` to ``dA`` (m, q, C), the derivative of the sums."""
     n_columns = V.shape[1]
     for j in range(dA.shape[0]):
-        for p in range(first[j], first[j + 1]):
-            i = index[p]
+        for p in range(pairs.first[j], pairs.first[j + 1]):
+            i = pairs.reference[p]
             for m in range(queries.shape[1]):
-                step = slope[p] * (points[m, i] - queries[j, m])
+                step = pairs.slope[p] * (points[m, i] - queries[j, m])
                 for c in range(n_columns):
                     dA[j, m, c] += step * V[i, c]
 
 
 @compiled
-def pull_pairs(
-    first: IntArray,
-    index: IntArray,
-    slope: FloatArray,
+def _pull_pairs(
+    pairs: Pairs,
     queries: FloatArray,
     points: FloatArray,
-    V: FloatArray,
-    U: FloatArray,
+    dots: FloatArray,
     grad_queries: FloatArray,
     push: FloatArray,
 ) -> None:
-    """Carry ``U = dR/dA`` (m, C) back to the queries (m, q) and the references, ``push`` (q, n)."""
-    pull = dot_pairs(first, index, U, V) * slope
+    """Carry ``dots = U_j·V_i`` of every pair back to queries and references."""
+    pull = dots * pairs.slope
     for m in range(queries.shape[1]):
-        for j in range(U.shape[0]):
-            x, total = queries[j, m], V.dtype.type(0)
-            for p in range(first[j], first[j + 1]):
-                step = pull[p] * (points[m, index[p]] - x)
+        for j in range(queries.shape[0]):
+            x, total = queries[j, m], points.dtype.type(0)
+            for p in range(pairs.first[j], pairs.first[j + 1]):
+                step = pull[p] * (points[m, pairs.reference[p]] - x)
                 total += step
-                push[m, index[p]] -= step
+                push[m, pairs.reference[p]] -= step
             grad_queries[j, m] += total
+
+
+@dataclass(frozen=True)
+class PlainSums:
+    """The plain sums of some queries, and the way back; ``points`` is (q, n), as ``V`` ordered."""
+
+    pairs: Pairs
+    queries: FloatArray
+    points: FloatArray
+    V: FloatArray
+
+    def values(self) -> FloatArray:
+        """Return the sums (m, C)."""
+        return weighted_rows(self.pairs, self.V)
+
+    def pull(self, U: FloatArray, grad_queries: FloatArray, push: FloatArray) -> None:
+        """Carry ``U = dR/dA`` (m, C) back to queries (m, q) and references, ``push`` (q, n)."""
+        dots = dot_pairs(self.pairs, U, self.V)
+        _pull_pairs(self.pairs, self.queries, self.points, dots, grad_queries, push)
+
+    def slopes(self, slopes: FloatArray) -> None:
+        """Add the derivative of the values by the queries' coordinates to zeros (m, q, C)."""
+        _add_slopes(self.pairs, self.queries, self.points, self.V, slopes)

@@ -7,6 +7,8 @@ block is in cache. Nothing of size n × n is ever kept.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
@@ -38,7 +40,7 @@ def weigh_block(
     ``points`` is (q, n); ``hidden[j]`` are the references that query j must not see, or -1.
     """
     shift = np.zeros(len(queries), dtype=out.dtype)
-    # Weights below tolerance² become exact zeros: numbers next to underflow are slow to multiply.
+    # Weights below cutoff² become exact zeros: numbers next to underflow are slow to multiply.
     limit = far = 0.0
     if kernel.is_exponential:
         limit, far = 2 * kernel.reach(cutoff), kernel.reach(NOTHING)
@@ -47,6 +49,27 @@ def weigh_block(
     if not kernel.is_exponential:
         _blank(weight, slope, hidden)
     return weight, slope, shift
+
+
+@dataclass(frozen=True)
+class DenseSums:
+    """The sums of a block of rows, and the way back; ``scratch`` is memory for its pairs."""
+
+    weight: FloatArray
+    slope: FloatArray
+    queries: FloatArray
+    points: FloatArray
+    V: FloatArray
+    scratch: FloatArray
+
+    def values(self) -> FloatArray:
+        """Return the sums (rows, C)."""
+        return self.weight @ self.V
+
+    def pull(self, U: FloatArray, grad_queries: FloatArray, push: FloatArray) -> None:
+        """Carry ``U = dR/dA`` (rows, C) back to queries (rows, q) and references, (q, n)."""
+        pull = np.matmul(U, self.V.T, out=self.scratch)
+        _pull_block(self.queries, self.points, self.slope, pull, grad_queries, push)
 
 
 def as_pairs(weight: FloatArray, slope: FloatArray, shift: FloatArray) -> Pairs:
@@ -100,7 +123,7 @@ def _blank(weight: FloatArray, slope: FloatArray, hidden: IntArray) -> None:
 
 
 @compiled
-def pull_block(
+def _pull_block(
     queries: FloatArray,
     points: FloatArray,
     slope: FloatArray,
@@ -108,7 +131,6 @@ def pull_block(
     grad_queries: FloatArray,
     push: FloatArray,
 ) -> None:
-    """Carry ``pull = U Vᵀ`` (rows, n) back to queries (rows, q) and references, ``push`` (q, n)."""
     n, q = points.shape[1], points.shape[0]
     for j in range(queries.shape[0]):
         for i in range(n):

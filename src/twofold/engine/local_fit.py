@@ -21,14 +21,14 @@ All of this is done in double precision.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.engine.cells import Pairs, add_weighted_rows, dot_pairs
-from twofold.engine.local_loops import fit_pairs, fit_steps, plain_steps, pull_fits
+from twofold.engine.cells import Pairs, dot_pairs, weighted_rows
+from twofold.engine.local_loops import Fits, fit_pairs, fit_steps, plain_steps, pull_fits
 
 Degree = Literal[0, 1, 2, "2-axes"]
 DEGREES: tuple[Degree, ...] = (0, 1, 2, "2-axes")
@@ -36,20 +36,10 @@ DEGREES: tuple[Degree, ...] = (0, 1, 2, "2-axes")
 
 @dataclass(frozen=True)
 class FitGroup:
-    """Columns that are fitted from the same references.
+    """Columns that are fitted from the same references."""
 
-    Attributes
-    ----------
-    columns : (c,) columns of what the references carry
-    mass : (n,) weight of each reference, 0 for those that take no part
-    """
-
-    columns: IntArray
-    mass: FloatArray
-
-    def sorted_by(self, order: IntArray) -> FitGroup:
-        """Return the group of references in another order."""
-        return FitGroup(self.columns, np.ascontiguousarray(self.mass[order]))
+    columns: IntArray  # (c,) of what the references carry
+    mass: FloatArray  # (n,) weight of each reference, 0 for those that take no part
 
 
 @dataclass(frozen=True)
@@ -61,7 +51,8 @@ class LocalFit:
 
     def sorted_by(self, order: IntArray) -> LocalFit:
         """Return the same for references in another order."""
-        return LocalFit(self.terms, tuple(group.sorted_by(order) for group in self.groups))
+        groups = (replace(group, mass=group.mass[order]) for group in self.groups)
+        return replace(self, groups=tuple(groups))
 
 
 def polynomial_terms(degree: Degree, q: int) -> IntArray:
@@ -79,56 +70,37 @@ def polynomial_terms(degree: Degree, q: int) -> IntArray:
 class FittedSums:
     """The sums of some queries by local fits, and the way back; made for one list of pairs.
 
-    ``points`` is (q, n), in the order that ``pairs.index`` and ``V`` have.
+    ``points`` is (q, n), in the order that ``pairs.reference`` and ``V`` have.
     """
 
     def __init__(
         self, pairs: Pairs, queries: FloatArray, points: FloatArray, V: FloatArray, local: LocalFit
     ) -> None:
-        self.pairs, self.queries, self.points, self.V = pairs, queries, points, V
-        self.local = local
-        p = len(local.terms)
-        self.inverses = [np.empty((len(queries), p, p)) for _ in local.groups]
-        self.totals = [np.zeros(len(queries)) for _ in local.groups]
+        self.pairs, self.V = pairs, V
+        self.columns = [group.columns for group in local.groups]
+        self.plain = np.setdiff1d(np.arange(V.shape[1]), np.concatenate(self.columns))
+        m, p = len(queries), len(local.terms)
+        self.fits = [
+            Fits(pairs, queries, points, local.terms, group.mass, np.empty((m, p, p)), np.zeros(m))
+            for group in local.groups
+        ]
 
     def values(self) -> FloatArray:
         """Return the sums (m, C)."""
-        pairs = self.pairs
-        A = np.zeros((len(self.queries), self.V.shape[1]), dtype=self.V.dtype)
-        self._sum(pairs.weight, _rest(self.local, self.V.shape[1]), A)
-        for number, group in enumerate(self.local.groups):
-            self._sum(self.weights(number), group.columns, A)
+        A = np.zeros((len(self.pairs.shift), self.V.shape[1]), dtype=self.V.dtype)
+        A[:, self.plain] = self._sums(self.pairs.weight, self.plain)
+        for columns, fits in zip(self.columns, self.fits, strict=True):
+            A[:, columns] = self._sums(fit_pairs(fits), columns)
         return A
 
-    def weights(self, number: int = 0) -> FloatArray:
-        """Return the weights b of all pairs in one of the groups."""
-        pairs, fitted = self.pairs, np.empty_like(self.pairs.weight)
-        fit_pairs(
-            pairs.first,
-            pairs.index,
-            pairs.weight,
-            self.local.groups[number].mass,
-            self.queries,
-            self.points,
-            self.local.terms,
-            self.inverses[number],
-            self.totals[number],
-            fitted,
-        )
-        return fitted
+    def weights(self) -> FloatArray:
+        """Return the weights b of all pairs in the first group."""
+        return fit_pairs(self.fits[0])
 
-    def _sum(self, weight: FloatArray, columns: IntArray, A: FloatArray) -> None:
-        if not len(columns):
-            return
-        V = self._columns(columns)
-        part = np.zeros((len(A), len(columns)), dtype=A.dtype)
-        if self.pairs.is_dense:
-            np.matmul(weight.reshape(len(A), -1), V, out=part)
-        else:
-            add_weighted_rows(self.pairs.first, self.pairs.index, weight, V, part)
-        A[:, columns] = part
+    def _sums(self, weight: FloatArray, columns: IntArray) -> FloatArray:
+        return weighted_rows(self.pairs._replace(weight=weight), self._carried(columns))
 
-    def _columns(self, columns: IntArray) -> FloatArray:
+    def _carried(self, columns: IntArray) -> FloatArray:
         return np.ascontiguousarray(self.V[:, columns])
 
     def pull(self, U: FloatArray, grad_queries: FloatArray, push: FloatArray) -> None:
@@ -136,65 +108,21 @@ class FittedSums:
 
         Only columns of a group are carried back.
         """
-        pairs = self.pairs
-        for group, inverse, total in zip(
-            self.local.groups, self.inverses, self.totals, strict=True
-        ):
-            V, answer = self._columns(group.columns), np.ascontiguousarray(U[:, group.columns])
-            G: FloatArray
-            if pairs.is_dense:
-                G = (answer @ V.T).ravel()
-            else:
-                G = dot_pairs(pairs.first, pairs.index, answer, V)
-            pull_fits(
-                pairs.first,
-                pairs.index,
-                pairs.weight,
-                pairs.slope,
-                group.mass,
-                self.queries,
-                self.points,
-                self.local.terms,
-                inverse,
-                total,
-                G,
-                grad_queries,
-                push,
-            )
+        for columns, fits in zip(self.columns, self.fits, strict=True):
+            V, answer = self._carried(columns), np.ascontiguousarray(U[:, columns])
+            is_dense = self.pairs.is_dense
+            G = (answer @ V.T).ravel() if is_dense else dot_pairs(self.pairs, answer, V)
+            pull_fits(fits, G, grad_queries, push)
 
     def slopes(self, slopes: FloatArray) -> None:
         """Write the derivative of the values by the queries' coordinates, (m, q, C)."""
-        pairs, q = self.pairs, self.queries.shape[1]
-        plain = _rest(self.local, self.V.shape[1])
-        steps = np.empty((q, len(pairs.weight)), dtype=self.V.dtype)
-        plain_steps(pairs.first, pairs.index, pairs.slope, self.queries, self.points, steps)
-        self._sum_each(steps, plain, slopes)
-        for group, inverse, total in zip(
-            self.local.groups, self.inverses, self.totals, strict=True
-        ):
-            fit_steps(
-                pairs.first,
-                pairs.index,
-                pairs.weight,
-                pairs.slope,
-                group.mass,
-                self.queries,
-                self.points,
-                self.local.terms,
-                inverse,
-                total,
-                steps,
-            )
-            self._sum_each(steps, group.columns, slopes)
+        steps = np.empty((slopes.shape[1], len(self.pairs.weight)), dtype=self.V.dtype)
+        plain_steps(self.fits[0], steps)
+        self._sum_each(steps, self.plain, slopes)
+        for columns, fits in zip(self.columns, self.fits, strict=True):
+            fit_steps(fits, steps)
+            self._sum_each(steps, columns, slopes)
 
     def _sum_each(self, steps: FloatArray, columns: IntArray, slopes: FloatArray) -> None:
-        for m in range(len(steps)):
-            part = np.zeros((len(slopes), slopes.shape[2]), dtype=slopes.dtype)
-            self._sum(steps[m], columns, part)
-            slopes[:, m, columns] = part[:, columns]
-
-
-def _rest(local: LocalFit, n_columns: int) -> IntArray:
-    """Return the columns in no group."""
-    fitted = np.concatenate([group.columns for group in local.groups])
-    return np.setdiff1d(np.arange(n_columns), fitted)
+        for m, weight in enumerate(steps):
+            slopes[:, m, columns] = self._sums(weight, columns)

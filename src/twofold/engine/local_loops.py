@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled
+from twofold.engine.cells import Pairs
 from twofold.small_systems import dot, factor, solve_factored
 
 # Felt only where references are fewer than terms, or lie in a line.
 RIDGE = 1e-7
 
 
+class Fits(NamedTuple):
+    """The fits of one group of columns around some queries."""
+
+    pairs: Pairs
+    queries: FloatArray  # (m, q)
+    points: FloatArray  # (q, n)
+    terms: IntArray  # (p, 2) as `polynomial_terms` returns them
+    mass: FloatArray  # (n,) ω, 0 for references that take no part
+    inverses: FloatArray  # (m, p, p) C⁻¹ of each query, written by `fit_pairs`
+    totals: FloatArray  # (m,) S of each query, likewise
+
+
+# Two functions: as one the compiler no longer inlines it, and fits take 1.7 times as long.
 @compiled
 def _expand(x: FloatArray, points: FloatArray, i: int, delta: FloatArray) -> None:
     for m in range(delta.size):
@@ -75,21 +91,13 @@ def _invert(C: FloatArray, inverse: FloatArray) -> None:
 
 
 @compiled
-def fit_pairs(
-    first: IntArray,
-    index: IntArray,
-    weight: FloatArray,
-    mass: FloatArray,
-    queries: FloatArray,
-    points: FloatArray,
-    terms: IntArray,
-    inverses: FloatArray,
-    totals: FloatArray,
-    fitted: FloatArray,
-) -> None:
-    """Write the weights b of all pairs, and the inverse of C and S of each query."""
+def fit_pairs(fits: Fits) -> FloatArray:
+    """Return the weights b of all pairs; write the inverse of C and S of each query."""
+    first, index, weight = fits.pairs[:3]
+    queries, points, terms, mass, inverses, totals = fits[1:]
     p, q = terms.shape[0], queries.shape[1]
     C, xi, delta = np.empty((p, p)), np.empty(p), np.empty(q)
+    fitted = np.empty_like(weight)
     for j in range(queries.shape[0]):
         total = 0.0
         for k in range(first[j], first[j + 1]):
@@ -118,25 +126,14 @@ def fit_pairs(
             _monomials(delta, terms, xi)
             w = weight[k] * mass[index[k]] / total
             fitted[k] = w * dot(inverses[j, 0], xi)
+    return fitted
 
 
 @compiled
-def pull_fits(
-    first: IntArray,
-    index: IntArray,
-    weight: FloatArray,
-    slope: FloatArray,
-    mass: FloatArray,
-    queries: FloatArray,
-    points: FloatArray,
-    terms: IntArray,
-    inverses: FloatArray,
-    totals: FloatArray,
-    G: FloatArray,
-    grad_queries: FloatArray,
-    push: FloatArray,
-) -> None:
-    """Carry ``G = dR/db`` of all pairs back, the formula of E in the module's docstring."""
+def pull_fits(fits: Fits, G: FloatArray, grad_queries: FloatArray, push: FloatArray) -> None:
+    """Carry ``G = dR/db`` of all pairs back, the formula of E in the docstring of `local_fit`."""
+    first, index, weight, slope = fits.pairs[:4]
+    queries, points, terms, mass, inverses, totals = fits[1:]
     p, q = terms.shape[0], queries.shape[1]
     xi, delta, m, h = np.empty(p), np.empty(q), np.empty(p), np.empty(p)
     of_u, of_v, pulled = np.empty(q), np.empty(q), np.empty(q)
@@ -179,41 +176,25 @@ def pull_fits(
 
 
 @compiled
-def plain_steps(
-    first: IntArray,
-    index: IntArray,
-    slope: FloatArray,
-    queries: FloatArray,
-    points: FloatArray,
-    steps: FloatArray,
-) -> None:
+def plain_steps(fits: Fits, steps: FloatArray) -> None:
     """Write the derivative of plain weights by the query, (q, pairs)."""
-    for j in range(queries.shape[0]):
+    first, index, _, slope = fits.pairs[:4]
+    for j in range(fits.queries.shape[0]):
         for k in range(first[j], first[j + 1]):
-            for c in range(queries.shape[1]):
-                steps[c, k] = slope[k] * (points[c, index[k]] - queries[j, c])
+            for c in range(fits.queries.shape[1]):
+                steps[c, k] = slope[k] * (fits.points[c, index[k]] - fits.queries[j, c])
 
 
 @compiled
-def fit_steps(
-    first: IntArray,
-    index: IntArray,
-    weight: FloatArray,
-    slope: FloatArray,
-    mass: FloatArray,
-    queries: FloatArray,
-    points: FloatArray,
-    terms: IntArray,
-    inverses: FloatArray,
-    totals: FloatArray,
-    steps: FloatArray,
-) -> None:
+def fit_steps(fits: Fits, steps: FloatArray) -> None:
     """Write the derivative of the weights b by the query, (q, pairs).
 
     It is ``db_i/dx_c = z_ic + ŵ_i κ_cᵀ C⁻¹ ξ_i`` with ``z_ic = ŝ_i δ_ic u_i - ŵ_i ∂_c u_i``,
     ``ŝ = -2F' ω/S`` and ``κ_c = Σ_i (ŵ_i u_i ∂_c ξ_i - z_ic ξ_i)``, from which comes, for a > 0,
     ``g_a`` times what the ridge and its change with the mean squared distance contribute.
     """
+    first, index, weight, slope = fits.pairs[:4]
+    queries, points, terms, mass, inverses, totals = fits[1:]
     p, q = terms.shape[0], queries.shape[1]
     xi, delta, of_u = np.empty(p), np.empty(q), np.empty(q)
     kappa, back = np.empty((q, p)), np.empty((q, p))
@@ -245,6 +226,7 @@ def fit_steps(
                 for c in range(q):
                     kappa[c, a] += w * u * _slope(terms, a, c, delta)
         for c in range(q):
+            # -dμ/dx_c; the ŵ sum to 1, so what all gain together is taken off each of them.
             moved = along[c] * mean_square - spread[c] + outward[c]
             for a in range(1, p):
                 ridge = _ridge(terms, a, 1 + mean_square) * along[c]

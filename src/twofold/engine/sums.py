@@ -18,6 +18,7 @@ polynomials change the weights and their derivative, nothing else (see `local_fi
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -60,18 +61,11 @@ def check_cutoff(cutoff: float) -> None:
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums of some queries: the true sums are ``values * F(shift)`` for an exponential kernel.
+    """Sums of some queries: the true sums are ``values * F(shift)`` for an exponential kernel."""
 
-    Attributes
-    ----------
-    values : (m, C) sums, each row weighed relative to its nearest reference if that is far away
-    shift : (m,) the squared distance that the row was shifted by, 0 for most
-    slopes : (m, q, C) derivative of ``values`` by the query's coordinates, empty if not asked for
-    """
-
-    values: FloatArray
-    shift: FloatArray
-    slopes: FloatArray
+    values: FloatArray  # (m, C), each row relative to its nearest reference if that is far away
+    shift: FloatArray  # (m,) the squared distance that the row was shifted by, 0 for most
+    slopes: FloatArray  # (m, q, C) derivative by the query's coordinates, empty if not asked for
 
 
 class KernelSums:
@@ -126,40 +120,40 @@ class KernelSums:
         grid = None
         if self.backend != "cpu_dense" and refs.shape[1] <= GRIDDED:
             grid = cells.grid_for(refs, self.kernel, self.cutoff)
-        self.last_plan = self._plan(refs, grid, local is not None)
-        losses = np.empty(len(queries), dtype=queries.dtype)
+        self.last_plan = Plan(self.backend, "asked for")
+        if self.backend == "auto":
+            is_local = local is not None
+            self.last_plan = plan(refs, self.kernel, self.cutoff, grid, is_local=is_local)
         unseen = _lists(hidden, len(queries))
         if unseen.size and unseen.max() >= len(refs):
             raise ValueError(f"`hidden` must be below {len(refs)}; got {unseen.max()}.")
-        run: _DenseRun | _CellsRun
+        run: _Run
+        order: IntArray | slice = slice(None)
+        numbers: IntArray = np.arange(len(queries))
         if self.last_plan.backend == "cpu_dense":
-            run = _DenseRun(self, queries, refs, V, respond, unseen, losses, local)
+            points = np.ascontiguousarray(refs.T)
+            run = _DenseRun(self, respond, numbers, queries, unseen, points, V, local)
         else:
             grid = grid or cells.grid_for(refs, self.kernel, self.cutoff)
-            run = _CellsRun(
-                self, grid, queries, V, respond, unseen, losses, references is None, local
-            )
+            order = grid.order
+            # Queries that are the references are visited in cell order, so that what they share
+            # stays in cache and what they push to stays close together.
+            numbers = order if references is None else numbers
+            unseen = _places(order)[unseen[numbers]]
+            local = None if local is None else local.sorted_by(order)
+            own = queries[numbers]
+            run = _CellsRun(self, respond, numbers, own, unseen, grid.points, V[order], local, grid)
         pushes = run_tasks(run.strip, run.strips(), self.n_threads)
-        return losses, run.grad_queries, run.collect(pushes)
-
-    def _plan(self, references: FloatArray, grid: CellGrid | None, is_local: bool) -> Plan:
-        if self.backend == "auto":
-            return plan(references, self.kernel, self.cutoff, grid, is_local=is_local)
-        return Plan(self.backend, "asked for")
+        by_reference = np.empty_like(refs, order="C")
+        by_reference[order] = sum(pushes[1:], start=pushes[0]).T
+        return run.losses, run.grad_queries, by_reference
 
 
 class PreparedReferences:
     """References sorted into cells once, for many calls with other queries.
 
-    Rows are summed one at a time, so that a row gives the same result alone or among others.
-
-    Parameters
-    ----------
-    engine : KernelSums
-    references : (n, q)
-    V : (n, C) rows the references carry
-    widths : (n,) bandwidth of each reference, or None for 1 everywhere
-    local : LocalFit or None for plain sums
+    Rows are summed one at a time, so that a row gives the same result alone or among others. The
+    references (n, q) carry rows ``V`` (n, C); ``widths`` (n,) are their bandwidths, None for 1.
     """
 
     def __init__(
@@ -199,7 +193,12 @@ class PreparedReferences:
         )
 
         def work(rows: slice) -> None:
-            self._fill(queries[rows], unseen[rows], rows, sums, slopes)
+            pairs = self._pairs(queries[rows], unseen[rows])
+            found = _sums_of(pairs, queries[rows], self.grid.points, self.V, self.local)
+            sums.shift[rows], sums.values[rows] = pairs.shift, found.values()
+            if slopes:
+                found.slopes(sums.slopes[rows])
+                sums.slopes[rows] /= self.unit
 
         run_tasks(work, _slices(m, QUERIES_PER_CHUNK), self.engine.n_threads)
         return sums
@@ -208,16 +207,15 @@ class PreparedReferences:
         """Return the weight of every reference at ``queries`` under a fit of one group, (m, n)."""
         queries = self._in_units(queries)
         B = np.zeros((len(queries), len(self.V)), dtype=self.V.dtype)
-        fit, order = fit.sorted_by(self.grid.order), self.grid.order
-        kernel, cutoff = self.engine.kernel, self.engine.cutoff
+        order = self.grid.order
+        fit = fit.sorted_by(order)
 
         def work(rows: slice) -> None:
-            unseen = np.full((rows.stop - rows.start, 1), -1)
             some = queries[rows]
-            pairs = cells.list_pairs(self.grid, some, unseen, kernel, cutoff, self.shrink)
+            pairs = self._pairs(some, _lists(None, len(some)))
             weight = FittedSums(pairs, some, self.grid.points, self.V, fit).weights()
             owner = np.repeat(np.arange(len(some)), np.diff(pairs.first))
-            B[rows][owner, order[pairs.index]] = weight
+            B[rows][owner, order[pairs.reference]] = weight
 
         run_tasks(work, _slices(len(queries), QUERIES_PER_CHUNK), self.engine.n_threads)
         return B
@@ -230,26 +228,9 @@ class PreparedReferences:
             scaled = np.clip(queries / self.unit, -farthest, farthest)
         return np.ascontiguousarray(scaled, dtype=dtype)
 
-    def _fill(
-        self, queries: FloatArray, hidden: IntArray, rows: slice, sums: Sums, slopes: bool
-    ) -> None:
+    def _pairs(self, queries: FloatArray, hidden: IntArray) -> cells.Pairs:
         kernel, cutoff = self.engine.kernel, self.engine.cutoff
-        pairs = cells.list_pairs(self.grid, queries, hidden, kernel, cutoff, self.shrink)
-        sums.shift[rows] = pairs.shift
-        if self.local is not None:
-            fitted = FittedSums(pairs, queries, self.grid.points, self.V, self.local)
-            sums.values[rows] = fitted.values()
-            if slopes:
-                fitted.slopes(sums.slopes[rows])
-                sums.slopes[rows] /= self.unit
-            return
-        cells.add_weighted_rows(pairs.first, pairs.index, pairs.weight, self.V, sums.values[rows])
-        if slopes:
-            derivative = sums.slopes[rows]
-            cells.add_slopes(
-                pairs.first, pairs.index, pairs.slope, queries, self.grid.points, self.V, derivative
-            )
-            derivative /= self.unit
+        return cells.list_pairs(self.grid, queries, hidden, kernel, cutoff, self.shrink)
 
 
 def _lists(hidden: IntArray | None, n: int) -> IntArray:
@@ -274,136 +255,109 @@ def _strips(blocks: list[slice]) -> list[list[slice]]:
     return [blocks[a:b] for a, b in pairwise(bounds)]
 
 
-def _total(pushes: list[FloatArray]) -> FloatArray:
-    total = pushes[0]
-    for push in pushes[1:]:
-        total += push
-    return total
+BlockSums = cells.PlainSums | FittedSums | dense.DenseSums
 
 
-class _DenseRun:
-    """One evaluation by blocks of rows."""
+def _sums_of(
+    pairs: cells.Pairs,
+    queries: FloatArray,
+    points: FloatArray,
+    V: FloatArray,
+    local: LocalFit | None,
+) -> cells.PlainSums | FittedSums:
+    if local is None:
+        return cells.PlainSums(pairs, queries, points, V)
+    return FittedSums(pairs, queries, points, V, local)
 
-    def __init__(
-        self,
-        engine: KernelSums,
-        queries: FloatArray,
-        references: FloatArray,
-        V: FloatArray,
-        respond: Respond,
-        hidden: IntArray,
-        losses: FloatArray,
-        local: LocalFit | None,
-    ) -> None:
-        self.kernel, self.cutoff, self.respond = engine.kernel, engine.cutoff, respond
-        self.local = local
-        self.queries = np.ascontiguousarray(queries)
-        self.points = np.ascontiguousarray(references.T)
-        self.V, self.hidden, self.losses = np.ascontiguousarray(V), hidden, losses
+
+@dataclass(eq=False)
+class _Run(ABC):
+    """One evaluation, block by block of rows."""
+
+    engine: KernelSums
+    respond: Respond
+    numbers: IntArray  # (m,) of the queries, in the order of the blocks
+    queries: FloatArray  # (m, q) in that order, and so is what is hidden from them
+    hidden: IntArray
+    points: FloatArray  # (q, n) of the references; V and local have their order
+    V: FloatArray
+    local: LocalFit | None
+
+    def __post_init__(self) -> None:
+        # Compiled loops are made for one memory layout.
+        self.queries, self.V = np.ascontiguousarray(self.queries), np.ascontiguousarray(self.V)
+        self.losses = np.empty(len(self.queries), dtype=self.queries.dtype)
         self.grad_queries = np.zeros_like(self.queries)
 
+    @abstractmethod
     def strips(self) -> list[list[slice]]:
-        """Cut the rows into blocks that stay in cache, and those into strips."""
-        size = dense.block_rows(self.points.shape[1], self.V.itemsize)
-        return _strips(_slices(len(self.queries), size))
+        """Cut the rows into blocks, and those into strips."""
+
+    @abstractmethod
+    def sums(self, rows: slice, scratch: FloatArray) -> tuple[BlockSums, FloatArray]:
+        """Return the sums of a block and its shift; ``scratch`` (2, rows, n) is for dense ones."""
+
+    def scratch(self, n_rows: int) -> FloatArray:
+        """Return memory that the blocks of a strip share."""
+        return np.empty((2, 0, 0))
 
     def strip(self, blocks: list[slice]) -> FloatArray:
         """Evaluate some blocks; return what they push to the references, (q, n)."""
-        n, n_rows = self.points.shape[1], blocks[0].stop - blocks[0].start
-        scratch = np.empty((2, n_rows, n), dtype=self.V.dtype)
+        # Zeroed pages that are never touched cost nothing, and a strip touches few.
         push = np.zeros_like(self.points)
+        scratch = self.scratch(blocks[0].stop - blocks[0].start)
         for rows in blocks:
-            size = rows.stop - rows.start
-            queries, hidden = self.queries[rows], self.hidden[rows]
-            weight, slope, shift = dense.weigh_block(
-                queries, self.points, hidden, self.kernel, self.cutoff, scratch[0, :size]
-            )
-            numbers = np.arange(rows.start, rows.stop)
-            if self.local is not None:
-                pairs = dense.as_pairs(weight, slope, shift)
-                fitted = FittedSums(pairs, queries, self.points, self.V, self.local)
-                self.losses[rows], U = self.respond(numbers, fitted.values(), shift)
-                if U is not None:
-                    fitted.pull(U, self.grad_queries[rows], push)
-                continue
-            self.losses[rows], U = self.respond(numbers, weight @ self.V, shift)
+            numbers = self.numbers[rows]
+            sums, shift = self.sums(rows, scratch)
+            self.losses[numbers], U = self.respond(numbers, sums.values(), shift)
             if U is not None:
-                pull = np.matmul(U, self.V.T, out=scratch[1, :size])
-                dense.pull_block(queries, self.points, slope, pull, self.grad_queries[rows], push)
+                grad = np.zeros_like(self.queries[rows])
+                sums.pull(U, grad, push)
+                self.grad_queries[numbers] = grad
         return push
 
-    def collect(self, pushes: list[FloatArray]) -> FloatArray:
-        """Add up what the strips pushed, in their order."""
-        return np.ascontiguousarray(_total(pushes).T)
 
-
-class _CellsRun:
-    """One evaluation over lists of near pairs."""
-
-    def __init__(
-        self,
-        engine: KernelSums,
-        grid: CellGrid,
-        queries: FloatArray,
-        V: FloatArray,
-        respond: Respond,
-        hidden: IntArray,
-        losses: FloatArray,
-        itself: bool,
-        local: LocalFit | None,
-    ) -> None:
-        self.kernel, self.cutoff, self.respond = engine.kernel, engine.cutoff, respond
-        self.grid = grid
-        order = self.grid.order
-        self.V = np.ascontiguousarray(V[order])
-        self.local = None if local is None else local.sorted_by(order)
-        # Queries that are the references are visited in cell order, so that what they share
-        # stays in cache and what they push to stays close together.
-        self.visit = order if itself else np.arange(len(queries))
-        self.queries = np.ascontiguousarray(queries[self.visit])
-        self.hidden = _places(order)[hidden[self.visit]]
-        self.losses, self.grad_queries = losses, np.zeros_like(self.queries)
+class _DenseRun(_Run):
+    """One evaluation of all pairs."""
 
     def strips(self) -> list[list[slice]]:
-        """Cut the rows into chunks of a bounded number of pairs, and those into strips."""
-        total = np.cumsum(cells.candidates_of(self.grid, self.queries, self.kernel, self.cutoff))
+        size = dense.block_rows(self.points.shape[1], self.V.itemsize)  # stays in cache
+        return _strips(_slices(len(self.queries), size))
+
+    def scratch(self, n_rows: int) -> FloatArray:
+        return np.empty((2, n_rows, self.points.shape[1]), dtype=self.V.dtype)
+
+    def sums(self, rows: slice, scratch: FloatArray) -> tuple[BlockSums, FloatArray]:
+        queries = self.queries[rows]
+        own, free = scratch[:, : len(queries)]
+        kernel, cutoff = self.engine.kernel, self.engine.cutoff
+        weight, slope, shift = dense.weigh_block(
+            queries, self.points, self.hidden[rows], kernel, cutoff, own
+        )
+        if self.local is None:
+            return dense.DenseSums(weight, slope, queries, self.points, self.V, free), shift
+        pairs = dense.as_pairs(weight, slope, shift)
+        return FittedSums(pairs, queries, self.points, self.V, self.local), shift
+
+
+@dataclass(eq=False)
+class _CellsRun(_Run):
+    """One evaluation over lists of near pairs, with references in the order of a grid."""
+
+    grid: CellGrid
+
+    def strips(self) -> list[list[slice]]:
+        kernel, cutoff = self.engine.kernel, self.engine.cutoff
+        total = np.cumsum(cells.candidates_of(self.grid, self.queries, kernel, cutoff))
         # Small problems are cut finer, so that there is something for every thread.
         size = int(np.clip(total[-1] // N_STRIPS, LEAST_PAIRS, MOST_PAIRS))
         cuts = np.searchsorted(total, np.arange(size, total[-1], size))
         bounds = np.unique(np.concatenate([[0], cuts + 1, [len(total)]]))
         return _strips([slice(int(a), int(b)) for a, b in pairwise(bounds)])
 
-    def strip(self, chunks: list[slice]) -> FloatArray:
-        """Evaluate some chunks; return what they push to the references, (q, n)."""
-        # Zeroed pages that are never touched cost nothing, and a strip touches few.
-        points, push = self.grid.points, np.zeros_like(self.grid.points)
-        uniform = np.empty(0, dtype=self.V.dtype)
-        for rows in chunks:
-            queries, numbers = self.queries[rows], self.visit[rows]
-            pairs = cells.list_pairs(
-                self.grid, queries, self.hidden[rows], self.kernel, self.cutoff, uniform
-            )
-            if self.local is not None:
-                fitted = FittedSums(pairs, queries, points, self.V, self.local)
-                self.losses[numbers], U = self.respond(numbers, fitted.values(), pairs.shift)
-                if U is not None:
-                    grad = np.zeros_like(queries)
-                    fitted.pull(U, grad, push)
-                    self.grad_queries[numbers] = grad
-                continue
-            first, index = pairs.first, pairs.index
-            A = np.zeros((len(queries), self.V.shape[1]), dtype=self.V.dtype)
-            cells.add_weighted_rows(first, index, pairs.weight, self.V, A)
-            self.losses[numbers], U = self.respond(numbers, A, pairs.shift)
-            if U is not None:
-                grad = np.zeros_like(queries)
-                cells.pull_pairs(first, index, pairs.slope, queries, points, self.V, U, grad, push)
-                self.grad_queries[numbers] = grad
-        return push
-
-    def collect(self, pushes: list[FloatArray]) -> FloatArray:
-        """Add up what the strips pushed, in their order, and undo the sorting."""
-        total = _total(pushes)
-        unsorted = np.empty((total.shape[1], total.shape[0]), dtype=total.dtype)
-        unsorted[self.grid.order] = total.T
-        return unsorted
+    def sums(self, rows: slice, scratch: FloatArray) -> tuple[BlockSums, FloatArray]:
+        queries, one_width = self.queries[rows], np.empty(0, dtype=self.V.dtype)
+        kernel, cutoff = self.engine.kernel, self.engine.cutoff
+        hidden = self.hidden[rows]
+        pairs = cells.list_pairs(self.grid, queries, hidden, kernel, cutoff, one_width)
+        return _sums_of(pairs, queries, self.points, self.V, self.local), pairs.shift
