@@ -53,21 +53,6 @@ _HOMES = {
     "upgrade": "twofold.ukr",
     "load": "twofold.loading",
 }
-_MODULES = (
-    "datasets",
-    "explorer",
-    "features",
-    "kernels",
-    "landmarks",
-    "losses",
-    "metrics",
-    "neighbors",
-    "optimize",
-    "plots",
-    "regularization",
-    "selection",
-)
-
 __all__ = [
     "PSOM",
     "UKR",
@@ -98,6 +83,7 @@ __all__ = [
     "selection",
     "upgrade",
 ]
+_MODULES = tuple(name for name in __all__ if name not in _HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -7,7 +7,7 @@ opens or makes a model waits for its own family only.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -54,10 +54,7 @@ FAMILIES = Classes(
     }
 )
 OTHERS = Classes(
-    {
-        "ManifoldClassifier": "twofold.classification",
-        "KernelExtension": "twofold.kernel_pca",
-    }
+    {"ManifoldClassifier": "twofold.classification", "KernelExtension": "twofold.kernel_pca"}
 )
 # Those that fit a plain table, by the names that people give.
 TWO_WAY = {
@@ -72,18 +69,8 @@ TWO_WAY = {
 def load(path: str | os.PathLike[str]) -> TwoWayModel | ManifoldClassifier | KernelExtension:
     """Open a model that was saved with ``model.save(path)``; no code in the file is run.
 
-    Parameters
-    ----------
-    path : str or path
-
-    Returns
-    -------
-    The fitted model.
-
-    Raises
-    ------
-    ModelFileError
-        If the file is damaged, not a model file, of a newer format, or holds what no fit leaves.
+    A `ModelFileError` says that the file is damaged, not a model file, of a newer format, or holds
+    what no fit leaves.
 
     Examples
     --------
@@ -95,7 +82,10 @@ def load(path: str | os.PathLike[str]) -> TwoWayModel | ManifoldClassifier | Ker
     >>> load(path).embedding_.shape
     (150, 2)
     """
-    stored = read_model_file(path, _import_classes)
+    # The classes a file holds are imported first: they name the types their parameters may have.
+    stored = read_model_file(
+        path, lambda names: [FAMILIES.get(name) or OTHERS.get(name) for name in names]
+    )
     expect_class(stored, [*FAMILIES, *OTHERS])
     try:
         return _restored(stored)
@@ -105,12 +95,6 @@ def load(path: str | os.PathLike[str]) -> TwoWayModel | ManifoldClassifier | Ker
             f"{error}. It was saved with twofold {stored.versions.get('twofold', 'unknown')}: open "
             "it with that version or a newer one, or fit the model again."
         ) from error
-
-
-def _import_classes(names: Iterable[str]) -> None:
-    """Import the classes a file holds: they name the types that their parameters may have."""
-    for name in names:
-        FAMILIES.get(name) or OTHERS.get(name)
 
 
 def _restored(stored: ModelFile) -> TwoWayModel | ManifoldClassifier | KernelExtension:

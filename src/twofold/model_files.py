@@ -102,24 +102,14 @@ EARLIER_NAMES = {
 class ModelFile:
     """The content of a model file.
 
-    Parameters
-    ----------
-    class_name : str
-        Name of the estimator class; only ever looked up among names the caller knows.
-    params, attributes : dict
-        Constructor parameters, and fitted attributes that are not arrays: None, bool, int, float,
-        str, lists, tuples, dicts with text keys, numpy scalars and arrays, and instances of the
-        classes given to `register_value_type`.
-    arrays : dict of ndarray
-        Fitted arrays of bool, integers, float16 to float64, or strings.
-    versions : dict of str
-        Versions at the time of saving; those of this moment when not given.
+    Parameters and attributes are None, bool, int, float, str, lists, tuples, dicts with text keys,
+    numpy scalars and arrays, and instances of the classes given to `register_value_type`.
     """
 
-    class_name: str
+    class_name: str  # only ever looked up among names the caller knows
     params: dict[str, Any]
-    attributes: dict[str, Any]
-    arrays: dict[str, AnyArray]
+    attributes: dict[str, Any]  # fitted ones that are not arrays
+    arrays: dict[str, AnyArray]  # of bool, integers, float16 to float64, or strings
     versions: dict[str, str] = dataclasses.field(default_factory=current_versions)
 
     def __post_init__(self) -> None:
@@ -171,12 +161,7 @@ def expect_class(model: ModelFile, known: Collection[str]) -> None:
 
 
 def write_model_file(path: str | os.PathLike[str], model: ModelFile) -> None:
-    """Write a model file, whole or not at all.
-
-    The file is written under another name in the same folder and then moved into place, so that
-    an interrupted save leaves an older file of that name as it was. A value that the file cannot
-    hold raises a TypeError that names it.
-    """
+    """Write a model file, whole or not at all; a TypeError names a value that it cannot hold."""
     try:
         with replacing(path) as partial:
             text, tensors = _encode_model(model)
@@ -191,14 +176,8 @@ def read_model_file(
     """Read a model file, check it, and run no code from it; the arrays are writable.
 
     ``prepare`` is called with the names of all classes in the file before a value is made, so that
-    the types their parameters may have can be registered by then.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ModelFileError
-        If the file is empty, truncated, of another kind, too new, or altered.
+    the types their parameters may have can be registered by then. A `ModelFileError` says that the
+    file is empty, truncated, of another kind, too new, or altered.
     """
     path = Path(path)
     text, header = _read_header(path, _read_table(path))
@@ -472,16 +451,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     On any exception, an interrupt from the keyboard included, the new file is removed, and at the
     next save what a killed process left. A link stays a link, and the permissions of an older file
-    are kept.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the folder does not exist.
-    IsADirectoryError
-        If ``path`` is a folder.
-    OSError
-        If ``path`` is a device, a pipe or the like, or a link that leads to itself.
+    are kept. An OSError says that there is no such folder, or that ``path`` is none of a file's: a
+    folder, a device, a pipe or a link that leads to itself.
     """
     try:
         target = Path(path).resolve()  # a link stays a link: the file it points to is replaced

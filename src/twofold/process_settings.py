@@ -16,17 +16,10 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from threading import Lock
-from types import FrameType
 
 
 class HeldSetting:
-    """A setting that stays changed as long as anybody wants it.
-
-    Parameters
-    ----------
-    change : function
-        Returns a context manager that changes the setting.
-    """
+    """A setting that stays changed, by the context manager ``change()``, while anybody wants it."""
 
     def __init__(self, change: Callable[[], AbstractContextManager[object]]) -> None:
         self._change = change
@@ -83,10 +76,6 @@ _INNER = ("twofold", "sklearn", "joblib")
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Issue a warning in the name of the first caller outside this package and scikit-learn."""
     level, frame = 1, sys._getframe().f_back
-    while frame is not None and _is_inner(frame):
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INNER:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level + 1)
-
-
-def _is_inner(frame: FrameType) -> bool:
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0] in _INNER

@@ -26,14 +26,8 @@ from twofold.checks.numbers import check_count, is_number
 Homotopy = Literal["auto", "none", "density", "box"]
 
 
-__all__ = [
-    "Density",
-    "Extension",
-    "LeaveKOut",
-    "LeaveOneOut",
-    "Smoothest",
-    "get_regularization",
-]
+__all__ = ["Density", "Extension", "LeaveKOut", "LeaveOneOut", "Smoothest", "get_regularization"]
+__dir__ = __all__.copy  # numpy and the like are not ours to show
 
 
 @dataclass(frozen=True)
@@ -210,7 +204,3 @@ def _check_schedule(
 
 def _is_finite_number(value: object, least: float) -> bool:
     return isinstance(value, Real) and math.isfinite(value) and float(value) >= least
-
-
-def __dir__() -> list[str]:
-    return __all__

@@ -8,6 +8,7 @@ the quartiles, which for normal data is the standard deviation, too, but which o
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -188,7 +189,7 @@ class Scaled(GrowingModel):
         """Return the way back in plain arrays, in the units of the data, or None."""
         check_is_fitted(self)
         inside = self.model_.kernel_regression()
-        return None if inside is None else inside.with_data(self._unscale(inside.data))
+        return None if inside is None else replace(inside, data=self._unscale(inside.data))
 
     # ---- files ----------------------------------------------------------------------------------
 

@@ -18,20 +18,12 @@ from twofold.compiled import compiled
 
 @dataclass(frozen=True)
 class DistinctRows:
-    """The distinct rows of a table; missing entries are NaN and equal to each other.
+    """The distinct rows of a table; missing entries are NaN and equal to each other."""
 
-    Attributes
-    ----------
-    Y : (u, D) distinct rows in hash order
-    weights : (u,) summed weights of the copies
-    member : (n,) which distinct row each original row is
-    first : (u,) the first original row that is this distinct row
-    """
-
-    Y: FloatArray
-    weights: FloatArray
-    member: IntArray
-    first: IntArray
+    Y: FloatArray  # (u, D) in hash order
+    weights: FloatArray  # (u,) summed over the copies
+    member: IntArray  # (n,) which distinct row each original row is
+    first: IntArray  # (u,) the first original row that is this distinct row
 
 
 def merge_duplicates(Y: FloatArray, weights: FloatArray) -> DistinctRows:

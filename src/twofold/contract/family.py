@@ -23,6 +23,7 @@ class Family(ABC):
     """A way to find latent points, with its regression f and projection g."""
 
     n_components: Any
+    data_: FloatArray
     latent_: FloatArray
     embedding_: FloatArray
 

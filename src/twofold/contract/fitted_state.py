@@ -49,22 +49,13 @@ FittedState: TypeAlias = Mapping[str, Expected]
 
 @dataclass(frozen=True)
 class Array:
-    """An array of a shape, of one kind, within bounds.
+    """An array of a shape, of one kind, within bounds, themselves included."""
 
-    Parameters
-    ----------
-    shape : sizes, given as numbers or letters
-    kind : "f", "i", "b" or "U"
-    low, high : bounds of what it holds, themselves included; ``high`` may be the letter of a size,
-        for indices below it
-    has_gaps : whether NaN may stand for missing entries
-    """
-
-    shape: tuple[int | str, ...]
-    kind: str = "f"
+    shape: tuple[int | str, ...]  # sizes, given as numbers or letters
+    kind: str = "f"  # a key of `_KINDS`
     low: float = -np.inf
-    high: float | str = np.inf
-    has_gaps: bool = False
+    high: float | str = np.inf  # or the letter of a size, for indices below it
+    has_gaps: bool = False  # whether NaN may stand for missing entries
     is_optional: bool = False
 
     def check(self, value: Any, sizes: Sizes) -> None:
@@ -72,6 +63,7 @@ class Array:
         if not isinstance(value, np.ndarray) or not self._is_kind(value.dtype):
             raise ValueError(f"is no array of {_KINDS[self.kind]}")
         wanted = [sizes.get(size, size) for size in self.shape]  # type: ignore[arg-type]
+        # Letters that no array has decided yet are still letters, and fit any size.
         fits = len(wanted) == value.ndim and all(
             isinstance(size, str) or size == found
             for size, found in zip(wanted, value.shape, strict=True)
@@ -79,13 +71,8 @@ class Array:
         if not fits:
             shape = ", ".join(map(str, wanted))
             raise ValueError(f"has shape {value.shape}, which should be ({shape})")
-        sizes.update(
-            {
-                size: found
-                for size, found in zip(self.shape, value.shape, strict=True)
-                if isinstance(size, str)
-            }
-        )
+        named = zip(self.shape, value.shape, strict=True)
+        sizes.update({size: found for size, found in named if isinstance(size, str)})
         if self.kind in "fi":
             self._check_range(value, sizes)
 

@@ -13,9 +13,11 @@ from typing import Any, ClassVar, Self
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.array_types import FloatArray
+from twofold.contract.distinct_rows import RowIndex
+from twofold.contract.family import Family
 from twofold.contract.fitted_state import COMMON, FittedState, check_state, check_totals
 from twofold.contract.row_notes import RowNotes
+from twofold.engine.threads import single_threaded_blas
 from twofold.model_files import ModelFile, register_value_type, state_of, write_model_file
 
 register_value_type(RowNotes)
@@ -23,12 +25,13 @@ register_value_type(RowNotes)
 DERIVED = ("_index", "_surface", "_space")
 # Parameters that watch a fit and mean nothing to a fitted model: a file does not keep them.
 RUN_ONLY = ("callbacks",)
+# Training points whose density tells whether the domain of a file is one.
+POINTS_LOOKED_AT = 64
 
 
-class KeptModel(BaseEstimator):
+class KeptModel(Family, BaseEstimator):
     """A model that can be written to a file and annotated."""
 
-    embedding_: FloatArray
     n_features_in_: int
 
     # What a fit leaves, and so what a file may hold.
@@ -36,7 +39,9 @@ class KeptModel(BaseEstimator):
 
     def _wake(self) -> None:
         """Rebuild what is derived from the fitted attributes."""
-        raise NotImplementedError
+        self._index = RowIndex(self.data_)
+        with single_threaded_blas():  # a file is opened to the bits that were saved
+            self._restore()
 
     def annotate(self, *, names: Any = None, labels: Any = None, image_shape: Any = None) -> Self:
         """Note what is known about the training rows; pictures show it, files keep it.
@@ -48,31 +53,15 @@ class KeptModel(BaseEstimator):
         labels : array-like of shape (n_samples,), mapping of such or data frame, default=None
             Classes or numbers to colour rows by, in one column or several.
         image_shape : (height, width) or (height, width, 3), default=None
-            How to draw a row as an image.
-
-        Returns
-        -------
-        self
-            With ``notes_``; what is None stays as it was.
+            How to draw a row as an image. What is None stays as it was.
         """
         check_is_fitted(self)
         notes, n = getattr(self, "notes_", RowNotes()), len(self.embedding_)
-        if names is not None:
-            notes = notes.with_names(names, n)
-        if labels is not None:
-            notes = notes.with_labels(labels, n)
-        if image_shape is not None:
-            notes = notes.with_image_shape(image_shape, self.n_features_in_)
-        self.notes_ = notes
+        self.notes_ = notes.updated(names, labels, image_shape, n, self.n_features_in_)
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file that :func:`twofold.load` opens without running code.
-
-        Parameters
-        ----------
-        path : str or path
-        """
+        """Write the fitted model to a file that :func:`twofold.load` opens without running code."""
         write_model_file(path, self.to_file())
 
     def to_file(self) -> ModelFile:
@@ -96,11 +85,17 @@ class KeptModel(BaseEstimator):
 
     def _check_restored(self) -> None:
         """Raise unless the parameters out of a file can be used and fit the fitted attributes."""
-        raise NotImplementedError
+        self._check_parameters()
+        wanted, found = self._wanted_dimensions(), self.latent_.shape[1]
+        if wanted != found:
+            raise ValueError(f"`latent_` has {found} column(s) for {wanted} latent dimension(s)")
 
     def _check_domain(self) -> None:
         """Raise unless the domain out of a file holds the training points."""
-        raise NotImplementedError
+        some = self.latent_[:: max(1, len(self.latent_) // POINTS_LOOKED_AT)]
+        # A point on the border may lie a rounding error outside of it.
+        if not (self._density(some) >= self.domain_threshold_ * (1 - 1e-3)).all():
+            raise ValueError("`domain_threshold_` leaves training points outside of the domain")
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

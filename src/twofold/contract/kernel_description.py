@@ -16,31 +16,16 @@ class KernelDescription:
 
     With ``s_i = ||(x - x_i) ∘ latent_scale||² / h_i²`` the way back is the local polynomial
     regression of ``degree`` with weights ``ω_i F(s_i)``; at degree 0 the weighted mean of rows.
-
-    Attributes
-    ----------
-    latent : (m, q) latent points x_i
-    data : (m, D) the rows they carry; NaN where an entry is missing and takes no part
-    weights : (m,) ω_i
-    widths : (m,) h_i, or None if all are 1
-    kernel : name of F in :mod:`twofold.kernels`
-    degree : 0, 1, 2 or "2-axes"
-    cutoff : weights below this, relative to the largest, are left out
-    latent_scale : (q,) factors from latent units to those of the kernel
     """
 
-    latent: FloatArray
-    data: FloatArray
-    weights: FloatArray
-    widths: FloatArray | None
-    kernel: str
-    degree: int | str
-    cutoff: float
-    latent_scale: FloatArray
-
-    def with_data(self, data: FloatArray) -> Self:
-        """Return the same regression of other rows."""
-        return replace(self, data=data)
+    latent: FloatArray  # (m, q) latent points x_i
+    data: FloatArray  # (m, D) the rows they carry; NaN where an entry takes no part
+    weights: FloatArray  # (m,) ω_i
+    widths: FloatArray | None  # (m,) h_i, or None if all are 1
+    kernel: str  # name of F in `twofold.kernels`
+    degree: int | str  # 0, 1, 2 or "2-axes"
+    cutoff: float  # weights below this, relative to the largest, are left out
+    latent_scale: FloatArray  # (q,) factors from latent units to those of the kernel
 
     def in_order(self, order: IntArray) -> Self:
         """Return the same with references in another order."""
@@ -61,17 +46,11 @@ class NearestMeans(KernelDescription):
 
     over the K nearest latent points, entries that are missing left out. Where the map has parts of
     their own, the K are those of the part that the nearest point belongs to.
-
-    Attributes
-    ----------
-    n_neighbors : K
-    groups : (m,) the part of the map that each reference belongs to, or None for one map
-    observed : (m, D) which entries of ``data`` were given, the others were filled; None for all
     """
 
     n_neighbors: int = 1
-    groups: IntArray | None = None
-    observed: BoolArray | None = None
+    groups: IntArray | None = None  # (m,) the part of the map of each reference, None for one map
+    observed: BoolArray | None = None  # (m, D) which entries of data were given; None for all
 
     @property
     def rows(self) -> FloatArray:

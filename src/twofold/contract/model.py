@@ -31,7 +31,7 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -45,16 +45,12 @@ from twofold.checks.rows import (
     validate_latent,
     validate_rows,
 )
-from twofold.contract.distinct_rows import RowIndex, merge_duplicates
-from twofold.contract.family import Family
+from twofold.contract.distinct_rows import merge_duplicates
 from twofold.contract.kept_model import DERIVED, KeptModel
 from twofold.contract.kernel_description import KernelDescription
 from twofold.engine.threads import single_threaded_blas
 from twofold.latent.sampling import check_request, draw_latent_points
 from twofold.rowwise import power_of_two
-
-# Training points whose density tells whether the domain of a file is one.
-POINTS_LOOKED_AT = 64
 
 
 @contextmanager
@@ -67,9 +63,7 @@ def _computing() -> Iterator[None]:
         yield
 
 
-class TwoWayModel(
-    KeptModel, Family, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class TwoWayModel(KeptModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     """A model that carries data to latent points and latent points to data."""
 
     # ---- fitting ------------------------------------------------------------------------------
@@ -86,10 +80,6 @@ class TwoWayModel(
         sample_weight : array-like of shape (n_samples,), default=None
             How much each row counts; equal rows are merged and their weights added. A row of
             weight 0 takes no part and is projected afterwards.
-
-        Returns
-        -------
-        self
         """
         self._check_parameters()
         with self._changing():
@@ -138,54 +128,30 @@ class TwoWayModel(
             self.embedding_[left_out] = self._place(Y[left_out])
 
     def fit_transform(self, X: Any, y: None = None, sample_weight: Any = None) -> FloatArray:
-        """Fit to ``X`` and return its latent points, ``embedding_``.
+        """Fit to ``X`` and return its latent points, ``embedding_`` (n_samples, n_components).
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
+        Parameters are those of :meth:`fit`.
         """
         return self.fit(X, sample_weight=sample_weight).embedding_
 
     # ---- there and back -----------------------------------------------------------------------
 
     def transform(self, X: Any) -> FloatArray:
-        """Project rows onto the manifold.
+        """Project rows ``X`` (n_samples, n_features) onto the manifold; NaN marks missing entries.
 
         A row the model was trained on gets its own latent point; any other the latent point whose
-        image is nearest to its observed entries. The result for a row does not depend on the
-        other rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Data; NaN marks missing entries.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
+        image is nearest to its observed entries. The result (n_samples, n_components) for a row
+        does not depend on the other rows.
         """
         Y = self._rows_to_place(X)
         with single_threaded_blas():
             return self._place(Y)
 
     def inverse_transform(self, X: Any) -> FloatArray:
-        """Return the data that belongs to latent points: the regression f.
+        """Return the data (n_samples, n_features) that belongs to latent points: the regression f.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_components)
-            Latent points, anywhere; see :meth:`in_domain` for where they mean something.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
+        Latent points ``X`` (n_samples, n_components) may lie anywhere; see :meth:`in_domain` for
+        where they mean something.
         """
         places = self._validate_latent(X)
         with _computing():
@@ -194,13 +160,7 @@ class TwoWayModel(
     def reconstruct(self, X: Any) -> FloatArray:
         """Return ``inverse_transform(transform(X))``: the rows as the manifold sees them.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
+        Rows ``X`` and the result are (n_samples, n_features).
         """
         Y = self._rows_to_place(X)
         with _computing():
@@ -209,14 +169,7 @@ class TwoWayModel(
     def complete(self, X: Any) -> FloatArray:
         """Fill the missing entries of rows from the manifold; observed entries stay as they are.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Data; NaN marks what is to be filled.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
+        Rows ``X`` and the result are (n_samples, n_features); NaN marks what is to be filled.
         """
         Y = self._rows_to_fill(X)
         filled = Y.copy()
@@ -228,69 +181,37 @@ class TwoWayModel(
         return filled
 
     def score_samples(self, X: Any) -> FloatArray:
-        """Return the negative squared reconstruction error of each row, over observed entries.
+        """Return the negative squared reconstruction error (n_samples,) of rows ``X``.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
+        They are (n_samples, n_features); only observed entries count.
         """
         Y = self._rows_to_place(X)
         with _computing():
             return -check_errors(self._squared_errors(Y))
 
     def score(self, X: Any, y: None = None) -> float:
-        """Return the mean of :meth:`score_samples`; higher is better.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        float
-        """
+        """Return the mean of :meth:`score_samples` of ``X``; higher is better. ``y`` is ignored."""
         return float(self.score_samples(X).mean())
 
     # ---- the latent space ---------------------------------------------------------------------
 
     def density(self, X: Any) -> FloatArray:
-        """Return the latent density at latent points.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_components)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """Return the latent density (n_samples,) at latent points (n_samples, n_components)."""
         places = self._validate_latent(X)
         with _computing():
             return check_images(self._density(places))
 
     def in_domain(self, X: Any) -> BoolArray:
-        """Say which latent points the data supports: density at least ``domain_threshold_``.
+        """Say which latent points (n_samples, n_components) the data supports.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_components)
-
-        Returns
-        -------
-        ndarray of bool of shape (n_samples,)
+        Their density is at least ``domain_threshold_``.
         """
         return self.density(X) >= self.domain_threshold_
 
     def sample(
         self, n_samples: int = 1, random_state: Any = None, *, spread: str = "density"
     ) -> FloatArray:
-        """Generate new data from latent points inside the domain.
+        """Generate new data (n_samples, n_features) from latent points inside the domain.
 
         Parameters
         ----------
@@ -298,10 +219,6 @@ class TwoWayModel(
         random_state : int, RandomState or None, default=None
         spread : {"density", "uniform"}, default="density"
             Latent points drawn as the training rows are spread, or evenly over the domain.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
         """
         places = self.sample_latent(n_samples, random_state, spread=spread)
         with _computing():
@@ -310,16 +227,9 @@ class TwoWayModel(
     def sample_latent(
         self, n_samples: int = 1, random_state: Any = None, *, spread: str = "density"
     ) -> FloatArray:
-        """Draw latent points inside the domain: those that :meth:`sample` carries to data.
+        """Draw latent points (n_samples, n_components) that :meth:`sample` carries to data.
 
-        Parameters
-        ----------
-        n_samples, random_state, spread
-            As in :meth:`sample`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
+        Parameters are those of :meth:`sample`.
         """
         check_is_fitted(self)
         check_request(n_samples, spread)
@@ -336,28 +246,16 @@ class TwoWayModel(
     def jacobian(self, X: Any) -> FloatArray:
         """Return how each feature moves as each latent coordinate moves.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_components)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features, n_components)
+        Latent points are (n_samples, n_components), the result has an axis of features between.
         """
         places = self._validate_latent(X)
         with _computing():
             return check_images(self._jacobian(places))
 
     def magnification(self, X: Any) -> FloatArray:
-        """Return how much the map stretches: ``sqrt(det(JᵀJ))``, data volume per latent volume.
+        """Return how much the map stretches at latent points (n_samples, n_components).
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_components)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
+        That is ``sqrt(det(JᵀJ))`` (n_samples,), data volume per latent volume.
         """
         J = self.jacobian(X)
         unit = power_of_two(np.abs(J).max(axis=(1, 2))).astype(J.dtype)  # squares stay numbers
@@ -368,12 +266,7 @@ class TwoWayModel(
             return check_images(volumes * unit ** J.shape[2])
 
     def latent_unit(self) -> FloatArray:
-        """Return the bandwidth of the latent density along each coordinate: what is near.
-
-        Returns
-        -------
-        ndarray of shape (n_components,)
-        """
+        """Return the bandwidth (n_components,) of the latent density: what is near."""
         check_is_fitted(self)
         return self._latent_unit()
 
@@ -386,12 +279,7 @@ class TwoWayModel(
         self._check_parameters()
 
     def kernel_regression(self) -> KernelDescription | None:
-        """Return the way back in plain arrays, or None if it is no regression of rows.
-
-        Returns
-        -------
-        KernelDescription, NearestMeans or None
-        """
+        """Return the way back in plain arrays, or None if it is no regression of rows."""
         check_is_fitted(self)
         return None
 
@@ -401,24 +289,6 @@ class TwoWayModel(
         """Say whether the parameter ``verbose`` asks for progress: "auto" does on a terminal."""
         verbose = getattr(self, "verbose", False)
         return sys.stderr.isatty() if verbose == "auto" else bool(verbose)
-
-    def _wake(self) -> None:
-        """Rebuild what is derived from the fitted attributes."""
-        self._index = RowIndex(self.data_)
-        with single_threaded_blas():  # a file is opened to the bits that were saved
-            self._restore()
-
-    def _check_restored(self) -> None:
-        self._check_parameters()
-        wanted, found = self._wanted_dimensions(), self._n_features_out
-        if wanted != found:
-            raise ValueError(f"`latent_` has {found} column(s) for {wanted} latent dimension(s)")
-
-    def _check_domain(self) -> None:
-        some = self.latent_[:: max(1, len(self.latent_) // POINTS_LOOKED_AT)]
-        # A point on the border may lie a rounding error outside of it.
-        if not (self._density(some) >= self.domain_threshold_ * (1 - 1e-3)).all():
-            raise ValueError("`domain_threshold_` leaves training points outside of the domain")
 
     @property
     def _n_features_out(self) -> int:

@@ -38,14 +38,12 @@ def from_template(template: dict[str, Any] | None, families: Families) -> TwoWay
     stored = ModelFile(**template, attributes={}, arrays={})
     expect_class(stored, families)
     params = {
-        name: from_template(value, families) if _is_template(value) else value
+        name: from_template(value, families)
+        if isinstance(value, dict) and value.keys() == {"class_name", "params"}
+        else value
         for name, value in stored.params.items()
     }
     return families[stored.class_name](**params)
-
-
-def _is_template(value: Any) -> bool:
-    return isinstance(value, dict) and value.keys() == {"class_name", "params"}
 
 
 def fitted_part(model: TwoWayModel) -> dict[str, Any]:

@@ -22,18 +22,21 @@ UNNAMED = "label"
 
 @dataclass(frozen=True, eq=False)
 class RowNotes:
-    """Notes on n rows.
+    """Notes on n rows."""
 
-    Attributes
-    ----------
-    names : (n,) text, or None
-    labels : columns of n values, text ("" for none) or numbers (NaN for none), by name
-    image_shape : (height, width) or (height, width, 3) that a row's features fill, or None
-    """
-
-    names: NoteArray | None = None
+    names: NoteArray | None = None  # (n,) text
+    # Columns of n values by name: text, "" for none, or numbers, NaN for none.
     labels: dict[str, NoteArray] = field(default_factory=dict)
+    # (height, width) or (height, width, 3), what a row's features fill
     image_shape: tuple[int, ...] | None = None
+
+    def updated(
+        self, names: Any, labels: Any, image_shape: Any, n: int, n_features: int
+    ) -> RowNotes:
+        """Return the notes on n rows with what is not None in place of what was noted."""
+        notes = self if names is None else self.with_names(names, n)
+        notes = notes if labels is None else notes.with_labels(labels, n)
+        return notes if image_shape is None else notes.with_image_shape(image_shape, n_features)
 
     def with_names(self, names: Any, n: int) -> RowNotes:
         """Return the notes with other names of the rows."""
@@ -46,9 +49,11 @@ class RowNotes:
         if not isinstance(labels, Mapping) and not hasattr(labels, "columns"):
             labels = {getattr(labels, "name", None) or UNNAMED: labels}
         names = list(labels.columns) if hasattr(labels, "columns") else list(labels)
-        columns = {str(name): _as_label(_column(labels[name])) for name in names}
+        columns = {str(name): _column(labels[name]) for name in names}
         for name, column in columns.items():
             _check_length(f"labels[{name!r}]", column, n)
+            if column.dtype.kind not in "iuf":
+                columns[name] = _as_text(column)
         return replace(self, labels=columns)
 
     def with_image_shape(self, shape: Any, n_features: int) -> RowNotes:
@@ -76,10 +81,6 @@ def _column(values: Any) -> NoteArray:
     if column.ndim != 1:
         raise ValueError(f"Expected one value for each row; got an array of shape {column.shape}.")
     return column
-
-
-def _as_label(column: NoteArray) -> NoteArray:
-    return column if column.dtype.kind in "iuf" else _as_text(column)
 
 
 def _as_text(column: NoteArray) -> NoteArray:

@@ -36,7 +36,4 @@ __all__ = [
     "make_spiral",
     "make_swiss_roll",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy  # numpy and the like are not ours to show

@@ -83,13 +83,7 @@ class WaveGraph(Searched):
 
 
 def make_random_manifold(
-    n: int,
-    q: int,
-    D: int,
-    *,
-    noise: float = 0.0,
-    curvature: float = 2.0,
-    random_state: Seed = None,
+    n: int, q: int, D: int, *, noise: float = 0.0, curvature: float = 2.0, random_state: Seed = None
 ) -> Sample:
     """Draw rows from a smooth random manifold of dimension q in D dimensions.
 

@@ -340,10 +340,7 @@ def make_swiss_roll(
 
     The sample has D = 3 and latent rows (t, h): turning angle and height.
 
-    Parameters
-    ----------
-    n, noise, noise_kind, random_state
-        As in :func:`make_spiral`; by default 1000 rows with Gaussian noise 0.5.
+    Parameters are as in :func:`make_spiral`; by default 1000 rows with Gaussian noise 0.5.
 
     Examples
     --------
@@ -368,10 +365,7 @@ def make_s_triangle(
 
     The sample has D = 3 and latent rows (t1, t2), uniform in the triangle |t2| <= t1 <= 1.
 
-    Parameters
-    ----------
-    n, noise, noise_kind, random_state
-        As in :func:`make_spiral`; by default 1000 rows with Gaussian noise 0.1.
+    Parameters are as in :func:`make_spiral`; by default 1000 rows with Gaussian noise 0.1.
 
     Examples
     --------
@@ -398,11 +392,8 @@ def make_fish_bowl(
 
     The sample has D = 3 and latent rows in the disc ``theta (cos phi, sin phi)``.
 
-    Parameters
-    ----------
-    n, noise, noise_kind, random_state
-        As in :func:`make_spiral`; by default 2000 rows with Gaussian noise 0.5. The thesis
-        uses 0.5 in section 5.3 and 0.1 in section 3.5.
+    Parameters are as in :func:`make_spiral`; by default 2000 rows with Gaussian noise 0.5. The
+    thesis uses 0.5 in section 5.3 and 0.1 in section 3.5.
 
     Examples
     --------

@@ -71,24 +71,12 @@ class Sums:
 class KernelSums:
     """Kernel-weighted sums with one kernel, cutoff and number of threads.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    cutoff : float
-        Weights below this, relative to the largest of the row, are left out (exact for kernels
-        with finite support).
-    n_jobs : int or None
-        Threads: -1 for every core, None for one. The result does not depend on it.
-    backend : {"auto", "cpu_dense", "cpu_cells"}
-        How :meth:`evaluate` runs.
+    Weights below the cutoff, relative to the largest of the row, are left out (exact for kernels
+    with finite support). ``backend``, one of ``BACKENDS``, says how :meth:`evaluate` runs.
     """
 
     def __init__(
-        self,
-        kernel: Kernel,
-        cutoff: float = 1e-6,
-        n_jobs: int | None = -1,
-        backend: str = "auto",
+        self, kernel: Kernel, cutoff: float = 1e-6, n_jobs: int | None = -1, backend: str = "auto"
     ) -> None:
         if backend not in BACKENDS:
             raise ValueError(f"`backend` must be one of {BACKENDS}; got {backend!r}.")

@@ -3,7 +3,4 @@
 from twofold.explorer.page import show, write
 
 __all__ = ["show", "write"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy  # numpy and the like are not ours to show

@@ -134,7 +134,7 @@ class _Planner:
             known[:] = [made.width_factor]
             # The page sees rounded values, so these are what is measured.
             data = made.description.data
-            rounded = made.description.with_data(Scale.of([data], bits).rounded(data))
+            rounded = replace(made.description, data=Scale.of([data], bits).rounded(data))
             found = measured(rounded, trial)
             # In the page the density is 1 inside a box and 0 outside.
             threshold = found.threshold if box is None else 0.5

@@ -118,22 +118,10 @@ def show(
 ) -> Any:
     """Return the map of a model as a widget for a notebook.
 
-    Parameters
-    ----------
-    model, title, max_mb, data, image_shape, view, labels, names
-        As in :func:`twofold.explorer.write`.
-
-    Returns
-    -------
-    anywidget.AnyWidget
-        ``probe`` is the latent place that is looked at and may be set; ``generated`` the data that
-        belongs to it; ``selection`` the numbers of the selected rows, which may be set; ``picked``
-        the number of the row clicked last, -1 for none.
-
-    Raises
-    ------
-    ImportError
-        Without the package anywidget.
+    Parameters are as in :func:`twofold.explorer.write`; the package anywidget is needed. Of the
+    widget, ``probe`` is the latent place that is looked at and may be set; ``generated`` the data
+    that belongs to it; ``selection`` the numbers of the selected rows, which may be set; ``picked``
+    the number of the row clicked last, -1 for none.
     """
     kind = explorer_widget()
     asked = {"image_shape": image_shape, "view": view, "labels": labels, "names": names}
@@ -267,12 +255,7 @@ def make_wanted(
     """Return what is to be shown; what the caller leaves out comes from the model's notes."""
     n, D = len(model.embedding_), model.n_features_in_
     notes = getattr(model, "notes_", RowNotes()).for_rows(n)
-    if names is not None:
-        notes = notes.with_names(names, n)
-    if labels is not None:
-        notes = notes.with_labels(labels, n)
-    if image_shape is not None:
-        notes = notes.with_image_shape(image_shape, D)
+    notes = notes.updated(names, labels, image_shape, n, D)
     features = getattr(model, "feature_names_in_", None)
     view = _view(view, notes, D, features is not None)
     if features is None:

@@ -33,7 +33,4 @@ __all__ = [
     "Sigmoid",
     "get_data_kernel",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy  # numpy and the like are not ours to show

@@ -45,17 +45,12 @@ class FeatureMap:
 
     Parameters
     ----------
-    kernel : DataKernel
-        The kernel, its numbers chosen.
-    references : ndarray of shape (n, D)
-        Rows that span the space. For a precomputed kernel only n counts, and `fit` keeps no
-        columns: shape (n, 0).
-    projector : ndarray of shape (n, r)
-        ``U Λ^-½``, float64.
-    mean_row : ndarray of shape (n,)
-        Mean kernel value of each reference with all, float64.
-    mean : float
-        Mean of all kernel values.
+    kernel : DataKernel, its numbers chosen
+    references : (n, D) rows that span the space. For a precomputed kernel only n counts, and `fit`
+        keeps no columns: shape (n, 0)
+    projector : (n, r) ``U Λ^-½``, float64
+    mean_row : (n,) mean kernel value of each reference with all, float64
+    mean : mean of all kernel values
 
     Examples
     --------
@@ -89,7 +84,10 @@ class FeatureMap:
                 "`landmarks=`, e.g. `landmarks=1000`."
             )
         kernel = kernel.fitted(references)
-        K = _symmetric(_kernel_values(kernel, references, references), rounding_of(references))
+        K = _kernel_values(kernel, references, references)
+        gap = float(np.abs(K - K.T).max())
+        check_symmetry(gap, float(np.abs(K).max()), rounding_of(references))
+        K = 0.5 * (K + K.T)  # without rounding errors in its symmetry
         mean_row, mean, largest = K.mean(axis=1), float(K.mean()), float(np.abs(K).max())
         K -= mean_row
         K -= mean_row[:, None] - mean
@@ -156,12 +154,6 @@ def _kernel_values(kernel: DataKernel, Y: FloatArray, references: FloatArray) ->
             "StandardScaler, or lower the kernel's numbers."
         )
     return K
-
-
-def _symmetric(K: FloatArray, tolerance: float) -> FloatArray:
-    """Return K (n, n) without rounding errors in its symmetry; raise if there is more to it."""
-    check_symmetry(float(np.abs(K - K.T).max()), float(np.abs(K).max()), tolerance)
-    return 0.5 * (K + K.T)
 
 
 def check_symmetry(

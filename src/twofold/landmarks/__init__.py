@@ -3,7 +3,4 @@
 from twofold.landmarks.landmarks import Landmarks, get_landmarks
 
 __all__ = ["Landmarks", "get_landmarks"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy  # numpy and the like are not ours to show

@@ -50,12 +50,7 @@ from twofold.checks.numbers import check_count, is_number
 from twofold.checks.rows import check_entries, checked_weights
 from twofold.compiled import compiled
 from twofold.engine.threads import count_threads, run_tasks, single_threaded_blas
-from twofold.neighborhoods.distances import (
-    Units,
-    block_slices,
-    merge_equal_rows,
-    squared_distances,
-)
+from twofold.neighborhoods.distances import Units, block_slices, merge_equal_rows, squared_distances
 from twofold.process_settings import warn
 from twofold.rowwise import power_of_two
 

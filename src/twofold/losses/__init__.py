@@ -48,6 +48,7 @@ __all__ = [
     "is_rotation_invariant",
     "rows_of",
 ]
+__dir__ = __all__.copy  # numpy and the like are not ours to show
 
 # Beyond 1.345 standard deviations Huber's loss is linear: 95 % as efficient as least squares under
 # normal noise. The median of |r| is 1/1.4826 of the standard deviation of normal residuals.
@@ -137,17 +138,9 @@ class Huber:
     def fitted(self, R: FloatArray, observed: BoolArray | None = None, unit: float = 1.0) -> Huber:
         """Return the loss with ``δ = 1.345 × 1.4826 × median |r|``; itself where δ was given.
 
-        The median goes over observed entries, or lengths, other than zero, so that rows reproduced
-        exactly do not make it zero.
-
-        Parameters
-        ----------
-        R : (n, D)
-            Residuals.
-        observed : (n, D), optional
-            Which entries count; all by default.
-        unit : float
-            The size of the data. Without any residual other than zero, ``δ`` is 1e-6 of it.
+        The median goes over ``observed`` entries (n, D) of the residuals R (n, D), or lengths,
+        other than zero, so that rows reproduced exactly do not make it zero. Without any other
+        residual ``δ`` is 1e-6 of ``unit``, the size of the data.
         """
         if self.delta is not None:
             return self
@@ -343,10 +336,9 @@ def get_loss(loss: object, shape: tuple[int, int] | None = None) -> Loss:
 
     Raises
     ------
-    ValueError
-        For an unknown name, or a loss that breaks one of the rules of the module docstring.
-    TypeError
-        For anything else that is no loss.
+    ValueError, TypeError
+        For an unknown name or a loss that breaks a rule of the module docstring, and for what is
+        no loss.
     """
     if isinstance(loss, str):
         return _named(loss)
@@ -377,7 +369,3 @@ def _named(name: str) -> Loss:
             "loss=twofold.losses.EpsilonInsensitive(eps=...)."
         )
     raise ValueError(f"{_EXPECTED}; got {name!r}.")
-
-
-def __dir__() -> list[str]:
-    return __all__

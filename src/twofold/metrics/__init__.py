@@ -24,7 +24,4 @@ __all__ = [
     "topographic_error",
     "trustworthiness",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy  # numpy and the like are not ours to show

@@ -312,7 +312,10 @@ def _tally(
 
     def work(group: IntArray) -> CoRanking:
         own, sums = np.zeros_like(Q), np.zeros((N_SUMS, n), dtype=np.int64)
-        tally_ranks(data, latent, group, own, sums)
+        rank = np.empty(n, dtype=np.int32)
+        for start in range(0, len(group), ROWS_AT_ONCE):
+            some = group[start : start + ROWS_AT_ONCE]
+            _add_pairs(_sort_points(data, some), _sort_points(latent, some), rank, own, sums)
         with adding:
             np.add(Q, own, out=Q)
         return CoRanking(Q, group, n, sums)
@@ -340,20 +343,6 @@ def scaled_columns(A: FloatArray) -> FloatArray:
     if A.shape[1] == 0:
         return np.zeros((1, len(A)))
     return np.ascontiguousarray((A / power_of_two(np.abs(A).max())).T)
-
-
-def tally_ranks(
-    data: FloatArray, latent: FloatArray, queries: IntArray, Q: IntArray, sums: IntArray
-) -> None:
-    """Add the ranks of all n points seen from ``queries`` to ``sums`` (5, n) and ``Q`` (K, K).
-
-    ``data`` (D, n) and ``latent`` (q, n) hold a point a column; ``Q[k - 1, l - 1]`` counts pairs
-    with ρ = k and r = l, as far as the array goes.
-    """
-    rank = np.empty(data.shape[1], dtype=np.int32)
-    for start in range(0, len(queries), ROWS_AT_ONCE):
-        block = queries[start : start + ROWS_AT_ONCE]
-        _add_pairs(_sort_points(data, block), _sort_points(latent, block), rank, Q, sums)
 
 
 def _sort_points(points: FloatArray, queries: IntArray) -> IntArray:
@@ -385,7 +374,10 @@ def _sort_ties_by_index(distances: FloatArray, order: IntArray) -> None:
 def _add_pairs(
     data_order: IntArray, latent_order: IntArray, rank: IntArray, Q: IntArray, sums: IntArray
 ) -> None:
-    """Tally pairs: each row lists the points seen from one query, itself at place 0."""
+    """Add pairs to ``Q`` and ``sums`` (5, n); each row lists the points seen from one query.
+
+    The query itself is at place 0; ``Q[k - 1, l - 1]`` counts ρ = k and r = l as far as it goes.
+    """
     size, n = len(Q), data_order.shape[1]
     for b in range(len(data_order)):
         for k in range(n):

@@ -182,7 +182,7 @@ def dimension_of(Y: FloatArray, random_state: int | None = 0) -> int:
         why = found if isinstance(found, str) else found.why_none()
         warn(
             f"The data does not say how many dimensions it has; {taken} are taken, a map to look "
-            f"at. {why} Set `n_components` to choose yourself.",
+            f"at. {why} Set `n_components` to choose yourself."
         )
     return taken
 

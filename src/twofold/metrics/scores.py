@@ -282,12 +282,7 @@ def reconstruction_error(Y: Any, Y_hat: Any, *, relative: bool = True) -> float:
 
 
 def dsre(
-    Y: Any,
-    X: Any,
-    n_neighbors: int = 5,
-    *,
-    kind: Kind = "sum_norm",
-    include_self: bool = True,
+    Y: Any, X: Any, n_neighbors: int = 5, *, kind: Kind = "sum_norm", include_self: bool = True
 ) -> float:
     """Return the data space reconstruction error of an embedding; 0 is best.
 

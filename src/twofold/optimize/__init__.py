@@ -31,7 +31,4 @@ __all__ = [
     "levenberg_marquardt",
     "minimize",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy  # numpy and the like are not ours to show

@@ -32,14 +32,8 @@ class ProgressBar:
     """Draw the progress of a run on standard error once it has lasted two seconds.
 
     `minimize` and `continue_through` open and close it themselves. Used in a ``with`` statement it
-    stays open for all runs within, and its two seconds are counted from there.
-
-    Parameters
-    ----------
-    console : rich.console.Console, optional
-        Where to draw; standard error by default.
-    clock : callable
-        Returns the time in seconds.
+    stays open for all runs within, and its two seconds are counted from there. It draws on
+    ``console``, by default on standard error; ``clock()`` is the time in seconds.
 
     Examples
     --------

@@ -78,18 +78,12 @@ class Event:
 
     Attributes
     ----------
-    iteration : int
-        Iterations made so far, counted from 1.
-    max_iter : int or None
-        The most iterations there can be; None where nobody can know.
-    value : float
-        Objective at `X`.
-    X : array of shape (n, q)
-        The current iterate, read-only.
-    elapsed : float
-        Seconds since the run began.
-    label : str
-        Name of the run or of the stage.
+    iteration : iterations made so far, counted from 1
+    max_iter : the most there can be; None where nobody can know
+    value : objective at `X`
+    X : (n, q) the current iterate, read-only
+    elapsed : seconds since the run began
+    label : name of the run or of the stage
     """
 
     iteration: int
@@ -120,19 +114,14 @@ class Solution:
 
     Attributes
     ----------
-    X : array of shape (n, q)
-        The best point seen: of all evaluated points the one of lowest value.
-    value : float
-        Objective at `X`; ``inf`` if no evaluation gave a finite value.
-    n_iter, n_evaluations : int
-        Iterations made and objective evaluations used.
-    stop_reason : StopReason
-        Why the run ended.
-    history : array of shape (n_iter + 1,)
-        ``history[k]`` is the objective after `k` iterations. It is empty if the run was interrupted
-        before the first evaluation, and the stages' histories end to end after a continuation.
-    stages : tuple of StageRecord
-        One record a stage after a continuation, otherwise empty.
+    X : (n, q) of all evaluated points the one of lowest value
+    value : objective at `X`; ``inf`` if no evaluation gave a finite value
+    n_iter, n_evaluations : iterations made and objective evaluations used
+    stop_reason : why the run ended
+    history : (n_iter + 1,) the objective after each iteration, the start first. It is empty if the
+        run was interrupted before the first evaluation, and the stages' histories end to end after
+        a continuation
+    stages : one record a stage after a continuation, otherwise empty
     """
 
     X: FloatArray

@@ -370,17 +370,9 @@ class PSOM(TwoWayModel):
         return found
 
     def hessian(self, X: Any) -> FloatArray:
-        """Return the second derivatives of the map.
+        """Return the second derivatives of the map at latent places ``X`` (n_samples, q).
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, q)
-            Latent places.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features, q, q)
-            Element [i, d, a, b] is the derivative of feature d by coordinates a and b at row i.
+        Element [i, d, a, b] is the derivative of feature d by coordinates a and b at place i.
         """
         places = self._validate_latent(X)
         with np.errstate(over="ignore", invalid="ignore"):

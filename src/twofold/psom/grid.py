@@ -30,10 +30,8 @@ SPACINGS = ("chebyshev", "regular")
 class Grid:
     """Nodes on the axes of a latent box; rows of node values follow them in C order.
 
-    Attributes
-    ----------
-    nodes : one increasing array an axis, at least two nodes each
-    lo, hi : (q,) borders of the domain, which holds all nodes
+    ``nodes`` are an increasing array an axis, at least two nodes each; ``lo`` and ``hi`` (q,) are
+    the borders of the domain, which holds all of them.
     """
 
     nodes: tuple[FloatArray, ...]
@@ -55,13 +53,10 @@ class Grid:
         spacing: str = "chebyshev",
         bounds: ArrayLike | None = None,
     ) -> Grid:
-        """Return a grid with the given number of nodes on each axis.
+        """Return a grid with ``counts`` nodes on its axes; a single number makes one axis.
 
-        Parameters
-        ----------
-        counts : number of nodes of each axis; a single number makes one axis
-        spacing : "chebyshev" or "regular"
-        bounds : (q, 2) lowest and highest coordinate of each axis; [-1, 1] if None
+        ``spacing`` is "chebyshev" or "regular"; ``bounds`` (q, 2) are the lowest and highest
+        coordinate of each axis, [-1, 1] if None.
         """
         if spacing not in SPACINGS:
             raise ValueError(f"`spacing` must be one of {SPACINGS}; got {spacing!r}.")

@@ -106,7 +106,7 @@ def check_axes(grid: Grid, *, is_smoothed: bool) -> None:
     if is_smoothed and ratio > FAIR_RATIO:
         warn(
             f"the axes of the domain are {numbers} long. Roughness is measured in their units, so "
-            f"the map is smoothed almost only along the shortest: {advice}",
+            f"the map is smoothed almost only along the shortest: {advice}"
         )
 
 
@@ -183,7 +183,7 @@ def warn_of_size(grid: Grid, n_rows: int) -> None:
     if max(SLOW_NODES, n_rows) < grid.size <= MOST_NODES_DENSE:
         warn(
             f"the grid has {grid.size} nodes for {n_rows} distinct rows, and the time of `fit` "
-            "grows with the cube of their number; fewer nodes follow so few rows as well.",
+            "grows with the cube of their number; fewer nodes follow so few rows as well."
         )
 
 

@@ -43,9 +43,7 @@ class GCV:
 class Discrepancy:
     """Mean squared residual equal to the known squared noise.
 
-    Parameters
-    ----------
-    sigma : standard deviation of the noise of each entry
+    ``sigma`` is the standard deviation of the noise of each entry, above 0.
     """
 
     sigma: float

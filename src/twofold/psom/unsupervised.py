@@ -257,7 +257,7 @@ class _Run:
         task, before = self.task, self.state
         factor = value * float(task.weights[rows].sum()) / ROWS_OF_SCHEDULE
         C = adaption.solve(before.X[rows], factor, before.C)
-        W = adaption.node_values(C)
+        W = adaption.coordinates.at_nodes(C)
         X, errors = self._project(W, before.X)
         weights = task.weights
         held_out = float(weights[out] @ errors[out] / weights[out].sum()) if len(out) else np.nan
@@ -339,10 +339,6 @@ class Adaption:
         """Return the coefficients (N, D) of node values (N, D)."""
         back = [np.linalg.inv(values) for values in self.coordinates.node_values]
         return along_axes(W, back)
-
-    def node_values(self, C: FloatArray) -> FloatArray:
-        """Return the node values (N, D) of coefficients (N, D)."""
-        return self.coordinates.at_nodes(C)
 
     def solve(self, X: FloatArray, smoothness: float, before: FloatArray) -> FloatArray:
         """Return coefficients (N, D) for rows at places X (n, q); ``before`` are the last ones."""

@@ -76,7 +76,9 @@ def _roughness(rows: CarriedRows, Z: FloatArray, X: FloatArray, engine: KernelSu
     exact = KernelSums(engine.kernel, EXACT, engine.n_threads)
     unit_rows = CarriedRows(np.eye(len(Z)), rows.weights, None, 1.0, rows.degree, np.zeros(len(Z)))
     surface = Surface(Z.astype(np.float64), unit_rows, exact)
-    samples = _dense_places(surface, X.astype(np.float64))
+    chosen = X[spread_rows(len(X), MOST_SAMPLES)].astype(np.float64)
+    density = surface.density(chosen)
+    samples = chosen[density >= np.quantile(density, THIN)]
     q, M = Z.shape[1], np.zeros((len(Z), len(Z)))
     for m in range(q):
         step = np.zeros(q)
@@ -85,12 +87,6 @@ def _roughness(rows: CarriedRows, Z: FloatArray, X: FloatArray, engine: KernelSu
         second = (ahead - behind) / (2 * step[m])
         M += np.einsum("sqi,sqj->ij", second, second, optimize=True)
     return M / len(samples)
-
-
-def _dense_places(surface: Surface, X: FloatArray) -> FloatArray:
-    chosen = X[spread_rows(len(X), MOST_SAMPLES)]
-    density = surface.density(chosen)
-    return chosen[density >= np.quantile(density, THIN)]
 
 
 def _solve(

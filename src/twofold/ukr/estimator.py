@@ -332,14 +332,9 @@ class UKR(KernelManifold):
             self.feature_projector_ = fit.features.projector
             self.feature_mean_row_ = fit.features.mean_row
             self.feature_mean_ = fit.features.mean
-        optional = {
-            "carried_": fit.carried,
-            "smoothness_": fit.smoothness,
-            "violation_": fit.violation,
-        }
-        for name, value in optional.items():
-            if value is not None:
-                setattr(self, name, value)
+        for name in ("carried", "smoothness", "violation"):
+            if getattr(fit, name) is not None:
+                setattr(self, f"{name}_", getattr(fit, name))
         self.start_, self.starts_ = fit.start.name, fit.errors
         self.loss_ = fit.problem.loss
         self._report(fit.solution, fit.problem)

@@ -17,16 +17,9 @@ import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.engine.threads import count_threads
-from twofold.features import (
-    L1,
-    Custom,
-    FeatureMap,
-    Linear,
-    Precomputed,
-    PrecomputedDistance,
-)
+from twofold.features import L1, Custom, FeatureMap, Linear, Precomputed, PrecomputedDistance
 from twofold.preimages import weighted_preimages
-from twofold.rowwise import VALUES_AT_A_TIME, data_unit, weighted_sums
+from twofold.rowwise import data_unit, weighted_sums
 from twofold.ukr.surface import CarriedRows, Surface
 
 
@@ -56,14 +49,9 @@ def check_square(Y: FloatArray, n: int) -> None:
 class FeatureSpace:
     """Rows in feature space: there and back.
 
-    Parameters
-    ----------
-    features : FeatureMap
-    data : (n, D) reference rows; for a precomputed kernel their rows of the matrix
-    coordinates : (n, r)
-        What the model carries for each reference: its own coordinates, or adapted ones.
-    columns : (n,) columns of a precomputed matrix that belong to the references, or None
-    n_jobs : number of threads of the way back, -1 for every core
+    ``data`` (n, D) are the references, or for a precomputed kernel their rows of the matrix, of
+    which ``columns`` (n,) belong to them; ``coordinates`` (n, r) is what the model carries for
+    each: its own ones, or adapted ones.
     """
 
     def __init__(
@@ -122,7 +110,3 @@ class FeatureSpace:
         data = self.data if self.mix is None else (self.mix @ self.data).astype(self.data.dtype)
         carried = CarriedRows(data, rows.weights, None, data_unit(data), rows.degree)
         return Surface(surface.X, carried, surface.engine)
-
-    def places_at_a_time(self) -> int:
-        """Return for how many latent places the weights of all references are held."""
-        return max(1, VALUES_AT_A_TIME // len(self.data))

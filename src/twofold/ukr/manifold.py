@@ -46,6 +46,7 @@ from twofold.losses import Loss, Squared, get_loss
 from twofold.optimize import Callback, ProgressBar, Solution, StopReason
 from twofold.process_settings import warn
 from twofold.regularization import Density, Smoothest, get_regularization
+from twofold.rowwise import blocks
 from twofold.ukr.feature_space import FeatureSpace
 from twofold.ukr.objective import Problem, common_scale, scale_each_dimension, stretch
 from twofold.ukr.projection import project
@@ -132,10 +133,9 @@ class KernelManifold(GrowingModel):
         places = X * self.latent_scale_
         if self._space is None:
             return self._surface.regress(places)
-        size, space = self._space.places_at_a_time(), self._space
         parts = [
-            space.images(self._surface.basis(places[start : start + size]))
-            for start in range(0, max(len(X), 1), size)
+            self._space.images(self._surface.basis(places[rows]))
+            for rows in blocks(len(X), len(self.data_)) or [slice(0)]
         ]
         return np.concatenate(parts).astype(X.dtype)
 

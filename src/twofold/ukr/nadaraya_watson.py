@@ -74,15 +74,8 @@ class NadarayaWatson(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Keep the samples and find the bandwidths.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        self
+        ``X`` is (n_samples, n_features), ``y`` (n_samples,) or (n_samples, n_outputs), and
+        ``sample_weight`` (n_samples,), or None for equal weights.
         """
         check_cutoff(self.cutoff)
         X, y = validate_data(
@@ -101,16 +94,7 @@ class NadarayaWatson(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> FloatArray:
-        """Return f(x).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        """
+        """Return f(x), in the shape of y, for inputs ``X`` (n_samples, n_features)."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         with np.errstate(over="ignore"):  # from far away all samples are in the same place

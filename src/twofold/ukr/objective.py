@@ -82,8 +82,8 @@ class Reconstruction:
     def value_on(self, X: FloatArray, numbers: IntArray) -> float:
         """Return R(X) over some of the rows only, with all references."""
 
-        def respond(places: IntArray, A: FloatArray, shift: FloatArray) -> Response:
-            return self._losses(numbers[places], A)[0], None
+        def respond(rows: IntArray, A: FloatArray, shift: FloatArray) -> Response:
+            return self._losses(rows, A)[0], None
 
         return self._evaluate_on(X, numbers, respond)[0]
 
@@ -105,11 +105,7 @@ class Reconstruction:
 
     def value_and_scale_slope(self, X: FloatArray, numbers: IntArray) -> tuple[float, FloatArray]:
         """Return R(X) over some rows and its derivative by the log scale of each dimension."""
-
-        def respond(places: IntArray, A: FloatArray, shift: FloatArray) -> Response:
-            return self._respond(numbers[places], A, shift)
-
-        return self._evaluate_on(X, numbers, respond)
+        return self._evaluate_on(X, numbers, self._respond)
 
     def _evaluate_on(
         self, X: FloatArray, numbers: IntArray, respond: Respond
@@ -119,12 +115,14 @@ class Reconstruction:
         losses, by_query, by_reference = self.engine.evaluate(
             X[numbers],
             self.references.V,
-            respond,
+            lambda places, A, shift: respond(numbers[places], A, shift),
             references=references,
             hidden=None if self.hidden is None else self.hidden[numbers],
             local=self.references.local(X.shape[1]),
         )
         counted = self.share[numbers].sum(dtype=np.float64)
+        # With X diag(s) the chain rule gives dR/dlog s_m = Σ x_m dR/dx_m, over queries and
+        # references alike.
         slope = (by_query * X[numbers]).sum(axis=0) + (by_reference * references).sum(axis=0)
         return float(losses.sum(dtype=np.float64) / counted), slope.astype(np.float64) / counted
 
@@ -158,23 +156,15 @@ class Reconstruction:
 class Problem:
     """A training problem: what is minimised, with what keeps latent points together.
 
-    Attributes
-    ----------
-    rows : CarriedRows
-    loss : Loss, for residuals in the unit of the data
-    regularization : Regularization
-    engine : KernelSums
-    hidden : (n, K) references hidden from each row under cross-validation, None for the row itself
-    landmarks : CarriedRows or None
-        What the rows are reconstructed from, if not from each other. Latent points are then those
-        of the rows and below them those of the landmarks.
+    With ``landmarks`` rows are reconstructed from these instead of from each other; latent points
+    are then those of the rows and below them those of the landmarks.
     """
 
     rows: CarriedRows
-    loss: Loss
+    loss: Loss  # for residuals in the unit of the data
     regularization: Regularization
     engine: KernelSums
-    hidden: IntArray | None = None
+    hidden: IntArray | None = None  # (n, K) from each row in cross-validation, None for itself
     landmarks: CarriedRows | None = None
 
     @classmethod

@@ -95,22 +95,12 @@ def _starts(surface: Surface, Y: FloatArray, known: FloatArray, bound: float) ->
 
     Entries farther off than ``bound`` count linearly, as in Huber's loss.
     """
-    n = surface.reconstructions_t.shape[1]
-    separation = surface.kernel_width**2
-    found = np.empty((len(Y), min(N_STARTS, n)), dtype=np.int64)
+    F_t, separation = surface.reconstructions_t, surface.kernel_width**2
+    found = np.empty((len(Y), min(N_STARTS, F_t.shape[1])), dtype=np.int64)
     X = np.ascontiguousarray(surface.X)
 
     def work(rows: slice) -> None:
-        _nearest_apart(
-            Y[rows],
-            known[rows],
-            surface.reconstructions_t,
-            X,
-            separation,
-            bound,
-            N_NEAREST,
-            found[rows],
-        )
+        _nearest_apart(Y[rows], known[rows], F_t, X, separation, bound, found[rows])
 
     run_tasks(work, blocks(len(Y), 1, at_a_time=ROWS_PER_TASK), surface.engine.n_threads)
     return found
@@ -124,11 +114,10 @@ def _nearest_apart(
     X: FloatArray,
     separation: float,
     bound: float,
-    n_nearest: int,
     found: IntArray,
 ) -> None:
     n = F_t.shape[1]
-    k = min(n_nearest, n)
+    k = min(N_NEAREST, n)
     distance = np.empty(n, dtype=F_t.dtype)
     near, least = np.empty(k, dtype=np.int64), np.empty(k)
     for j in range(Y.shape[0]):
@@ -137,6 +126,7 @@ def _nearest_apart(
             if known[j, d] > 0:
                 y = Y[j, d]
                 for i in range(n):
+                    # Huber's loss times 2δ: off² within the bound, and with its slope beyond.
                     off = abs(F_t[d, i] - y)
                     inner = min(off, bound)
                     distance[i] += inner * (2 * off - inner)
@@ -152,5 +142,6 @@ def _nearest_apart(
             if apart and n_found < found.shape[1]:
                 found[j, n_found] = i
                 n_found += 1
+        # Too few regions: a start again is cheaper than another number of starts for some rows.
         for c in range(n_found, found.shape[1]):
             found[j, c] = near[0]

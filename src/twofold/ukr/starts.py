@@ -60,6 +60,7 @@ from twofold.neighborhoods.graphs import (
     join_parts,
     smallest_connecting_size,
 )
+from twofold.rowwise import blocks
 from twofold.ukr.filling import fill_for_start
 from twofold.ukr.objective import Problem, common_scale, scale_each_dimension
 
@@ -232,10 +233,21 @@ class Candidates:
                 "Lower it or pass more features."
             )
         self.q, self.seed, self.n_jobs = q, random_state, n_jobs
-        self.chosen = _representatives(n, random_state)
+        # The rows that stand for all, in their order.
+        self.chosen: IntArray = np.arange(n)
+        if n > MAX_REPRESENTATIVES:
+            rng = np.random.default_rng(random_state)
+            self.chosen = np.sort(rng.choice(n, size=MAX_REPRESENTATIVES, replace=False))
         with single_threaded():
-            self.Y = _normalize(_reduce_features(Y, self.chosen, q, random_state))
-            self.X_pca = _principal_components(self.Y, q, random_state)
+            self.Y = np.array(_reduce_features(Y, self.chosen, q, random_state), dtype=np.float64)
+            # Centred and of size one, out of reach of overflow and underflow.
+            self.Y -= self.Y.mean(axis=0)
+            self.Y /= np.abs(self.Y).max()
+            # Columns of zeros where the data have no more principal components.
+            self.X_pca = np.zeros((n, q))
+            n_found = min(q, *self.Y.shape)
+            pca = PCA(n_found, random_state=random_state)
+            self.X_pca[:, :n_found] = pca.fit_transform(self.Y)
         self.rows = self.Y[self.chosen]  # those that are embedded
         self.embedded: dict[str, FloatArray] = {}
         self._nearest: list[tuple[FloatArray, IntArray]] | None = None
@@ -330,7 +342,7 @@ class Candidates:
         """Extend embeddings of the chosen rows to all rows."""
         if self._nearest is None:
             searcher = NearestNeighbors(n_neighbors=_PLACING_NEIGHBORS).fit(self.rows)
-            search = [self.Y[rows] for rows in _row_blocks(len(self.Y))]
+            search = [self.Y[rows] for rows in blocks(len(self.Y), 1, at_a_time=_BLOCK_ROWS)]
             self._nearest = list(pool.map(searcher.kneighbors, search))
         placed = {}
         for name, X in embeddings.items():
@@ -382,18 +394,6 @@ def _single_threaded_pool(n_jobs: int | None) -> Iterator[Executor]:
             raise
 
 
-def _representatives(n: int, random_state: int) -> IntArray:
-    """Return the sorted numbers of the rows that stand for all."""
-    if n <= MAX_REPRESENTATIVES:
-        return np.arange(n)
-    rng = np.random.default_rng(random_state)
-    return np.sort(rng.choice(n, size=MAX_REPRESENTATIVES, replace=False))
-
-
-def _row_blocks(n: int) -> list[slice]:
-    return [slice(start, start + _BLOCK_ROWS) for start in range(0, n, _BLOCK_ROWS)]
-
-
 def _reduce_features(Y: FloatArray, chosen: IntArray, q: int, random_state: int) -> FloatArray:
     """Return the leading principal components of very wide rows, and other rows as they are."""
     if Y.shape[1] <= MAX_FEATURES:
@@ -403,25 +403,9 @@ def _reduce_features(Y: FloatArray, chosen: IntArray, q: int, random_state: int)
     model = PCA(n_reduced, svd_solver="randomized", iterated_power=2, random_state=random_state)
     model.fit(np.asarray(Y[chosen], dtype=np.float64))
     reduced = np.empty((len(Y), n_reduced))
-    for rows in _row_blocks(len(Y)):
+    for rows in blocks(len(Y), 1, at_a_time=_BLOCK_ROWS):
         reduced[rows] = (Y[rows] - model.mean_) @ model.components_.T
     return reduced
-
-
-def _normalize(Y: FloatArray) -> FloatArray:
-    """Return the rows centred and of size one, out of reach of overflow and underflow."""
-    Y = np.array(Y, dtype=np.float64)
-    Y -= Y.mean(axis=0)
-    Y /= np.abs(Y).max()
-    return Y
-
-
-def _principal_components(Y: FloatArray, q: int, random_state: int) -> FloatArray:
-    """Return (n, q) principal components, with columns of zeros where the data have no more."""
-    X = np.zeros((len(Y), q))
-    n_available = min(q, *Y.shape)
-    X[:, :n_available] = PCA(n_available, random_state=random_state).fit_transform(Y)
-    return X
 
 
 def _unn_start(Y: FloatArray, q: int, random_state: int) -> FloatArray:

@@ -41,17 +41,9 @@ from twofold.rowwise import data_unit
 class CarriedRows:
     """Data rows as columns of the engine: numerators, denominators, and the weights last.
 
-    The weights' own sum is the latent density.
-
-    Parameters
-    ----------
-    Y : (n, D) data, any value where missing
-    weights : (n,) positive
-    observed : (n, D) True where Y is observed, or None if it is everywhere
-    unit : float
-        Rows are kept in this unit, so that their squares neither overflow nor vanish.
-    degree : degree of the local polynomial
-    mean : (D,) what rows are centred by, or None for their own mean
+    The weights' own sum is the latent density. Rows Y (n, D), any value where they are not
+    ``observed`` (None: everywhere), are centred by ``mean`` (D,), None for their own, and kept in a
+    ``unit`` in which squares neither overflow nor vanish.
     """
 
     def __init__(
@@ -195,11 +187,7 @@ class Surface:
     """
 
     def __init__(
-        self,
-        X: FloatArray,
-        rows: CarriedRows,
-        engine: KernelSums,
-        widths: FloatArray | None = None,
+        self, X: FloatArray, rows: CarriedRows, engine: KernelSums, widths: FloatArray | None = None
     ) -> None:
         self.X = np.ascontiguousarray(X, dtype=rows.Y.dtype)
         self.rows, self.engine, self.widths = rows, engine, widths

@@ -25,7 +25,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -43,25 +43,11 @@ from twofold.optimize import (
     Stage,
     StopReason,
     continue_through,
-    minimize,
 )
-from twofold.regularization import (
-    Density,
-    Extension,
-    LeaveKOut,
-    LeaveOneOut,
-    Smoothest,
-    n_left_out,
-)
+from twofold.regularization import Density, Extension, LeaveKOut, LeaveOneOut, Smoothest, n_left_out
 from twofold.ukr.objective import Problem, common_scale, scale_each_dimension, spread_rows
 from twofold.ukr.projection import project
-from twofold.ukr.terms import (
-    DensityTerm,
-    DensityVariance,
-    ExtensionPenalty,
-    SumOf,
-    lowest_density,
-)
+from twofold.ukr.terms import DensityTerm, DensityVariance, ExtensionPenalty, SumOf, lowest_density
 
 if TYPE_CHECKING:
     from twofold.ukr.starts import Init, Start
@@ -101,30 +87,18 @@ class Training:
 
 @dataclass(frozen=True)
 class Fit:
-    """What a fit comes to.
+    """What a fit comes to."""
 
-    Attributes
-    ----------
-    X : (n, q) latent points of the rows, or of the landmarks, centred, in kernel units
-    problem : the problem, its loss with all numbers found
-    start, errors : where training began, and the error of every start in units of the loss
-    solution : Solution
-    violation : largest excess over a tolerance in units of the data, for the smoothest manifold
-    features : the feature space of a data kernel, or None
-    landmarks, carried : (l, D) the landmarks, and their adapted coordinates in feature space
-    smoothness : γ of adapted landmarks
-    """
-
-    X: FloatArray
-    problem: Problem
+    X: FloatArray  # (n, q) of the rows, or of the landmarks, centred, in kernel units
+    problem: Problem  # its loss with all numbers found
     start: Start
-    errors: dict[str, float]
+    errors: dict[str, float]  # of every start, in units of the loss
     solution: Solution
-    violation: float | None = None
-    features: FeatureMap | None = None
-    landmarks: FloatArray | None = None
-    carried: FloatArray | None = None
-    smoothness: float | None = None
+    violation: float | None = None  # of the smoothest manifold, in units of the data
+    features: FeatureMap | None = None  # of a data kernel
+    landmarks: FloatArray | None = None  # (l, D)
+    carried: FloatArray | None = None  # (l, r) adapted coordinates of landmarks in feature space
+    smoothness: float | None = None  # γ of adapted landmarks
 
 
 def fit_points(problem: Problem, Y: FloatArray, q: int, init: Init, training: Training) -> Fit:
@@ -241,21 +215,20 @@ def train(problem: Problem, X: FloatArray, training: Training) -> Solution:
         X, stages = _density_stages(problem, regularization, X, training)
     target = getattr(regularization, "target", None)
     if target is not None:
-        wanted = target / problem.error_unit
-        stop_when = _reached(problem.reconstruction(cross_validated=False), wanted)
-    how: dict[str, Any] = {
-        "method": training.method,
-        "pace": problem.pace(),
-        "tol": training.tol,
-        "callbacks": training.callbacks,
-    }
-    if isinstance(stages, list) and len(stages) == 1 and stop_when is None:
-        (only,) = stages
-        constraint, label = only.constraint, only.label
-        return minimize(
-            only.objective, X, constraint=constraint, label=label, max_iter=only.max_iter, **how
-        )
-    return continue_through(stages, X, stop_when=stop_when, **how)
+        wanted, error = target / problem.error_unit, problem.reconstruction(cross_validated=False)
+
+        def stop_when(solution: Solution, stage: Stage) -> bool:
+            return error.value_and_grad(solution.X)[0] < wanted
+
+    return continue_through(
+        stages,
+        X,
+        method=training.method,
+        pace=problem.pace(),
+        tol=training.tol,
+        callbacks=training.callbacks,
+        stop_when=stop_when,
+    )
 
 
 def _cross_validated_stages(
@@ -381,10 +354,3 @@ def _shrink_until_dense(problem: Problem, X: FloatArray, floor: float) -> FloatA
                 "lower the `threshold`."
             )
     return X
-
-
-def _reached(error: Objective, target: float) -> StopWhen:
-    def stop_when(solution: Solution, stage: Stage) -> bool:
-        return error.value_and_grad(solution.X)[0] < target
-
-    return stop_when

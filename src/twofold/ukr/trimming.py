@@ -10,8 +10,8 @@ that did not, which may so come back (the reweighing step of robust regression; 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 
@@ -24,12 +24,8 @@ ROUNDS = 2
 MOST_ROWS = 1_000
 
 
-class FitRows(Protocol):
-    """What fits some of the rows, by their numbers."""
-
-    def __call__(self, rows: IntArray, *, landmarks: bool = ..., max_iter: int = ...) -> Fit:
-        """Fit them with the model's landmarks or without any."""
-        ...
+# Fits some of the rows by their numbers; takes `landmarks` (False for none) and `max_iter` as well.
+FitRows = Callable[..., Fit]
 
 
 def fit_trimmed(
