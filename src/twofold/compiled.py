@@ -11,7 +11,7 @@ of arrays once a process, with the flags of whichever loop came first, so that l
 depend on what else has been compiled.
 
 Loops check no index, so none may come from numbers that nobody checked: coordinates are finite
-(`table_checks.check_finite_points`), counts are bounded by the arrays they count in, and lists of
+(`checks.rows.check_finite_points`), counts are bounded by the arrays they count in, and lists of
 rows are filled with rows that exist. With ``NUMBA_BOUNDSCHECK=1`` every index is checked, as
 ``make test-bounds`` does.
 """

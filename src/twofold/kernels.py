@@ -88,6 +88,7 @@ class Kernel:
     def half_width(self) -> float:
         """Return the distance at which half of the weight is gone."""
         low, high = 0.0, 1.0
+        # Doubled until half is gone, for nobody says how wide a user's kernel is; then bisected.
         while self._at(high) >= 0.5 and high < 1e12:
             high *= 2
         while high - low > 1e-6 * high:

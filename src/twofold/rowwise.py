@@ -208,6 +208,7 @@ class GaussianRows:
             halves = 0.5 * np.einsum("nd,nd->n", centred[: len(Z)], centred[: len(Z)])
             W -= halves[:, None]
         W[~np.isfinite(halves)] = -np.inf  # rows so far away that their squares overflow
+        # Rounding may make the squared distance of equal rows a little negative.
         np.minimum(W, 0, out=W)
         W *= 2 * self.gamma
         np.exp(W, out=W)

@@ -81,6 +81,8 @@ def _hash_rows(Y: FloatArray) -> IntArray:
     keys = np.empty(Y.shape[0], dtype=np.uint64)
     for j in range(Y.shape[0]):
         bits = Y[j].view(np.uint64)
+        # FNV-1a by words of 64 bits, times 2⁶⁴ over the golden ratio. Products carry upwards only,
+        # and numbers of few digits differ in their high bits only: the shift brings these down.
         key = np.uint64(0xCBF29CE484222325)
         for d in range(bits.size):
             key ^= bits[d]
@@ -98,6 +100,7 @@ def _number_groups(Y: FloatArray, keys: IntArray, order: IntArray, member: IntAr
         row = order[place]
         group = count
         back = count - 1
+        # Rows of one key stand together. Mostly they are equal; else all of that key are compared.
         while back >= 0 and keys[kept[back]] == keys[row]:
             if _same(Y[kept[back]], Y[row]):
                 group = back

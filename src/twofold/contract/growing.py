@@ -72,6 +72,7 @@ class GrowingModel(TwoWayModel):
         old, outside = self.latent_, self.member_ < 0
         if fresh.any():
             added = merge_duplicates(Y[fresh], weights[fresh])
+            # They are appended behind the rows that are there, in hash order.
             known[fresh] = len(self.data_) + added.member
             self._insert(added, np.flatnonzero(fresh)[added.first])
         self.member_ = np.concatenate([self.member_, known])

@@ -31,7 +31,7 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -63,7 +63,8 @@ def _computing() -> Iterator[None]:
         yield
 
 
-class TwoWayModel(KeptModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+# The mixins come before their base: scikit-learn gathers tags from the last to the first.
+class TwoWayModel(KeptModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A model that carries data to latent points and latent points to data."""
 
     # ---- fitting ------------------------------------------------------------------------------
@@ -116,6 +117,7 @@ class TwoWayModel(KeptModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         try:
             with single_threaded_blas():
                 yield
+        # An interrupt from the keyboard leaves the model as it was, too.
         except BaseException:
             self.__dict__ = before
             raise
@@ -261,6 +263,7 @@ class TwoWayModel(KeptModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         unit = power_of_two(np.abs(J).max(axis=(1, 2))).astype(J.dtype)  # squares stay numbers
         J = J / unit[:, None, None]
         metric = np.einsum("mdq,mdr->mqr", J, J)
+        # Where the map is flat, rounding may leave a determinant a little below 0.
         volumes = np.sqrt(np.maximum(np.linalg.det(metric), 0))
         with _computing():
             return check_images(volumes * unit ** J.shape[2])

@@ -527,6 +527,7 @@ def _narrow(
     for _ in range(N_SECTIONS):
         go_left = value_a <= value_b
         lo, hi = np.where(go_left, lo, a), np.where(go_left, b, hi)
+        # Golden sections overlap: one of the two inner points serves the next round as well.
         kept, value_kept = np.where(go_left, a, b), np.where(go_left, value_a, value_b)
         fresh = np.where(go_left, hi - GOLDEN * (hi - lo), lo + GOLDEN * (hi - lo))
         value_fresh = sq_dist(fresh, Y)

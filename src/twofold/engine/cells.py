@@ -54,7 +54,9 @@ def build_grid(X: FloatArray, radius: float) -> CellGrid:
     """
     n, q = X.shape
     check_finite_points(X)
-    gridded = min(q, GRIDDED) if q <= GRIDDED and np.isfinite(radius) else 0
+    # In more dimensions a ball touches nearly all cells; then there is one cell, and each point is
+    # looked at.
+    gridded = q if q <= GRIDDED and np.isfinite(radius) else 0
     shape, origin, width = np.ones(GRIDDED, dtype=np.int64), np.zeros(GRIDDED), 1.0
     if gridded:
         low, high = X.min(axis=0).astype(float), X.max(axis=0).astype(float)
@@ -78,6 +80,7 @@ def _check_extent(low: FloatArray, high: FloatArray) -> None:
 
 
 def _cell_width(extent: FloatArray, width: float, limit: int) -> float:
+    # A radius of nothing would ask for endlessly many cells.
     width = max(width, np.finfo(float).tiny)
     with np.errstate(over="ignore"):  # too many to count is more than the limit
         while np.prod(np.floor(extent / width) + 1.0) > limit:
@@ -108,6 +111,7 @@ def _sort_by_cell(cells: IntArray, n_cells: int) -> tuple[IntArray, IntArray]:
         starts[cell + 1] += 1
     for c in range(n_cells):
         starts[c + 1] += starts[c]
+    # A counting sort: it is stable, so that points of a cell keep the order of their rows.
     place = starts[:-1].copy()
     order = np.empty(cells.size, dtype=np.int64)
     for i in range(cells.size):
@@ -251,6 +255,7 @@ def _collect(
     for j in range(queries.shape[0]):
         n_seen = n
         for i in hidden[j]:
+            # A list may name a reference twice, which then counts once.
             if i >= 0 and hidden_from[i] != j:
                 hidden_from[i] = j
                 n_seen -= 1
@@ -261,11 +266,13 @@ def _collect(
             )
             if end < 0:
                 return -1
+            # Kernels with finite support are never shifted: out of reach is out of reach.
             if near == np.inf:
                 break
             nearest = np.inf
             for p in range(count, end):
                 nearest = min(nearest, s[p])
+            # Everything that counts beside the nearest is listed, or everything there is.
             if limit >= nearest + reach or end - count == n_seen:
                 if near < nearest < np.inf:
                     shift[j] = nearest

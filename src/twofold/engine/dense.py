@@ -47,7 +47,9 @@ def weigh_block(
     _squared_distances(queries, points, hidden, kernel.is_exponential, limit, far, out, shift)
     weight, slope = kernel.weigh(out)
     if not kernel.is_exponential:
-        _blank(weight, slope, hidden)
+        row, place = np.nonzero(hidden >= 0)
+        unseen = hidden[row, place]
+        weight[row, unseen] = slope[row, unseen] = 0
     return weight, slope, shift
 
 
@@ -106,20 +108,12 @@ def _squared_distances(
         nearest = s[j, 0]
         for i in range(1, n):
             nearest = min(nearest, s[j, i])
+        # All references are hidden, and weights at an infinite distance are 0.
         if nearest == np.inf:
             continue
         shift[j] = nearest
         for i in range(n):
             s[j, i] = s[j, i] - nearest if s[j, i] <= nearest + limit else far
-
-
-@compiled
-def _blank(weight: FloatArray, slope: FloatArray, hidden: IntArray) -> None:
-    for j in range(weight.shape[0]):
-        for i in hidden[j]:
-            if i >= 0:
-                weight[j, i] = 0
-                slope[j, i] = 0
 
 
 @compiled

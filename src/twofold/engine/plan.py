@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 
 PAIR_COST_RATIO = 8
 SAMPLED_QUERIES = 256
+# Fewer rows than this are done before a grid is built.
 SMALL_PROBLEM = 200
 
 
@@ -70,5 +71,7 @@ def share_within_reach(grid: CellGrid, kernel: Kernel, cutoff: float) -> float:
     if candidates > 0.9 * n:
         return 1.0
     # Share of the points in the cells around a place that lie in the ball around it.
+    # Cells are half a radius wide, so that a ball of radius r touches a box of side 2.5 r on
+    # average: the shares are 2/2.5, π/2.5² and (4π/3)/2.5³.
     ball_in_cells = {1: 0.8, 2: 0.5, 3: 0.27}[q]
     return float(candidates * ball_in_cells / n)

@@ -132,6 +132,7 @@ class KernelSums:
             own = queries[numbers]
             run = _CellsRun(self, respond, numbers, own, unseen, grid.points, V[order], local, grid)
         pushes = run_tasks(run.strip, run.strips(), self.n_threads)
+        # Added in the order of the strips, not in that in which threads were done.
         by_reference = np.empty_like(refs, order="C")
         by_reference[order] = sum(pushes[1:], start=pushes[0]).T
         return run.losses, run.grad_queries, by_reference

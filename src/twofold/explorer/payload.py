@@ -349,6 +349,7 @@ class Scale:
         high = np.nanmax([np.nanmax(table, axis=0) for table in tables], axis=0)
         has_gaps = any(bool(np.isnan(table).any()) for table in tables)
         top = 2**bits - 1
+        # The largest code marks a gap, which leaves one step fewer for values.
         n_steps = top - 1 if has_gaps else top
         is_whole = [((np.rint(table) == table) | np.isnan(table)).all(axis=0) for table in tables]
         whole = np.all(is_whole, axis=0) & (high - low <= n_steps)

@@ -188,6 +188,8 @@ def _dividing(density: FloatArray, is_inside: BoolArray, of_inside: FloatArray) 
     """Return the density that best divides places inside the domain from those outside."""
     if is_inside.all():
         return float(min(density.min(), of_inside.min()))
+    # Cut behind each place of rising density: places inside before the cut are missed, places
+    # outside behind it are let in.
     order = np.argsort(density)
     missed = np.concatenate([[0], np.cumsum(is_inside[order])])
     let_in = np.concatenate([np.cumsum(~is_inside[order][::-1])[::-1], [0]])
@@ -220,6 +222,7 @@ def cover(X: FloatArray, count: int) -> IntArray:
         return np.arange(len(X))
     some = X[np.random.RandomState(0).permutation(len(X))[:MOST_SIZED]]
     low, high = 0.0, float(np.ptp(X, axis=0).max()) or 1.0
+    # The number of cells falls as their side grows, so that bisection finds the side.
     for _ in range(30):
         middle = 0.5 * (low + high)
         too_fine = len(np.unique(_cells(some, middle))) > count

@@ -89,6 +89,7 @@ class FeatureMap:
         check_symmetry(gap, float(np.abs(K).max()), rounding_of(references))
         K = 0.5 * (K + K.T)  # without rounding errors in its symmetry
         mean_row, mean, largest = K.mean(axis=1), float(K.mean()), float(np.abs(K).max())
+        # HKH entry by entry, in place: n² numbers are held once.
         K -= mean_row
         K -= mean_row[:, None] - mean
         values, U = eigh(K, overwrite_a=True, check_finite=False, driver="evd")

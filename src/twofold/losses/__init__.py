@@ -202,6 +202,7 @@ class EpsilonInsensitive:
         return same and np.array_equal(self.eps, other.eps)
 
     def __hash__(self) -> int:
+        # Arrays have no hash; equal losses agree in this much.
         return hash((self.per, self.order, np.shape(self.eps)))
 
     @property

@@ -191,6 +191,8 @@ class CoRanking:
         if self.is_exact:
             errors = np.zeros_like(self._score(score))
         else:
+            # The jackknife variance of g groups is (g - 1) times the variance of the scores without
+            # one.
             left_out = [self._without(group)._score(score) for group in self._groups]
             unseen = 1 - len(self.queries) / self.n_samples  # a sample without replacement
             errors = np.std(left_out, axis=0) * math.sqrt((len(left_out) - 1) * unseen)

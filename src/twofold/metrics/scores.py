@@ -353,6 +353,7 @@ def _neighbors_on_line(x: FloatArray, k: int) -> IntArray:
     n = len(x)
     nearest = np.empty((n, k), dtype=np.intp)
     for i in range(n):
+        # Two fingers move outwards, and the nearer one is taken: no sorting.
         left, right = i - 1, i + 1
         for place in range(k):
             if right >= n or (left >= 0 and x[i] - x[left] <= x[right] - x[i]):

@@ -80,7 +80,7 @@ class Ball(Constraint):
 
     def project(self, X: FloatArray) -> FloatArray:
         """Scale the rows outside the ball back to its boundary."""
-        norms = _row_norms(X)
+        norms = np.linalg.norm(X, axis=1)
         outside = norms > _in_dtype(self.radius, X)
         # Rounding in the scaling may add a few units in the last place; aim that much lower, so
         # that a projected row is never outside again.
@@ -93,7 +93,7 @@ class Ball(Constraint):
         bound = self._on_boundary(X) & (_row_products(X, grad) < 0)
         if not bound.any():
             return V
-        rays = X[bound] / _row_norms(X[bound])[:, None]
+        rays = X[bound] / np.linalg.norm(X[bound], axis=1, keepdims=True)
         result = V.copy()
         result[bound] -= _row_products(rays, V[bound])[:, None] * rays
         return result
@@ -105,17 +105,12 @@ class Ball(Constraint):
     def _on_boundary(self, X: FloatArray) -> BoolArray:
         """Tell which rows lie on the sphere as far as the dtype can tell, shape (n,)."""
         rounding = 16 * np.finfo(X.dtype).eps
-        return np.asarray(_row_norms(X) >= self.radius * (1 - rounding))
+        return np.asarray(np.linalg.norm(X, axis=1) >= self.radius * (1 - rounding))
 
 
 def _row_products(A: FloatArray, B: FloatArray) -> FloatArray:
     """Inner products of the rows of two (n, q) arrays, shape (n,)."""
     return np.asarray((A * B).sum(axis=1))
-
-
-def _row_norms(X: FloatArray) -> FloatArray:
-    """Euclidean norms of the rows, shape (n,)."""
-    return np.asarray(np.sqrt(_row_products(X, X)))
 
 
 def _in_dtype(bound: float, X: FloatArray) -> float:

@@ -369,6 +369,7 @@ def _learn(
                 both = miss[a] * change[c] + change[a] * miss[c]
                 twice = along_miss * change[a] * change[c]
                 S[a, c] = cut * S[a, c] + both / along - twice / (along * along)
+    # Gauss-Newton foretells -2gᵀs - sᵀHs, and what was learned takes sᵀSs off that.
     return abs(decrease - without + along_moved) < abs(decrease - without)
 
 

@@ -88,6 +88,7 @@ class Goal:
     def values(self, most: float | None = None) -> list[float]:
         """Return the smoothness of each step; it begins with ``most`` where that is lower."""
         factor = max(self.smoothness, np.finfo(np.float64).tiny) / Annealing.start
+        # As fast as the usual schedule, or as fast as it takes to arrive in so many steps.
         factor = min(Annealing.factor, factor ** (1 / MOST_STEPS))
         value, way = Annealing.start * factor, list[float]()
         while value > self.smoothness and len(way) < MOST_STEPS:
@@ -165,6 +166,7 @@ class HeldOutStop(Generic[State]):
         mean = float(self.shares @ errors)
         if mean < (1 - LEAST_GAIN) * self.lowest:
             self.lowest, self.lowest_errors, self.since_lowest = mean, errors, 0
+            # The stiffest state is the first; those that do worse than the new best are no choice.
             while not self._is_as_good(self._kept[0][1]):
                 del self._kept[0]
 
@@ -182,5 +184,6 @@ class HeldOutStop(Generic[State]):
         more = errors - self.lowest_errors
         mean = float(self.shares @ more)
         k = len(more)
+        # Of a weighted mean, with k / (k - 1) for the mean that the rows themselves decide.
         variance = float(self.shares**2 @ (more - mean) ** 2) * k / max(k - 1, 1)
         return mean <= STANDARD_ERRORS * np.sqrt(variance)

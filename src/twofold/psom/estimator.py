@@ -31,24 +31,12 @@ from twofold.model_files import register_value_type
 from twofold.optimize import Callback, ProgressBar
 from twofold.optimize.loop import enter_all
 from twofold.process_settings import warn
+from twofold.psom import parameters
 from twofold.psom.annealing import Annealing, get_schedule
 from twofold.psom.best_match import BestMatch, best_match
 from twofold.psom.grid import Grid
 from twofold.psom.interpolation import hessian, interpolate, interpolate_with_jacobian
 from twofold.psom.known_places import FittedNodes, fit_scattered, smooth_grid
-from twofold.psom.parameters import (
-    check_axes,
-    check_common,
-    check_for_fit,
-    check_inside,
-    check_searched,
-    count_axes,
-    enclose,
-    make_grid,
-    make_unit_grid,
-    refuse_local,
-    warn_of_size,
-)
 from twofold.psom.smoothness_choice import GCV, Discrepancy
 from twofold.psom.training_places import LEAST_WIDTH, TrainingPlaces, best_inside
 from twofold.psom.unsupervised import INTERRUPTED, ManifoldTask, find_start, fit_manifold
@@ -220,15 +208,15 @@ class PSOM(TwoWayModel):
             ``embedding_`` holds the nodes, and ``transform`` gives each row its node; of rows that
             are equal at several nodes the first one. Nodes without data are no rows.
         """
-        check_common(self)
+        parameters.check_common(self)
         with self._changing():
             self._forget()
             rows = self._node_rows(Y)
             _refuse_infinity(rows)
             table = self._validate(rows, reset=True)
-            grid = make_grid(self.grid, self.nodes, self.bounds)
+            grid = parameters.make_grid(self.grid, self.nodes, self.bounds)
             has_gaps = bool(np.isnan(table).any())
-            check_axes(grid, is_smoothed=self.smoothness is not None or has_gaps)
+            parameters.check_axes(grid, is_smoothed=self.smoothness is not None or has_gaps)
             is_known: BoolArray = np.logical_not(np.isnan(table).all(axis=1))
             check_missing(table[is_known], getattr(self, "feature_names_in_", None))
             unit = data_unit(table[is_known])
@@ -242,7 +230,7 @@ class PSOM(TwoWayModel):
         if np.ndim(Y) <= 2:
             return Y
         array = np.asarray(Y)
-        shape = make_grid(self.grid, self.nodes, None).shape
+        shape = parameters.make_grid(self.grid, self.nodes, None).shape
         if array.shape[:-1] != shape:
             raise ValueError(
                 f"`Y` must have the shape {shape} of the grid and one axis of features more, or "
@@ -264,8 +252,8 @@ class PSOM(TwoWayModel):
         sample_weight : array-like of shape (n_samples,), default=None
             How much each sample counts.
         """
-        check_common(self)
-        refuse_local(self, "fit_scattered")
+        parameters.check_common(self)
+        parameters.refuse_local(self, "fit_scattered")
         with self._changing():
             self._forget()
             _refuse_infinity(Y)
@@ -273,11 +261,11 @@ class PSOM(TwoWayModel):
             places = check_array(X, dtype=np.float64, input_name="X")
             weights = checked_weights(sample_weight, table)
             counted = places[weights > 0]
-            q = count_axes(self.grid, self.nodes)
-            bounds = enclose(counted, q) if self.bounds is None else self.bounds
-            grid = make_grid(self.grid, self.nodes, bounds)
-            check_inside(counted, grid)
-            check_axes(grid, is_smoothed=True)
+            q = parameters.count_axes(self.grid, self.nodes)
+            bounds = parameters.enclose(counted, q) if self.bounds is None else self.bounds
+            grid = parameters.make_grid(self.grid, self.nodes, bounds)
+            parameters.check_inside(counted, grid)
+            parameters.check_axes(grid, is_smoothed=True)
             check_missing(table, getattr(self, "feature_names_in_", None))
             unit = data_unit(table)
             smoothness = _in_unit("gcv" if self.smoothness is None else self.smoothness, unit)
@@ -344,7 +332,7 @@ class PSOM(TwoWayModel):
         if count is None:
             count = self.n_starts if start is None else 1
         rows = self._validate(Y, reset=False)
-        check_searched(rows, component_weights)
+        parameters.check_searched(rows, component_weights)
         return self._match(rows, component_weights, start, count)
 
     def _match(self, Y: FloatArray, component_weights: Any, start: Any, n_starts: int) -> BestMatch:
@@ -384,8 +372,8 @@ class PSOM(TwoWayModel):
     def _fit_distinct(self, Y: FloatArray, weights: FloatArray, source: IntArray) -> FloatArray:
         # Far from zero, rounding errors would blur where searches end.
         level = np.nanmean(Y, axis=0, dtype=np.float64)
-        grid = make_unit_grid(self.grid, self.nodes)
-        warn_of_size(grid, len(Y))
+        grid = parameters.make_unit_grid(self.grid, self.nodes)
+        parameters.warn_of_size(grid, len(Y))
         rng = check_random_state(self.random_state)
         with ExitStack() as stack:
             bars = [ProgressBar()] if self._shows_progress() else []
@@ -474,7 +462,7 @@ class PSOM(TwoWayModel):
         return scott_widths(self.latent_, self.weights_, LEAST_WIDTH)
 
     def _wanted_dimensions(self, Y: FloatArray | None = None) -> int:
-        q = count_axes(self.grid, self.nodes)
+        q = parameters.count_axes(self.grid, self.nodes)
         if Y is not None and q > Y.shape[1]:
             raise ValueError(
                 f"The grid has {q} axes, and {q} is more than the {Y.shape[1]} feature(s) of the "
@@ -483,8 +471,8 @@ class PSOM(TwoWayModel):
         return q
 
     def _check_restored(self) -> None:
-        check_common(self)
-        shape = make_unit_grid(self.grid, self.nodes).shape
+        parameters.check_common(self)
+        shape = parameters.make_unit_grid(self.grid, self.nodes).shape
         if self.grid_.shape != shape or len(self.node_values_) != self.grid_.size:
             raise ValueError(
                 f"`grid_` has nodes {self.grid_.shape} and `node_values_` {len(self.node_values_)} "
@@ -494,4 +482,4 @@ class PSOM(TwoWayModel):
             raise ValueError(f"`latent_` has no column for each of {self.grid_.n_axes} axes")
 
     def _check_parameters(self) -> None:
-        check_for_fit(self)
+        parameters.check_for_fit(self)

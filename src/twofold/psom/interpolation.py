@@ -65,6 +65,7 @@ def hessian(
     q = grid.n_axes
     slot = np.empty((q, q), dtype=np.int64)
     first, second = np.tril_indices(q)
+    # Behind f and its q slopes; both orders of a mixed derivative read the same slot.
     slot[first, second] = slot[second, first] = np.arange(len(first)) + 1 + q
     return np.moveaxis(parts[:, slot], 3, 1)
 
@@ -179,6 +180,7 @@ def _contract_rows(
                 before = flat
             else:
                 before = buffers[(axis - 1) % 2, source * width : (source + 1) * width]
+            # Two buffers take turns from axis to axis: one is read while the other is written.
             after = buffers[axis % 2, to * left : (to + 1) * left]
             _sum_out(before, polynomials[axis, derivative, k, : shape[axis]], after)
         for slot in range(n_slots):

@@ -83,6 +83,7 @@ def best_inside(
     places = lines.reshape(-1, q).astype(matches.dtype)
     inside = is_inside(places).reshape(m, -1)
     errors = errors_at(places, np.repeat(np.arange(m), PLACES_ON_LINE)).reshape(m, -1)
+    # The anchor is a training row; rounding must not put it outside.
     inside[:, 0] = True
     best = np.where(inside, errors, np.inf).argmin(axis=1)
     return places.reshape(m, -1, q)[np.arange(m), best]

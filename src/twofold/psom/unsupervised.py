@@ -123,6 +123,7 @@ def _axes(Y: FloatArray, weights: FloatArray, q: int) -> tuple[FloatArray, Float
     shares = weights / weights.sum()
     mean = shares @ Y
     axes = np.linalg.svd(np.sqrt(shares)[:, None] * (Y - mean), full_matrices=False)[2][:q]
+    # Singular vectors come with either sign.
     largest = np.abs(axes).argmax(axis=1)
     return mean, axes * np.sign(axes[np.arange(q), largest])[:, None]
 
@@ -255,6 +256,7 @@ class _Run:
     def _cycle(self, adaption: Adaption, rows: IntArray, out: IntArray, value: float) -> FloatArray:
         """Fit the map to some rows at their places, project all; return errors of those out."""
         task, before = self.task, self.state
+        # λ of the schedule goes with the mean error; what is solved has the sum over rows.
         factor = value * float(task.weights[rows].sum()) / ROWS_OF_SCHEDULE
         C = adaption.solve(before.X[rows], factor, before.C)
         W = adaption.coordinates.at_nodes(C)

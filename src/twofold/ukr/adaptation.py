@@ -66,6 +66,7 @@ def adapt_landmarks(problem: Problem, Z: FloatArray, X: FloatArray, gamma: float
     for _ in range(ROUNDS if robust else 0):
         R = B @ found.values - Y
         slope = loss.value_and_slope(R)[1]
+        # Huber's L'(r)/r in units of that at zero, 1/δ: 1 within δ, and δ/|r| beyond.
         factor = slope / np.where(R == 0, 1, R) * getattr(loss, "delta", 1.0)
         found = _solve(B, Y, W * np.where(R == 0, 1, factor), M, first, gamma)
     return Adapted(found.values.astype(rows.Y.dtype), found.gamma)
@@ -141,6 +142,8 @@ class _System:
     def _error(self, gamma: float) -> float:
         shrink = 1 / (1 + gamma * self.d)
         power = (self.target**2).sum(axis=1)
+        # In these coordinates the fit shrinks t to s t, so that ||y - Hy||² = ||y||² - Σ t² (2s -
+        # s²).
         residual = self.square - float((power * (2 * shrink - shrink**2)).sum())
         free = 1 - shrink.sum() / self.n
         return max(residual, 0.0) / max(free, 1e-12) ** 2

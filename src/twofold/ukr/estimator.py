@@ -315,6 +315,8 @@ class UKR(KernelManifold):
         has_landmarks = self.landmarks is not None
         fit, kept = fit_trimmed(fit_rows, Y, trim, has_landmarks=has_landmarks)
         self.trimmed_ = (self.member_ >= 0) & ~kept[self.member_]
+        # Distinct rows that are left close ranks; who was one of the others becomes -1, like a row
+        # of weight 0.
         place = np.where(kept, np.cumsum(kept) - 1, -1)
         self.member_ = np.where(self.member_ >= 0, place[self.member_], -1)
         self.data_, self.weights_ = self.data_[kept], self.weights_[kept]
@@ -348,6 +350,7 @@ class UKR(KernelManifold):
             self.latent_scale_ = stretch(own, fit.start.X)
             return fit.X / self.latent_scale_ + own.mean(axis=0)
         is_bounded = isinstance(regularization, Extension) and regularization.penalty is None
+        # A box, and polynomials without mixed terms, would be others after a turn.
         if is_bounded or (self.degree == "2-axes" and not isinstance(regularization, Extension)):
             return fit.X
         return principal_axes(fit.X)

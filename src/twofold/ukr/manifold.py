@@ -224,12 +224,14 @@ class KernelManifold(GrowingModel):
     def _settle(self) -> None:
         Y = self.data_
         problem = self._pose(Y, self.weights_, self.loss_).cross_validated(Y)
+        # Rounded up: at least one iteration, unless none is wanted at all.
         training = self._training(-(-self.max_iter // PARTIAL_SHARE), self._progress_bars())
         scaled = self.latent_ * self.latent_scale_
         solution, violation = settle(problem, scaled, training)
         if violation is not None:
             self.violation_ = violation
         self._report(solution, problem)
+        # Training centres its points; the mean puts the map back where people know it.
         moved = (solution.X + scaled.mean(axis=0)) / self.latent_scale_
         self.latent_ = moved.astype(Y.dtype)
 

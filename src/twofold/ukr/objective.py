@@ -35,6 +35,7 @@ from twofold.ukr.surface import CarriedRows, Surface
 WIDEST, NARROWEST, GRID = 30.0, 0.35, 10
 MOST_SCALED_ROWS = 500
 MOST_STEPS = 8
+# How far a single dimension may be stretched or shrunk, as a logarithm.
 MOST_STRETCH = np.log(5.0)
 
 # What an objective answers to sums: the loss of each row, and its derivative by them if wanted.
@@ -240,6 +241,7 @@ class Problem:
     def spread(self) -> float:
         """Return the mean loss of the rows around their mean: what there is to explain."""
         Y = self.rows.Y if self.rows.observed is None else self.rows.Y * self.rows.observed
+        # Rows are centred: their mean predicts 0, and f - y is -Y.
         losses = self._loss_and_unit[0].value_and_slope(-Y)[0]
         return float((self.weights @ losses) / self.weights.sum())
 
@@ -250,6 +252,7 @@ class Problem:
         weights = self.weights[numbers]
         hidden = self.hidden
         if hidden is not None and self.landmarks is None:
+            # Found anew among the rows that are left: those hidden before may be gone.
             hidden = nearest_rows(self.rows.Y[numbers], hidden.shape[1])
         elif hidden is not None:
             hidden = hidden[numbers]
@@ -321,6 +324,7 @@ def scale_each_dimension(
 def typical_spacing(X: FloatArray) -> float:
     """Return the median distance to the nearest other latent point, away from zero."""
     rows = spread_rows(len(X), MOST_SCALED_ROWS)
+    # Several neighbours, for the nearest may lie in the very same place.
     k = min(len(X), 4)
     distance = cKDTree(X).query(X[rows], k=k)[0]
     nearest = np.where(distance[:, 1:] > 0, distance[:, 1:], np.inf).min(axis=1)
@@ -340,6 +344,7 @@ def principal_axes(X: FloatArray) -> FloatArray:
     X = X - X.mean(axis=0)
     _, axes = np.linalg.eigh(X.T.astype(np.float64) @ X.astype(np.float64))
     axes = axes[:, ::-1]
+    # Eigenvectors come with either sign; the largest entry of each is made positive.
     largest = np.abs(axes).argmax(axis=0)
     signs = np.sign(axes[largest, np.arange(len(largest))])
     return (X @ (axes * signs)).astype(X.dtype)

@@ -85,6 +85,7 @@ class _Tubes:
         else:
             size = np.abs(R)
             asked = asked[:, None] if asked.ndim == 1 else asked
+        # Constraints are divided by their tolerance: a row that is met exactly gets a small one.
         smallest = 1e-6 * np.sqrt((problem.rows.Y**2).sum(axis=1).mean())
         self.eps = np.maximum(np.maximum(size, asked), smallest)
         self.upper, self.lower = np.zeros_like(self.eps), np.zeros_like(self.eps)
@@ -94,6 +95,7 @@ class _Tubes:
 
     def shrink(self, X: FloatArray, training: Training) -> Smoothed:
         """Minimise the extension within the tubes, from a feasible X."""
+        # From ρ/2 mean ε² = FIRST_COST times the extension.
         self.steepness = 2 * FIRST_COST * _extension(X) / float((self.eps**2).mean())
         self.before, self.violation, self.is_far_off = np.inf, 0.0, False
         solution = continue_through(
@@ -144,6 +146,7 @@ class _Tubes:
             return True
         if typical > WANTED_FALL * self.before:
             self.steepness *= STEEPER
+            # Multipliers are in units of 1/ρ: the force ρ μ stays as it is.
             self.upper, self.lower = self.upper / STEEPER, self.lower / STEEPER
         self.before = typical
         return False

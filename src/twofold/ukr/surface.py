@@ -73,6 +73,8 @@ class CarriedRows:
 
     def _own_mean(self, Y: FloatArray) -> FloatArray:
         total = self.mass.sum(axis=0)
+        # In units, so that sums of very large rows are numbers; NaN where nothing is observed drops
+        # out.
         summed = np.where(self.mass > 0, self.mass * (Y / self.unit), 0).sum(axis=0)
         return summed / np.where(total > 0, total, 1) * self.unit
 
@@ -81,6 +83,7 @@ class CarriedRows:
             return np.concatenate([omega * self.Y, omega], axis=1)
         if self.degree == 0:
             return np.concatenate([self.mass * self.Y, self.mass, omega], axis=1)
+        # Local fits bring the weights themselves, so that columns are the rows as they are.
         present = np.ones_like(omega) if self.observed is None else self.observed
         return np.concatenate([self.Y, present, omega], axis=1).astype(self.Y.dtype)
 
@@ -139,6 +142,7 @@ class CarriedRows:
     def mean_without(self, hidden: IntArray) -> FloatArray:
         """Return, for lists of hidden rows (m, K), the mean of all others, as scaled (m, D)."""
         seen = (hidden >= 0)[:, :, None]
+        # Entries of -1, which hide nothing, would index the last row.
         mass = self.mass[hidden] * seen
         rest = self.total - mass.sum(axis=1)
         left = self.total_sum - (mass * self.Y[hidden]).sum(axis=1)
@@ -155,12 +159,14 @@ class CarriedRows:
 
     def answer(self, f: FloatArray, denominator: FloatArray, slope: FloatArray) -> FloatArray:
         """Return ``U = dR/dA`` from ``slope = dR/df``; rows out of reach do not answer."""
+        # f = N / S with the sums N and S: dR/dN = slope / S and dR/dS = -slope f / S.
         E = np.where(denominator > 0, slope, 0) / np.where(denominator > 0, denominator, 1)
         back = -E * f
         if self.observed is None:
             back = back.sum(axis=1, keepdims=True)
             if self.degree == 0:
                 return np.concatenate([E, back], axis=1)
+        # The last column is the density, which the error does not look at.
         return np.concatenate([E, back, np.zeros_like(E[:, :1])], axis=1)
 
 
@@ -215,6 +221,7 @@ class Surface:
         return PreparedReferences(self.engine, self.X, self.rows.V[:, -1:], self.widths)
 
     def _density(self, sums: Sums) -> FloatArray:
+        # F(s) = F(s - shift) F(shift) for exponential kernels; no others are shifted.
         lowered = self.engine.kernel.value(sums.shift)
         return np.where(sums.shift > 0, lowered, 1) * sums.values[:, -1] / self.total_weight
 

@@ -337,6 +337,8 @@ def _check_threshold(floor: float, n: int) -> None:
 
 
 def _falling(start: float | None, end: float, decay: float) -> list[float]:
+    # Upwards from the end, so that the last one is what was asked for to the last bit; the slack
+    # keeps rounding from losing the first.
     strengths = [end]
     while start is not None and strengths[-1] / decay <= start * (1 + 1e-9):
         strengths.append(strengths[-1] / decay)
@@ -345,6 +347,7 @@ def _falling(start: float | None, end: float, decay: float) -> list[float]:
 
 def _shrink_until_dense(problem: Problem, X: FloatArray, floor: float) -> FloatArray:
     """Contract the latent points until all lie well above a density."""
+    # The barrier is infinite at the bound itself; a bound near 1 leaves little room above it.
     wanted = min(1.05 * floor, 0.5 + floor / 2)
     while lowest_density(X, problem.point_weights, problem.engine) <= wanted:
         X = X * 0.8

@@ -124,6 +124,7 @@ def _checked_picture(embedding: Any, Y: Any) -> FloatArray:
         embedding, dtype=[np.float64, np.float32], input_name="embedding", ensure_min_samples=3
     )
     check_entries(X)
+    # A list of numbers counts as one column here; the check of Y itself says more.
     n_rows, n_features = (*np.shape(Y), 1)[:2]
     if n_rows != len(X):
         raise ValueError(
