@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from twofold.model_files import ModelFile, ModelFileError, expect_class, read_model_file
+from twofold.model_files import ModelFileError, expect_class, read_model_file
 
 if TYPE_CHECKING:
     from twofold.classification import ManifoldClassifier
@@ -88,20 +88,16 @@ def load(path: str | os.PathLike[str]) -> TwoWayModel | ManifoldClassifier | Ker
     )
     expect_class(stored, [*FAMILIES, *OTHERS])
     try:
-        return _restored(stored)
+        if stored.class_name == "KernelExtension":
+            return OTHERS["KernelExtension"].from_file(stored)
+        cls = FAMILIES.get(stored.class_name) or OTHERS[stored.class_name]
+        return cls.from_file(stored, FAMILIES)
     except Exception as error:  # what is wrong with a made-up file takes many forms
         raise ModelFileError(
             f"'{path}' is whole but holds no {stored.class_name} that a fit could have left: "
             f"{error}. It was saved with twofold {stored.versions.get('twofold', 'unknown')}: open "
             "it with that version or a newer one, or fit the model again."
         ) from error
-
-
-def _restored(stored: ModelFile) -> TwoWayModel | ManifoldClassifier | KernelExtension:
-    if stored.class_name == "KernelExtension":
-        return OTHERS["KernelExtension"].from_file(stored)
-    cls = FAMILIES.get(stored.class_name) or OTHERS[stored.class_name]
-    return cls.from_file(stored, FAMILIES)
 
 
 def two_way_model(name: str, n_components: int, **common: Any) -> TwoWayModel:

@@ -36,7 +36,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from twofold.array_types import BoolArray, FloatArray
+from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled, square
 from twofold.engine.threads import run_tasks
 
@@ -73,6 +73,13 @@ def data_unit(Y: FloatArray) -> float:
         return 1.0
     off = Y - np.nanmean(Y.astype(np.float64), axis=0)
     return float(power_of_two(np.nanmax(np.abs(off))))
+
+
+def same_gaps(known: BoolArray) -> list[IntArray]:
+    """Return groups of columns that miss the same rows of a table, known (n, D) or not."""
+    # Flattened: versions of numpy differ in the shape of the inverse.
+    group = np.unique(known, axis=1, return_inverse=True)[1].ravel()
+    return [np.flatnonzero(group == number) for number in range(group.max(initial=-1) + 1)]
 
 
 # ---- loops ---------------------------------------------------------------------------------------

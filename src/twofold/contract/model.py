@@ -49,7 +49,7 @@ from twofold.contract.distinct_rows import merge_duplicates
 from twofold.contract.kept_model import DERIVED, KeptModel
 from twofold.contract.kernel_description import KernelDescription
 from twofold.engine.threads import single_threaded_blas
-from twofold.latent.sampling import check_request, draw_latent_points
+from twofold.latent.density import check_request, draw_latent_points
 from twofold.rowwise import power_of_two
 
 

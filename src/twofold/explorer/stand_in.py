@@ -38,7 +38,7 @@ from twofold.engine import (
     polynomial_terms,
 )
 from twofold.kernels import get_kernel
-from twofold.latent.sampling import draw_latent_points
+from twofold.latent.density import draw_latent_points
 
 CUTOFF = 1e-6
 N_TRIAL_PLACES = 1_000

@@ -12,6 +12,9 @@ from twofold.array_types import FloatArray, IntArray
 # Squares of such latent points, and of their products with kernel widths, are numbers.
 FARTHEST = 1e100
 
+# Of filling the rows of a start: rounds, and components of the model they are filled by.
+MOST_ROUNDS, MOST_COMPONENTS = 20, 8
+
 FindsPoints = Callable[[FloatArray], FloatArray]
 
 
@@ -82,3 +85,32 @@ def fill_again_and_again(
         if change <= 1e-3 * filled.std():
             break
     return filled
+
+
+def fill_for_start(Y: FloatArray) -> FloatArray:
+    """Return Y (n, D) with NaN replaced by values of a principal component model.
+
+    Start embeddings need complete rows, and only the start uses these values; the model itself
+    never sees them.
+    """
+    # At most half of what the table could hold: a model of full rank would repeat the guess.
+    rank = max(1, min(MOST_COMPONENTS, (min(Y.shape) - 1) // 2))
+
+    def model_of(filled: FloatArray) -> FloatArray:
+        mean = filled.mean(axis=0)
+        directions = _principal_directions(filled - mean, rank)
+        return (filled - mean) @ directions @ directions.T + mean
+
+    return fill_again_and_again(Y, model_of, MOST_ROUNDS)
+
+
+def _principal_directions(Y: FloatArray, rank: int) -> FloatArray:
+    """Return the leading principal directions (D, rank), by the smaller of the two products."""
+    n, D = Y.shape
+    if n >= D:
+        return np.linalg.eigh(Y.T @ Y)[1][:, -rank:]
+    values, vectors = np.linalg.eigh(Y @ Y.T)
+    # Directions of no variance, rounded to either side of zero, must not be blown up to length 1.
+    counted = values[-rank:] > n * np.finfo(values.dtype).eps * max(values[-1], 0)
+    inverse = np.where(counted, 1 / np.sqrt(np.where(counted, values[-rank:], 1)), 0)
+    return Y.T @ (vectors[:, -rank:] * inverse)

@@ -12,7 +12,6 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from twofold.optimize.solution import Event
@@ -61,12 +60,7 @@ class ProgressBar:
         self._depth += 1
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._depth -= 1
         if self._depth == 0 and self._bar is not None:
             progress, _ = self._bar

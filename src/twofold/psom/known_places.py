@@ -67,6 +67,7 @@ from twofold.psom.smoothness_choice import (
     checked_smoothness,
     choose_smoothness,
 )
+from twofold.rowwise import same_gaps
 
 MOST_NODES_EXACTLY = 1024
 MOST_NODES_DENSE = 4500
@@ -392,10 +393,3 @@ class _Smoother:
                 ConvergenceWarning,
             )
         return found
-
-
-def same_gaps(known: BoolArray) -> list[IntArray]:
-    """Return groups of columns that miss the same nodes."""
-    _, group = np.unique(known, axis=1, return_inverse=True)
-    group = group.ravel()
-    return [np.flatnonzero(group == number) for number in range(group.max(initial=-1) + 1)]

@@ -48,10 +48,10 @@ from twofold.psom.annealing import ROWS_OF_SCHEDULE, HeldOutStop, Schedule, choo
 from twofold.psom.basis import SampleBasis, added_up
 from twofold.psom.best_match import best_match
 from twofold.psom.grid import Grid
-from twofold.psom.known_places import MOST_NODES_DENSE, fit_scattered, same_gaps
+from twofold.psom.known_places import MOST_NODES_DENSE, fit_scattered
 from twofold.psom.penalized import conjugate_gradients
 from twofold.psom.roughness import LegendreCoordinates, Roughness, along_axes
-from twofold.rowwise import blocks, data_unit
+from twofold.rowwise import blocks, data_unit, same_gaps
 
 # An axis along which the rows do not differ still gets this share of the longest one.
 LEAST_LENGTH = 1e-3

@@ -12,12 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.contract.kernel_description import KernelDescription
+from twofold.latent.starts import fill_for_start
 from twofold.model_files import ModelFile
 from twofold.selection.comparing import compare
 from twofold.selection.embedders import DIMENSION_HINT, USUAL, named_candidates
 from twofold.selection.scores import check_whole
 from twofold.ukr import UKR, upgrade
-from twofold.ukr.filling import fill_for_start
 
 
 class SelectEmbedding(TwoWayModel):

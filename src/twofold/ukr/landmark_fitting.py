@@ -30,11 +30,11 @@ from twofold.contract.distinct_rows import merge_duplicates
 from twofold.features import DataKernel, FeatureMap
 from twofold.landmarks import Landmarks
 from twofold.landmarks.choice import choose_landmarks
+from twofold.latent.starts import fill_for_start
 from twofold.losses import EpsilonInsensitive, Squared
 from twofold.neighborhoods.nearest import nearest_rows
 from twofold.regularization import LeaveOneOut, n_left_out
 from twofold.ukr.adaptation import adapt_landmarks
-from twofold.ukr.filling import fill_for_start
 from twofold.ukr.objective import Problem, spread_rows
 from twofold.ukr.projection import project
 from twofold.ukr.starts import Init

@@ -25,10 +25,10 @@ from scipy.spatial import cKDTree
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.engine import Degree, KernelSums, Respond
+from twofold.latent.starts import fill_for_start
 from twofold.losses import Loss, in_unit, rows_of
 from twofold.regularization import Regularization, n_left_out
 from twofold.rowwise import data_unit
-from twofold.ukr.filling import fill_for_start
 from twofold.ukr.surface import CarriedRows, Surface
 
 # Kernel widths, in distances to the nearest neighbour, that the grid of factors runs through.

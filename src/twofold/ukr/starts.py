@@ -46,6 +46,7 @@ from threadpoolctl import threadpool_limits
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.engine.threads import count_threads, single_threaded
+from twofold.latent.starts import fill_for_start
 from twofold.neighborhoods.embeddings import (
     MAX_TSNE_DIMENSIONS,
     TSNE_NEIGHBORS,
@@ -61,7 +62,6 @@ from twofold.neighborhoods.graphs import (
     smallest_connecting_size,
 )
 from twofold.rowwise import blocks
-from twofold.ukr.filling import fill_for_start
 from twofold.ukr.objective import Problem, common_scale, scale_each_dimension
 
 ALL = ("pca", "lle", "isomap", "laplacian", "tsne")

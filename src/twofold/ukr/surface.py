@@ -35,7 +35,7 @@ from twofold.engine import (
     polynomial_terms,
 )
 from twofold.losses import Loss, is_rotation_invariant
-from twofold.rowwise import data_unit
+from twofold.rowwise import data_unit, same_gaps
 
 
 class CarriedRows:
@@ -100,11 +100,9 @@ class CarriedRows:
         if self.observed is None:
             whole = FitGroup(np.arange(D + 1), self.weights.astype(np.float64))
             return LocalFit(terms, (whole,))
-        patterns, pattern_of = np.unique(self.observed, axis=1, return_inverse=True)
         groups = []
-        for number, pattern in enumerate(patterns.T):
-            columns = np.flatnonzero(pattern_of.ravel() == number)
-            mass = (self.weights * pattern).astype(np.float64)
+        for columns in same_gaps(self.observed):
+            mass = (self.weights * self.observed[:, columns[0]]).astype(np.float64)
             groups.append(FitGroup(np.concatenate([columns, D + columns]), mass))
         return LocalFit(terms, tuple(groups))
 

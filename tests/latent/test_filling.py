@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from twofold.ukr.filling import fill_for_start
+from twofold.latent.starts import fill_for_start
 
 
 def low_rank(rng, n, D, rank, noise=0.0):
