@@ -308,6 +308,7 @@ _NUMERIC = re.compile(r"^(u?int|float|bool|double|decimal|object|null|sparse)")
 def check_size(Y: FloatArray, q: int, n_rows: int) -> None:
     """Raise unless distinct rows Y (n, D), of n_rows given, allow a q-dimensional manifold."""
     n, D = Y.shape
+    # Any q + 1 rows lie on a q-dimensional plane.
     least = max(3, q + 2)
     if q > D:
         raise ValueError(

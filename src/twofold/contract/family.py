@@ -73,6 +73,7 @@ class Family(ABC):
 
     def _jacobian(self, X: FloatArray) -> FloatArray:
         """Return df/dx (m, D, q); by central differences unless a family knows better."""
+        # A share of the map's own size: latent points have no unit that all families share.
         step = 1e-4 * max(float(self.embedding_.std()), np.finfo(float).tiny)
         columns = []
         for m in range(X.shape[1]):

@@ -73,6 +73,7 @@ class KeptModel(Family, BaseEstimator):
     def from_file(cls, stored: ModelFile, families: Mapping[str, type[Any]]) -> Self:
         """Return the fitted model of a file; ``families`` are those that parts of it may have."""
         state = {**stored.attributes, **stored.arrays}
+        # Before any of it reaches compiled loops, which trust their input.
         check_state(state, cls.fitted_state)
         check_totals(state)
         model = cls(**stored.params)

@@ -91,6 +91,7 @@ class RotatingObject(Manifold):
         """Return pictures (n, height, width)."""
         places, normals = (_turn(part, angles) for part in self._surface)
         brightness = 0.15 + 0.8 * ((1 + normals @ LIGHT) / 2) ** 2
+        # No part of the pot comes nearer than 2, so that none of these is above 1.
         front = np.exp((places[:, :, 2] - 2) / DEPTH_UNIT)
         pixel = 2 * HALF_HEIGHT / self.height
         rows = HALF_HEIGHT - pixel * (np.arange(self.height) + 0.5)

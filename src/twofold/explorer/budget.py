@@ -186,6 +186,7 @@ class _Planner:
 
     def _fitting(self, shown: Shown) -> Payload | None:
         """Return the payload that shows this, or None if it is too large."""
+        # An estimate from some rows: what seems a third too large is not even composed.
         if _expected_bytes(shown) > 1.3 * self.room:
             return None
         payload, size = self._composed(shown)

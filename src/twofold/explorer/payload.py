@@ -190,6 +190,7 @@ def _add_rows(sections: Sections, X: FloatArray, shown: Shown, scale: Scale) -> 
         step = (X.max(axis=0) - low) / 65_535
         codes = np.rint((X - low) / np.where(step > 0, step, 1)).astype(np.uint16)
         sections.add("rows.x", codes, low=low.tolist(), step=step.tolist())
+    # With one reference a row the places are there already.
     elif not np.array_equal(X, shown.regression.latent):
         sections.add("rows.x", X.astype(np.float32))
     if shown.rows is not None:

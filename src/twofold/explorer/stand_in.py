@@ -299,6 +299,7 @@ def find_box(model: TwoWayModel) -> DomainBox | None:
         return None
     if len(np.unique(model.density(X))) > 1:
         return None
+    # How far the domain goes both ways along each axis, in half spreads of the rows.
     signs = np.concatenate([-np.eye(len(middle)), np.eye(len(middle))])
     inside, outside = 0.0 * signs.sum(axis=1), np.full(len(signs), 2.0**DOUBLINGS)
 

@@ -51,6 +51,7 @@ def draw_latent_points(
     kept: list[FloatArray] = []
     count = 0
     for _ in range(MOST_ROUNDS):
+        # More than are missing, for some fall outside.
         size = 2 * (n - count) + 16
         if bandwidth is None:
             drawn: FloatArray = rng.uniform(low, high, (size, len(low)))

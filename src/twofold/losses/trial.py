@@ -11,6 +11,7 @@ from twofold.losses import Loss, is_rotation_invariant, rows_of
 def try_out(loss: Loss, rows: int, D: int) -> None:
     """Try a loss of the user's on a small table; say what is wrong with it."""
     name, every = type(loss).__name__, np.arange(rows)
+    # Of both signs and many sizes, so that both sides of a kink near 1 are seen.
     R = (np.linspace(0.13, 2.9, rows * D) * (-1.0) ** np.arange(rows * D)).reshape(D, rows).T
     losses, slope = _call(loss, R, every)
     size = np.abs(losses).max()

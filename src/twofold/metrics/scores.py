@@ -315,6 +315,7 @@ def dsre(
     why = "`n_neighbors`, no more than there are rows"
     k = check_neighbors(n_neighbors, len(Y) if include_self else len(Y) - 1, why)
     n_others = k - 1 if include_self else k
+    # Ties go by index, and so to the smaller coordinate of points in this order.
     order = np.lexsort(X.T[::-1])  # stable: equal points by row
     Y, X = Y[order], np.ascontiguousarray(X[order])
     is_line = X.shape[1] == 1 and bool((np.diff(X[:, 0]) > 0).all())

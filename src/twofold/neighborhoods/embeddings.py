@@ -66,6 +66,7 @@ def barycenter_weights(
         trace = np.trace(G, axis1=1, axis2=2)
         G[:, np.arange(K), np.arange(K)] += ridge * np.where(trace > 0, trace, 1)[:, None]
         solved = np.linalg.solve(G, np.ones((len(G), K, 1)))[:, :, 0]
+        # wᵀGw with Σ w = 1 has its minimum along G⁻¹ 1.
         W[part] = solved / solved.sum(axis=1, keepdims=True)
     return W
 
@@ -126,6 +127,7 @@ def laplacian_eigenmaps(graph: csr_array, q: int, random_state: int) -> FloatArr
     adjacency = csr_array((np.ones_like(graph.data), graph.indices, graph.indptr), graph.shape)
     inverse_root = 1.0 / np.sqrt(adjacency.sum(axis=1))
     scaled = diags_array(inverse_root) @ adjacency @ diags_array(inverse_root)
+    # The first eigenvector only follows the degrees, and is constant once these are divided out.
     vectors = _top_eigenvectors(scaled, q + 1, random_state)
     X: FloatArray = vectors[:, 1:] * inverse_root[:, None]
     return X
@@ -135,6 +137,7 @@ def _top_eigenvectors(
     matrix: csr_array | LinearOperator, n_vectors: int, random_state: int
 ) -> FloatArray:
     """Return the eigenvectors of the largest eigenvalues, the largest first."""
+    # ARPACK would draw a start of its own.
     v0 = np.random.default_rng(random_state).normal(size=matrix.shape[0])
     values, vectors = eigsh(matrix, n_vectors, which="LA", v0=v0, tol=_EIGEN_TOLERANCE)
     return np.ascontiguousarray(vectors[:, np.argsort(-values)])

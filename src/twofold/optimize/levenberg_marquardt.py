@@ -130,12 +130,14 @@ def levenberg_marquardt(
         if not len(active):
             break
         rows.n_iter[active] = count
+        # In exact searches a step that damping made short does not say that a row has arrived.
         may_arrive = rows.is_rough | (state.damping[active] <= 1)
         settled = rows.take(active, step, expected)
         length = np.linalg.norm(step, 2 if rows.is_rough else np.inf, axis=1)
         settled |= may_arrive & (length > 0) & (length <= step_tolerance)
         rows.converged[active[settled]] = True
         active = active[~settled & (state.damping[active] <= MOST_DAMPING)]
+        # Starts that fall behind the best of their problem give up.
         if n_starts > 1:
             slack = max(SLACK * SLACK_DECAY ** (count - 1), LEAST_SLACK)
             best = state.error.reshape(-1, n_starts).min(axis=1)

@@ -260,6 +260,8 @@ class _Search:
             best.n_iter[rows] += end.n_iter
             around = self.windows.around(end.X)
             settled = (around == window).all(axis=1)
+            # An error counts in the window around a place only; it was found in another one where
+            # the place has left that.
             errors = np.where(settled, end.error, np.inf)
             if not settled.all():
                 moved = np.flatnonzero(~settled)

@@ -37,6 +37,7 @@ chosen is one for all columns.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -182,10 +183,11 @@ def _fit_soft(grid: Grid, problem: _Problem, rule: float | Rule) -> FittedNodes:
         number = rule if isinstance(rule, float) else choose_smoothness([path], rule)
         return _soft_result(grid, path, number)
     if isinstance(rule, float) and grid.size <= MOST_NODES_DENSE:
-        try:
-            return _dense_result(grid, problem, rule)
-        except np.linalg.LinAlgError:
-            pass  # too little smoothness for normal equations; the iteration can do with less
+        # Too little smoothness for normal equations is an error; the iteration can do with less.
+        with contextlib.suppress(np.linalg.LinAlgError):
+            C = penalized.cholesky_solution(*parts, rule)
+            W, residual = problem.coordinates.at_nodes(C), problem.Y - problem.design.times(C)
+            return FittedNodes(W, rule, Roughness(grid).of(W), float((residual**2).sum()))
     found = krylov_path(*parts, rule)
     if isinstance(rule, float) and not found.converged:
         asked = rule * problem.mean_weight
@@ -205,13 +207,6 @@ def _soft_result(
     return FittedNodes(
         W, number, Roughness(grid).of(W), error, used, n_iter=n_iter, converged=converged
     )
-
-
-def _dense_result(grid: Grid, problem: _Problem, number: float) -> FittedNodes:
-    C = penalized.cholesky_solution(problem.coordinates, problem.design, problem.Y, number)
-    W = problem.coordinates.at_nodes(C)
-    residual = problem.Y - problem.design.times(C)
-    return FittedNodes(W, number, Roughness(grid).of(W), float((residual**2).sum()))
 
 
 def _fit_hard(grid: Grid, problem: _Problem) -> FittedNodes:
@@ -235,6 +230,7 @@ def _fit_hard(grid: Grid, problem: _Problem) -> FittedNodes:
             f"{s[0] / s[rank - 1]:.2g}): it may swing between the samples; take `smoothness` > 0.",
             LinAlgWarning,
         )
+    # The pseudoinverse: the least ||z||, which is the least roughness.
     inverses = np.divide(1, s, out=np.zeros_like(s), where=kept)
     W = path.restore(inverses[:, None] * path.data_parts)
     error = path.outside + float((path.data_parts[~kept] ** 2).sum())
@@ -353,6 +349,7 @@ class _Smoother:
         free = np.flatnonzero(~fixed)
         self._require_affine(trusted)
         pull = np.zeros(len(data))
+        # Ω of the module's docstring; 0 for nodes that nobody measured or trusts.
         pull[trusted & ~fixed] = 1 / per_node[trusted & ~fixed]
         out = np.where(fixed[:, None], data, 0.0)
         if len(free) == 0:

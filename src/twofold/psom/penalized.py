@@ -126,6 +126,7 @@ def exact_path(coordinates: LegendreCoordinates, design: Design, Y: FloatArray) 
     for at in blocks(design.n_rows, 1, at_a_time=ROWS_PER_CHUNK):
         B = design.rows(at)
         K = coordinates.from_slopes(np.ascontiguousarray(B.T)).T
+        # A triangle stands for all rows above it: the QR of both together is that of the whole.
         rows = np.concatenate([triangle, np.hstack([B[:, affine], K[:, rough], Y[at]])])
         triangle = np.asarray(np.linalg.qr(rows, mode="r"))
     require_affine(triangle[:n_affine, :n_affine])
@@ -318,6 +319,7 @@ class BlockBidiagonalization:
     def matrix(self) -> FloatArray:
         """Return T for the blocks of V that steps were taken with."""
         done = len(self.below)
+        # Blocks are narrower where directions were negligible, so that their sizes are looked up.
         heights = [A.shape[1] for A in self.diagonal[: done + 1]]
         widths = [A.shape[0] for A in self.diagonal[:done]]
         down, across = np.cumsum([0, *heights]), np.cumsum([0, *widths])

@@ -78,6 +78,7 @@ def two_derivatives(
     for axis, (values, slopes, curvatures) in enumerate(grams):
         both = times(both, values, axis) + 2 * times(one, slopes, axis)
         both = both + times(none, curvatures, axis)
+        # Behind the last axis only what has spent both derivatives is of use.
         if axis < len(grams) - 1:
             one = times(one, values, axis) + times(none, slopes, axis)
             none = times(none, values, axis)
@@ -211,6 +212,7 @@ class LegendreCoordinates:
         ranges = list(zip(grid.shape, grid.lo, grid.hi, strict=True))
         grams = [legendre_grams(n, lo, hi) for n, lo, hi in ranges]
         parts = [[np.arange(0, n, 2), np.arange(1, n, 2)] for n in grid.shape]
+        # The constant and the first degree along each axis: number 0, and one stride an axis.
         strides = [int(np.prod(grid.shape[axis + 1 :])) for axis in range(grid.n_axes)]
         self.affine: IntArray = np.array([0, *strides])
         self.blocks = run_tasks(self._factor, split_blocks(grams, parts), n_threads)

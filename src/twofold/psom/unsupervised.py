@@ -247,6 +247,7 @@ class _Run:
         if not len(held_out):
             return
         self.state = self.best
+        # Who was held out is fitted now; one cycle must do for a callback that wants to stop.
         for _ in range(LAST_CYCLES if self.reason != CALLBACK else 1):
             self._cycle(self.whole, self.every_row, held_out[:0], self.best.smoothness)
             if self._announce(most):

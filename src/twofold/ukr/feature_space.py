@@ -89,6 +89,7 @@ class FeatureSpace:
             return weighted_preimages(self.features.kernel, self.data, B, self.n_jobs)
         if not isinstance(self.features.kernel, PrecomputedDistance):
             return weighted_sums(B, self.data, n_threads).astype(self.data.dtype)
+        # ||Σ_i b_i Φ_i - Φ_j||² = Σ_i b_i d_ij² - ½ Σ_ik b_i b_k d_ik² for weights of sum 1.
         squares = self.data.astype(np.float64) ** 2
         own = weighted_sums(B, squares[:, self.columns], n_threads)
         to_rows = weighted_sums(B, squares, n_threads)

@@ -142,6 +142,7 @@ def _fit_alone(
 def _problem_of_landmarks(problem: Problem, chosen: FloatArray) -> Problem:
     """Return the ordinary problem of the landmarks alone."""
     rows = problem.rows
+    # In the unit and around the mean of the rows: both are trained together afterwards.
     carried = CarriedRows(
         chosen.astype(rows.Y.dtype), np.ones(len(chosen)), None, rows.unit, rows.degree, rows.mean
     )
@@ -173,6 +174,7 @@ def _adapted(fit: Fit, X: FloatArray, gamma: float | None) -> Fit:
     problem, landmarks = fit.problem, fit.problem.landmarks
     assert landmarks is not None
     for turn in range(ADAPTATIONS):
+        # The first time rows are still where training left them.
         if turn:
             X = _project(problem, fit.X)
         values, gamma = adapt_landmarks(problem, fit.X, X, gamma)

@@ -243,6 +243,8 @@ class KernelManifold(GrowingModel):
         original = self._pose(Y, weights, get_loss(self.loss, Y.shape)).cross_validated(Y)
         problem = replace(original, loss=loss_for_starts(original, Y))
         error = problem.reconstruction(cross_validated=True)
+        # Scaling the latent points is choosing the bandwidths: the factors go into `latent_scale_`,
+        # and the picture stays as it was drawn.
         scaled, lowest = scale_each_dimension(*common_scale(X, error), error)
         self.latent_scale_ = stretch(X, scaled)
         self.loss_ = with_huber_scale(original, problem, scaled).loss

@@ -340,6 +340,7 @@ class Candidates:
         self, embeddings: dict[str, FloatArray], pool: Executor
     ) -> dict[str, FloatArray]:
         """Extend embeddings of the chosen rows to all rows."""
+        # The same for all embeddings, and for those that are asked for later.
         if self._nearest is None:
             searcher = NearestNeighbors(n_neighbors=_PLACING_NEIGHBORS).fit(self.rows)
             search = [self.Y[rows] for rows in blocks(len(self.Y), 1, at_a_time=_BLOCK_ROWS)]

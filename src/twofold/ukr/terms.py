@@ -69,6 +69,7 @@ class DensityTerm:
         return float(losses.sum(dtype=np.float64)), by_query + by_reference
 
     def _respond(self, numbers: IntArray, A: FloatArray, shift: FloatArray) -> Response:
+        # Each point sees itself at distance 0, so no row is shifted, and A is the density.
         room = A[:, 0].astype(np.float64) - self.floor
         weight = self.strength * self.share[numbers]
         inside = room > 0

@@ -85,6 +85,7 @@ def upgrade(
         raise ValueError(f"`bandwidth` must be 'per_dimension' or 'local'; got {bandwidth!r}.")
     if refine and bandwidth == "local":
         raise ValueError("refine=True moves points under one bandwidth; use 'per_dimension'.")
+    # What the picture itself decides; without `refine` it does not move at all.
     decided = {"init", "n_components", "landmarks", "data_kernel"}
     decided |= set() if refine else {"max_iter"}
     reserved = sorted(decided & set(parameters))
