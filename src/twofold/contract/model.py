@@ -45,7 +45,7 @@ from twofold.checks.rows import (
     validate_latent,
     validate_rows,
 )
-from twofold.contract.distinct_rows import merge_duplicates
+from twofold.contract.distinct_rows import RowIndex, merge_duplicates
 from twofold.contract.kept_model import DERIVED, KeptModel
 from twofold.contract.kernel_description import KernelDescription
 from twofold.engine.threads import single_threaded_blas
@@ -292,6 +292,11 @@ class TwoWayModel(KeptModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         """Say whether the parameter ``verbose`` asks for progress: "auto" does on a terminal."""
         verbose = getattr(self, "verbose", False)
         return sys.stderr.isatty() if verbose == "auto" else bool(verbose)
+
+    def _wake(self) -> None:
+        self._index = RowIndex(self.data_)
+        with single_threaded_blas():  # a file is opened to the bits that were saved
+            self._restore()
 
     @property
     def _n_features_out(self) -> int:

@@ -25,7 +25,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -43,6 +43,7 @@ from twofold.optimize import (
     Stage,
     StopReason,
     continue_through,
+    minimize,
 )
 from twofold.regularization import Density, Extension, LeaveKOut, LeaveOneOut, Smoothest, n_left_out
 from twofold.ukr.objective import Problem, common_scale, scale_each_dimension, spread_rows
@@ -220,15 +221,19 @@ def train(problem: Problem, X: FloatArray, training: Training) -> Solution:
         def stop_when(solution: Solution, stage: Stage) -> bool:
             return error.value_and_grad(solution.X)[0] < wanted
 
-    return continue_through(
-        stages,
-        X,
-        method=training.method,
-        pace=problem.pace(),
-        tol=training.tol,
-        callbacks=training.callbacks,
-        stop_when=stop_when,
-    )
+    how: dict[str, Any] = {
+        "method": training.method,
+        "pace": problem.pace(),
+        "tol": training.tol,
+        "callbacks": training.callbacks,
+    }
+    if isinstance(stages, list) and len(stages) == 1 and stop_when is None:
+        (only,) = stages
+        constraint, label = only.constraint, only.label
+        return minimize(
+            only.objective, X, constraint=constraint, label=label, max_iter=only.max_iter, **how
+        )
+    return continue_through(stages, X, stop_when=stop_when, **how)
 
 
 def _cross_validated_stages(
