@@ -40,8 +40,8 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "a kernel may be tried out at these places or at those",
     (
         "kernels.py",
-        "return math.log(cutoff) / float(self.derivative(np.zeros(1))[0])",
-        "return math.log(cutoff) / float(self.derivative(np.zeros( 2))[0])",
+        "return float(self.derivative(np.zeros(1))[0])",
+        "return float(self.derivative(np.zeros( 2))[0])",
     ): "the first of two equal numbers",
     (
         "kernels.py",

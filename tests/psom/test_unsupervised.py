@@ -51,7 +51,9 @@ def test_adaption_solves_the_normal_equations(smoothness):
     roots = np.sqrt(weights)[:, None]
     B, M = oracle.design(GRID.nodes, X), Roughness(GRID).dense()
     assert_allclose(
-        adaption.node_values(C), oracle.soft(roots * B, M, roots * Y, smoothness), atol=1e-7
+        adaption.coordinates.at_nodes(C),
+        oracle.soft(roots * B, M, roots * Y, smoothness),
+        atol=1e-7,
     )
 
 
@@ -61,7 +63,7 @@ def test_adaption_solves_each_column_by_the_rows_that_have_it():
     Y[rng.random(Y.shape) < 0.4] = np.nan
     adaption = Adaption(GRID, Y, weights, 1)
     before = rng.normal(size=(GRID.size, 4))
-    W = adaption.node_values(adaption.solve(X, 0.05, before))
+    W = adaption.coordinates.at_nodes(adaption.solve(X, 0.05, before))
     B, M, roots = oracle.design(GRID.nodes, X), Roughness(GRID).dense(), np.sqrt(weights)
     for d in range(4):
         seen = ~np.isnan(Y[:, d])
@@ -75,7 +77,7 @@ def test_what_rows_leave_open_stays_as_it_was():
     X[:, 1] = 0.0  # nothing is known along the second axis
     adaption = Adaption(GRID, Y, weights, 1)
     plane = GRID.places() @ np.array([[0.0, 0, 0, 0], [3.0, 0, -1, 0]])
-    W = adaption.node_values(adaption.solve(X, 1.0, adaption.coefficients(plane)))
+    W = adaption.coordinates.at_nodes(adaption.solve(X, 1.0, adaption.coefficients(plane)))
     ends = interpolate(GRID, W, [[0.3, -1.0], [0.3, 1.0]])
     assert_allclose(ends[1] - ends[0], [6, 0, -2, 0], atol=1e-4)
 
