@@ -42,17 +42,6 @@ def test_is_a_weighted_mean_of_the_coordinates():
     np.testing.assert_allclose(coordinates.coefficients.sum(axis=0), 0, atol=1e-12)
 
 
-def test_weights_are_copies():
-    Y, weights = curve(15), np.ones(15)
-    weights[3] = 3
-    X = np.sin(Y[:, :2])
-    copies = np.repeat(np.arange(15), weights.astype(int))
-    # Three copies of a row share one coefficient: the ridge of each is on its own diagonal.
-    expected = oracle.ridge_regression(Y[copies], X[copies], SCALE, RIDGE)(Y + 0.1)
-    found = GaussianCoordinates.by_ridge(Y, X, SCALE, RIDGE, weights).values(Y + 0.1)
-    np.testing.assert_allclose(found, expected, atol=1e-10)
-
-
 def test_projection_of_the_gaussian_kernel_has_this_form():
     Y, Z = curve(20), curve(6, seed=1)
     K, k = oracle.gauss(Y, Y, SCALE), oracle.gauss(Z, Y, SCALE)
@@ -73,7 +62,6 @@ def test_jacobian_is_the_derivative():
         expected = numerical_gradient(lambda Z, j=j: coordinates.values(Z)[0, j], z)[0]
         assert relative_error(J[j], expected) < 1e-7
     np.testing.assert_array_equal(coordinates.jacobian(z, 2)[0], J[:2])
-    np.testing.assert_array_equal(coordinates.first(2).jacobian(z)[0], J[:2])
 
 
 def test_gradient_of_the_distance():

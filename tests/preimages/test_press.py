@@ -36,10 +36,8 @@ Y = rows()
 SQ_DISTS = squareform(pdist(Y, "sqeuclidean"))
 K = kernel(Y)
 X = np.column_stack([np.cos(Y[:, 0]), Y[:, 1] ** 2])
-WEIGHTS = np.random.default_rng(1).uniform(0.5, 3, M)
 CRITERIA = {
     "coordinates": CoordinatePress(SQ_DISTS, X),
-    "weighted coordinates": CoordinatePress(SQ_DISTS, X, WEIGHTS),
     "press": KernelPress(SQ_DISTS, K),
     "press with diagonal": KernelPress(SQ_DISTS, K, include_diagonal=True),
     "rk_press": RebuiltKernelPress(SQ_DISTS, Y, kernel),
@@ -72,20 +70,6 @@ def test_values_against_m_fits(scale: float, ridge: float):
     assert found["rk_press"] == pytest.approx(
         oracle.rebuilt_press(Y, kernel, scale, ridge), rel=1e-8
     )
-
-
-def test_weights_are_copies_left_out_together():
-    weights = np.ones(M)
-    weights[5] = 2
-    copies = np.repeat(np.arange(M), weights.astype(int))
-    squares = 0.0
-    for i in range(M):
-        rest = copies[copies != i]
-        gap = X[i] - oracle.ridge_regression(Y[rest], X[rest], 0.5, 0.1)(Y[i : i + 1])[0]
-        squares += weights[i] * (gap @ gap)
-    spread = ((X[copies] - X[copies].mean(axis=0)) ** 2).sum()
-    found, _ = CoordinatePress(SQ_DISTS, X, weights).value_and_gradient(0.5, 0.1)
-    assert found == pytest.approx(squares / spread, rel=1e-8)
 
 
 @pytest.mark.parametrize("name", CRITERIA)

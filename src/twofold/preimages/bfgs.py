@@ -5,14 +5,12 @@ A problem keeps its last pairs of a step s and a change c of the gradient, oldes
 Nocedal (1980).
 """
 
-from __future__ import annotations
-
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled
 from twofold.small_systems import dot
 
@@ -20,58 +18,23 @@ from twofold.small_systems import dot
 _SMALLEST_COSINE = 1e-8
 
 
-@dataclass(frozen=True, eq=False)
-class Memory:
-    """Pairs of n problems in D unknowns."""
+class Memory(NamedTuple):
+    """Pairs of n problems in D unknowns, the last k of each."""
 
     steps: FloatArray  # (n, k, D)
     changes: FloatArray  # (n, k, D), of gradients
     inverse: FloatArray  # (n, k), one over step times change; 0 for an empty place
 
-    @classmethod
-    def empty(cls, n: int, k: int, D: int) -> Memory:
-        """Return room for k pairs of each problem."""
-        return cls(np.zeros((n, k, D)), np.zeros((n, k, D)), np.zeros((n, k)))
 
-    def remember(self, rows: IntArray, step: FloatArray, change: FloatArray) -> None:
-        """Add a pair (a, D) to the a problems `rows`, in place of their oldest."""
-        _remember(rows, step, change, self.steps, self.changes, self.inverse)
-
-    def forget(self, rows: IntArray) -> None:
-        """Drop all pairs of some problems."""
-        self.inverse[rows] = 0
-
-    def knows(self, rows: IntArray) -> BoolArray:
-        """Return whether problems have any pair."""
-        return np.asarray(self.inverse[rows].any(axis=1))
-
-    def directions(
-        self,
-        rows: IntArray,
-        gradient: FloatArray,
-        rate: FloatArray,
-        moves: FloatArray,
-        longest: FloatArray,
-    ) -> FloatArray:
-        """Return directions (a, D) down from gradients (a, D), none longer than `longest` (a,).
-
-        Where no pair is known, or the pairs lead up, they are the moves (a, D). The rate (a,) is a
-        guess at the curvature for problems that know none.
-        """
-        found = moves.copy()
-        _turn(rows, gradient, rate, longest, self.steps, self.changes, self.inverse, found)
-        return found
+def empty_memory(n: int, k: int, D: int) -> Memory:
+    """Return room for k pairs of each problem."""
+    return Memory(np.zeros((n, k, D)), np.zeros((n, k, D)), np.zeros((n, k)))
 
 
 @compiled
-def _remember(
-    rows: IntArray,
-    step: FloatArray,
-    change: FloatArray,
-    steps: FloatArray,
-    changes: FloatArray,
-    inverse: FloatArray,
-) -> None:
+def remember(memory: Memory, rows: IntArray, step: FloatArray, change: FloatArray) -> None:
+    """Add a pair (a, D) to the a problems `rows`, in place of their oldest."""
+    steps, changes, inverse = memory
     k, D = steps.shape[1], steps.shape[2]
     for r in range(rows.shape[0]):
         j = rows[r]
@@ -92,17 +55,19 @@ def _remember(
 
 
 @compiled
-def _turn(
+def directions(
+    memory: Memory,
     rows: IntArray,
     gradient: FloatArray,
     rate: FloatArray,
+    moves: FloatArray,
     longest: FloatArray,
-    steps: FloatArray,
-    changes: FloatArray,
-    inverse: FloatArray,
-    found: FloatArray,
-) -> None:
-    """Write directions over the moves in `found` (a, D) where they lead down."""
+) -> FloatArray:
+    """Return directions (a, D) down, or the moves, none longer than `longest` (a,)."""
+    # The moves (a, D) stay where no pair is known, or the pairs lead up. The rate (a,) is a guess
+    # at the curvature for problems that know none.
+    steps, changes, inverse = memory
+    found = moves.copy()
     k, D = steps.shape[1], steps.shape[2]
     g, shares = np.empty(D), np.empty(k)
     for r in range(rows.shape[0]):
@@ -130,3 +95,4 @@ def _turn(
             share = -min(1.0, longest[r] / length)
             for d in range(D):
                 found[r, d] = share * g[d]
+    return found

@@ -30,8 +30,6 @@ any other       the weighted mean of the rows, which regression in data space wo
 ==============  ============================================================================
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -54,23 +52,11 @@ from twofold.preimages.points import FeaturePoints, PreImageMethod
 from twofold.preimages.searches import FixedPoint, Gradient
 from twofold.rowwise import weighted_sums
 
+_IN_CLOSED_FORM = (Exact, Localise, Direct, PolynomialClosedForm, LinearCombination, Learned)
+_BY_SEARCH = (FixedPoint, Gradient, Medians, Constrained)
 METHODS: dict[str, type[PreImageMethod]] = {
-    method.name: method
-    for method in (
-        Exact,
-        FixedPoint,
-        Gradient,
-        Medians,
-        Localise,
-        Direct,
-        PolynomialClosedForm,
-        LinearCombination,
-        Learned,
-        Constrained,
-    )
+    method.name: register_value_type(method) for method in (*_IN_CLOSED_FORM, *_BY_SEARCH)
 }
-for _method in METHODS.values():
-    register_value_type(_method)
 
 # Weights sum to one but for the rounding of float32 over many of them.
 _SUM_TOLERANCE = 1e-3
@@ -92,10 +78,7 @@ def choose(kernel: Any) -> tuple[PreImageMethod, str]:
 
 
 def get_method(spec: str | PreImageMethod, kernel: Any) -> tuple[PreImageMethod, str]:
-    """Return the method of a name ("auto" to choose one), or the method itself, and why it fits.
-
-    Raises ValueError for an unknown name or a kernel it does not fit, TypeError for anything else.
-    """
+    """Return the method of a name ("auto" to choose one), or the method itself, and why it fits."""
     expected = f"`preimage` must be 'auto', one of {sorted(METHODS)}, or a method such as Learned()"
     if not isinstance(spec, (str, PreImageMethod)):
         raise TypeError(f"{expected}; got {spec!r}.")

@@ -56,8 +56,6 @@ most negative eigenvalue mean nothing. Directions shorter than that are left out
 added to the others. Where the kernel is positive it is zero, and nothing changes.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -122,8 +120,8 @@ class Direct(ClosedForm):
         W = target.alpha * target.inner_products
         if self.values == "distances":
             W += 0.5 * (1 - target.squared_lengths()[:, None]) * target.alpha
-        Y = weighted_sums(W, target.rows) / np.maximum(W.sum(axis=1, keepdims=True), 1e-300)
-        return np.asarray(Y)
+        total = np.maximum(W.sum(axis=1, keepdims=True), 1e-300)
+        return np.asarray(weighted_sums(W, target.rows) / total)
 
 
 @dataclass(frozen=True)
@@ -138,7 +136,7 @@ class PolynomialClosedForm(ClosedForm):
         """Return weighted sums with guessed kernel values."""
         self.check(target.kernel)
         products, degree = target.inner_products, int(target.kernel.degree)
-        power = 1 - 1 / degree
+        power = 1 - 1 / degree  # that of g' for g = (...)^degree, as a power of g itself
         sizes = np.abs(products) if degree % 2 else np.maximum(products, 0)
         lengths = np.maximum(target.squared_lengths(), 1e-300)
         Y = weighted_sums(target.alpha * sizes**power, target.rows) / lengths[:, None] ** power

@@ -97,36 +97,25 @@ class Constrained(Iterative):
         coordinates, coordinate_map = target.need_map("A constrained pre-image")
         rows, q = target.rows, coordinates.shape[1]
         usual_rest = (coordinate_map.values(some_rows(rows))[:, q:] ** 2).sum(axis=1).mean()
-        level = _Level(
-            coordinate_map,
-            CoordinateSizes.of(coordinate_map, rows),
-            target.targets_on_map(),
-            q,
-            _SMALL_REST * float(usual_rest),
-            target.n_threads,
-        )
+        sizes, targets = CoordinateSizes.of(coordinate_map, rows), target.targets_on_map()
+        small_rest = _SMALL_REST * float(usual_rest)
+        level = _Level(coordinate_map, sizes, targets, q, small_rest, target.n_threads)
         known = target.row_coordinates
         row_coordinates = coordinate_map.values(rows) if known is None else known
         nearest = rows[nearest_rows(coordinates, row_coordinates[:, :q], 1)[:, 0]]
         start = nearest if target.start is None else target.start
         everyone = np.arange(len(coordinates))
         walk = _Walk(level, everyone, start, nearest, self.tol, self.max_iter).run(target)
-        if target.start is not None:
-            self._try_again(walk, nearest, target)
+        lost = np.flatnonzero(walk.status >= Status.OFF_LEVEL)
+        if target.start is not None and len(lost):  # again from a row that is near the level set
+            there = nearest[lost]
+            again = _Walk(level, lost, there, there, self.tol, self.max_iter).run(target)
+            better = again.status < walk.status[lost]
+            place = lost[better]
+            walk.Z[place], walk.status[place] = again.Z[better], again.status[better]
+            walk.n_iter[lost] += again.n_iter
         mark_strayed(target, start, walk.Z, walk.status)
         return PreImages(walk.Z, walk.status, walk.n_iter, target.distances_to(walk.Z))
-
-    def _try_again(self, walk: _Walk, nearest: FloatArray, target: FeaturePoints) -> None:
-        """Start rows that found no way to their level set from a row that is near it."""
-        lost = np.flatnonzero(walk.status >= Status.OFF_LEVEL)
-        if not len(lost):
-            return
-        there = nearest[lost]
-        again = _Walk(walk.level, lost, there, there, self.tol, self.max_iter).run(target)
-        better = again.status < walk.status[lost]
-        place = lost[better]
-        walk.Z[place], walk.status[place] = again.Z[better], again.status[better]
-        walk.n_iter[lost] += again.n_iter
 
 
 class _Look(NamedTuple):
@@ -157,9 +146,7 @@ class _Level:
         return _LEVEL * self.sizes.size
 
     def look(self, Z: FloatArray, which: IntArray) -> _Look:
-        return _Look._make(
-            in_tiles(lambda tile: self._look(Z[tile], which[tile]), len(Z), self.n_threads)
-        )
+        return _Look._make(in_tiles(lambda t: self._look(Z[t], which[t]), len(Z), self.n_threads))
 
     def _look(self, Z: FloatArray, which: IntArray) -> _Look:
         targets = self.targets[which]
@@ -222,18 +209,19 @@ class _Walk:
             self._shorten(active[~accepted])
             self._give_up_slow(active)
             rounds += 1
-            if rounds % _ROUNDS == 0:
-                self._drop_strayed(target)
             active = self._going()
+            if rounds % _ROUNDS == 0:  # out there, away from the data, the rest may fall forever
+                status = self.status[active]
+                mark_strayed(target, self.start[active], self.Z[active], status)
+                self.status[active] = status
+                active = self._going()
         self.status[(self._gaps() > self.level.smallest_gap) & (self.status < 3)] = Status.OFF_LEVEL
         return self
 
     def _mend(self, active: IntArray, trial: FloatArray, look: _Look, accepted: BoolArray) -> None:
-        """Give steps that were refused a second chance, one more step of Newton's back.
-
-        Level sets are bent, and a good step along one leaves it a little; judged as it is, only
-        tiny steps would pass (Maratos 1978).
-        """
+        """Give steps that were refused a second chance, one more step of Newton's back."""
+        # Level sets are bent, and a good step along one leaves it a little; judged as it is, only
+        # tiny steps would pass (Maratos 1978).
         failed = np.flatnonzero(~accepted)
         if not len(failed):
             return
@@ -272,6 +260,8 @@ class _Walk:
         return np.asarray(merit - _FALL * self.share[rows] * promised + slack)
 
     def _accept(self, rows: IntArray, trial: FloatArray, look: _Look) -> None:
+        # Barzilai and Borwein: s·s / s·c of the step s and the change c of the gradient; where the
+        # function bends down there is no such minimum, and the step grows.
         moved, turned = trial - self.Z[rows], look.along - self.at.along[rows]
         products = np.einsum("nd,nd->n", moved, turned)
         squares = np.einsum("nd,nd->n", moved, moved)
@@ -293,7 +283,9 @@ class _Walk:
         is_lowest = is_small | (moves <= self.smallest_move) | self.gave_up[rows]
         self.status[rows[on_level & is_lowest]] = Status.CONVERGED
         self.status[rows[~self.at.is_felt[rows]]] = Status.OUT_OF_REACH
-        self._set_out(rows[on_level & self.is_homing[rows] & ~is_small])
+        # Rows that came home with a rest that is not small go along again.
+        again = rows[on_level & self.is_homing[rows] & ~is_small]
+        self.is_homing[again], self.size[again] = False, _inverse(self.at.rate[again])
         # The way back changes the rest a little, hence half.
         self._go_home(rows[self.at.rest[rows] <= 0.5 * self.level.small_rest])
 
@@ -301,10 +293,6 @@ class _Walk:
         """Let rows go no farther along their level sets, only back onto them."""
         self.is_homing[rows], self.size[rows] = True, 0
         self.penalty[rows] = np.where(self.penalty[rows] > 0, self.penalty[rows], 1)
-
-    def _set_out(self, rows: IntArray) -> None:
-        """Let rows that came home with a rest that is not small go along again."""
-        self.is_homing[rows], self.size[rows] = False, _inverse(self.at.rate[rows])
 
     def _give_up_slow(self, rows: IntArray) -> None:
         """Send rows home whose rest falls no more, and end those that do not get there."""
@@ -321,13 +309,6 @@ class _Walk:
         self._go_home(slow)
         self.checked_at[rows], self.checked_rest[rows] = self.n_iter[rows], rest
         self.checked_gap[rows] = gap
-
-    def _drop_strayed(self, target: FeaturePoints) -> None:
-        """End rows that left the data: out there the rest may fall forever."""
-        rows = self._going()
-        status = self.status[rows]
-        mark_strayed(target, self.start[rows], self.Z[rows], status)
-        self.status[rows] = status
 
     def _shorten(self, rows: IntArray) -> None:
         self.share[rows] *= 0.5

@@ -90,31 +90,16 @@ class CoordinateMap(ABC):
 class GaussianCoordinates(CoordinateMap):
     """The map ``x(z) = Gᵀ h(z) + g0``.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (m, D)
-        Centres of the Gaussians.
-    scale : float
-        Width s, above 0.
-    coefficients : ndarray of shape (m, r)
-        G.
-    offset : ndarray of shape (r,)
-        g0, the coordinates of a row far from all others.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from twofold.preimages.coordinates import GaussianCoordinates
     >>> Y = np.linspace(0, 3, 7)[:, None]
     >>> x = GaussianCoordinates.by_ridge(Y, Y - 1.5, scale=1.0, ridge=1e-3)
     >>> float(x.values(np.array([[1.25]]))[0, 0].round(1))
     -0.2
     """
 
-    rows: FloatArray
-    scale: float
-    coefficients: FloatArray
-    offset: FloatArray
+    rows: FloatArray  # (m, D) centres of the Gaussians
+    scale: float  # their width s, above 0
+    coefficients: FloatArray  # G (m, r)
+    offset: FloatArray  # g0 (r,), the coordinates of a row far from all others
 
     def __post_init__(self) -> None:
         m, r = np.shape(self.coefficients)
@@ -127,36 +112,25 @@ class GaussianCoordinates(CoordinateMap):
             raise ValueError(f"`scale` must be a finite number above 0; got {self.scale!r}.")
 
     @classmethod
-    def by_ridge(
-        cls,
-        rows: FloatArray,
-        X: FloatArray,
-        scale: float,
-        ridge: float,
-        weights: FloatArray | None = None,
-    ) -> Self:
-        """Return the kernel ridge regression of coordinates X (m, r) at rows (m, D).
-
-        A row of weight 2 counts like two equal rows.
-        """
+    def by_ridge(cls, rows: FloatArray, X: FloatArray, scale: float, ridge: float) -> Self:
+        """Return the kernel ridge regression of coordinates X (m, r) at rows (m, D)."""
         rows = np.asarray(rows, dtype=np.float64)
+        # About their mean, where ||a||² + ||b||² - 2 a·b loses fewer digits of small distances.
         centred = rows - rows.mean(axis=0)
         with np.errstate(over="ignore"):  # infinitely far is far enough
             squares = (centred * centred).sum(axis=1)
             sq_dists = squares[:, None] + squares - 2 * centred @ centred.T
         H = np.exp(np.maximum(sq_dists, 0) / (-2 * scale**2))
-        solution = solve_ridge(H, np.asarray(X, dtype=np.float64), ridge, weights)
+        solution = solve_ridge(H, np.asarray(X, dtype=np.float64), ridge)
         return cls(rows, float(scale), solution[:-1], solution[-1])
 
     @classmethod
     def of_kernel(
         cls, rows: FloatArray, axes: FloatArray, mean_row: FloatArray, gamma: float
     ) -> Self:
-        """Return the projection of the kernel ``exp(-gamma ||y - y'||²)`` on its principal axes.
-
-        These have coefficients (m, r), columns that sum to zero (those of a centred kernel);
-        `mean_row` (m,) is the weighted mean of the rows of the kernel matrix.
-        """
+        """Return the projection of ``exp(-gamma ||y - y'||²)`` on its principal axes (m, r)."""
+        # Columns of a centred kernel's axes sum to zero, so of the mean only the mean row is
+        # needed.
         rows, axes = (np.asarray(array, dtype=np.float64) for array in (rows, axes))
         return cls(rows, float(np.sqrt(0.5 / gamma)), axes, -mean_row @ axes)
 
@@ -164,10 +138,6 @@ class GaussianCoordinates(CoordinateMap):
     def n_coordinates(self) -> int:
         """Number r of coordinates."""
         return int(self.coefficients.shape[1])
-
-    def first(self, r: int) -> GaussianCoordinates:
-        """Return the map to the first r coordinates."""
-        return GaussianCoordinates(self.rows, self.scale, self.coefficients[:, :r], self.offset[:r])
 
     def values(self, Z: FloatArray) -> FloatArray:
         """Return the coordinates (n, r) of rows Z (n, D)."""
@@ -192,11 +162,9 @@ class GaussianCoordinates(CoordinateMap):
         return found
 
     def _tiles(self, Z: FloatArray, q: int) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
-        """Give tiles of rows: their places, themselves from the mean, and their Gaussians.
-
-        With derivatives these are large products with few rows already; in a search that most rows
-        have left, few rows waste less. Sizes must depend on nothing but q, or bits would.
-        """
+        """Give tiles of rows: their places, themselves from the mean, and their Gaussians."""
+        # With derivatives these are large products with few rows already; in a search that most
+        # rows have left, few rows waste less. Sizes must depend on nothing but q, or bits would.
         size = TILE if q == 0 else TILE // 2 if q <= 2 else TILE // 4
         for place in blocks(len(Z), 1, at_a_time=size):
             yield place, *self._gaussians.tile(Z[place], size)
@@ -207,6 +175,7 @@ class GaussianCoordinates(CoordinateMap):
 
     def _towards_rows(self, pulls: FloatArray, centred: FloatArray, h: FloatArray) -> FloatArray:
         """Return ``Σ_i pull_i h_i(z) (y_i - z) / s²`` (k, rows of a tile, D) for k pulls."""
+        # Σ W y_i - z Σ W: one product with the rows in place of all differences y_i - z.
         W = h * pulls
         sums = (W.reshape(-1, W.shape[2]) @ self._gaussians.rows.aligned).reshape(*W.shape[:2], -1)
         sums -= W.sum(axis=2, keepdims=True) * centred
@@ -226,28 +195,19 @@ class GaussianCoordinates(CoordinateMap):
         return np.ascontiguousarray(self._aligned_coefficients.T)
 
 
-def solve_ridge(
-    H: FloatArray, X: FloatArray, ridge: float, weights: FloatArray | None = None
-) -> FloatArray:
-    """Return coefficients and, in the last row, the bias of the ridge regression of X (m, r).
-
-    The bias is eliminated first: with ``N = (H + ridge I)⁻¹`` it is ``1ᵀ N X / 1ᵀ N 1``.
-    """
-    factor = factor_ridge(H, ridge, weights)
+def solve_ridge(H: FloatArray, X: FloatArray, ridge: float) -> FloatArray:
+    """Return coefficients and, in the last row, the bias of the ridge regression of X (m, r)."""
+    # The bias is eliminated first: with N = (H + ridge I)⁻¹ it is 1ᵀ N X / 1ᵀ N 1.
+    factor = factor_ridge(H, ridge)
     solved = linalg.cho_solve(factor, np.column_stack([X, np.ones(len(H))]))
     bias = solved[:, :-1].sum(axis=0) / solved[:, -1].sum()
     return np.vstack([solved[:, :-1] - np.outer(solved[:, -1], bias), bias])
 
 
-def factor_ridge(
-    H: FloatArray, ridge: float, weights: FloatArray | None = None
-) -> tuple[FloatArray, bool]:
-    """Return the Cholesky factor of H with the ridge on its diagonal, divided by the weights.
-
-    Raises ValueError where the ridge is too small for that matrix.
-    """
+def factor_ridge(H: FloatArray, ridge: float) -> tuple[FloatArray, bool]:
+    """Return the Cholesky factor of H + ridge I; raise where the ridge is too small for that."""
     M = H.copy()
-    M.flat[:: len(H) + 1] += ridge if weights is None else ridge / weights
+    M.flat[:: len(H) + 1] += ridge
     try:
         L, lower = linalg.cho_factor(M, lower=True, overwrite_a=True)
     except linalg.LinAlgError as error:
@@ -278,11 +238,9 @@ class CoordinateSizes:
         return cls(length, float(np.sqrt((X**2).sum(axis=1).mean())) or 1.0)
 
     def rate(self, value: FloatArray, gradient: FloatArray) -> FloatArray:
-        """Return a guess at the curvature of a squared distance E, 0 where it tells no direction.
-
-        It is the curvature along the residual, ``2 ||Jᵀ u||² = ||∇E||² / (2 E)``, and that of
-        coordinates of typical size that change over one length.
-        """
+        """Return a guess at the curvature of a squared distance E, 0 where it is flat."""
+        # It is the curvature along the residual, 2 ||Jᵀ u||² = ||∇E||² / (2 E), and that of
+        # coordinates of typical size that change over one length.
         squares = np.einsum("nd,nd->n", gradient, gradient)
         at_least = np.maximum(value, 1e-30 * self.size**2)
         # Far from all rows the map is constant, and nothing tells where to go.
@@ -297,9 +255,7 @@ def some_rows(rows: FloatArray) -> FloatArray:
 
 
 def neighbor_distances(Z: FloatArray, rows: FloatArray, number: int) -> FloatArray:
-    """Return the distance (n,) of each of Z to the row that is its neighbour of that number.
-
-    A training row is its own first neighbour. With fewer rows the last of them counts.
-    """
+    """Return the distance (n,) of each of Z to the row that is its neighbour of that number."""
+    # A training row is its own first neighbour. With fewer rows the last of them counts.
     found = nearest.nearest_rows(Z, rows, min(number, len(rows)))
     return nearest.neighbor_distances(Z, rows, found[:, -1:])[:, 0]

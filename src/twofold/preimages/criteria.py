@@ -31,7 +31,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from twofold.array_types import FloatArray, IntArray
+from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled
 from twofold.features import RBF, Linear, Polynomial
 from twofold.preimages.coordinates import CoordinateMap, CoordinateSizes
@@ -70,14 +70,10 @@ class Criterion(ABC):
     n_threads: int
 
     def look(self, Z: FloatArray, which: IntArray) -> Look:
-        """Return the criterion of points `which` (a,) at rows Z (a, D).
-
-        Rows are computed in tiles of one shape, so that each gets the same bits alone or among
-        others and on any number of threads.
-        """
-        return Look._make(
-            in_tiles(lambda tile: self._look(Z[tile], which[tile]), len(Z), self.n_threads)
-        )
+        """Return the criterion of points `which` (a,) at rows Z (a, D)."""
+        # In tiles of one shape, so that each row gets the same bits alone or among others and on
+        # any number of threads.
+        return Look(*in_tiles(lambda t: self._look(Z[t], which[t]), len(Z), self.n_threads))
 
     @abstractmethod
     def _look(self, Z: FloatArray, which: IntArray) -> Look:
@@ -95,7 +91,7 @@ class _KernelCriterion(Criterion):
 
     @cached_property
     def _sparse(self) -> _SparseWeights:
-        return _SparseWeights(self.rows, self.alpha)
+        return _sparse_weights(self.rows, self.alpha)
 
     def _sums(self, Z: FloatArray, which: IntArray) -> Sums:
         """Return the sums of points with few weights in one way and those of others in another."""
@@ -120,10 +116,9 @@ class _KernelCriterion(Criterion):
 
 @dataclass(frozen=True, eq=False)
 class GaussianDistance(_KernelCriterion):
-    """Distance under the kernel ``exp(-gamma ||y - y'||²)``, without ``k(y, y) = 1``.
+    """Distance under the kernel ``exp(-gamma ||y - y'||²)``, without ``k(y, y) = 1``."""
 
-    Without the 1, little values keep their digits; collinearity is the same criterion.
-    """
+    # Without the 1, little values keep their digits; collinearity is the same criterion.
 
     @cached_property
     def length(self) -> float:  # type: ignore[override]
@@ -141,7 +136,7 @@ class GaussianDistance(_KernelCriterion):
         return Look(-2 * total, -4 * self.gamma * pull, rate)
 
     def _few(self, Z: FloatArray, which: IntArray) -> Sums:
-        return self._sparse.sums(Z, which, self.gamma)
+        return _sparse_sums(Z, which, self._sparse, self.gamma, 0.0, 0)
 
     def _many(self, Z: FloatArray, which: IntArray) -> Sums:
         W = self._gaussians.values(Z)
@@ -184,7 +179,7 @@ class PolynomialCriterion(_KernelCriterion):
             return Look(-S / np.sqrt(g), gradient, rate)
 
     def _few(self, Z: FloatArray, which: IntArray) -> Sums:
-        return self._sparse.sums(Z, which, self.gamma, self.coef0, self.degree)
+        return _sparse_sums(Z, which, self._sparse, self.gamma, self.coef0, self.degree)
 
     def _many(self, Z: FloatArray, which: IntArray) -> Sums:
         base = self.gamma * self._training.products(Z) + self.coef0
@@ -196,12 +191,10 @@ class PolynomialCriterion(_KernelCriterion):
 
 @dataclass(frozen=True, eq=False)
 class ProjectionDistance(Criterion):
-    """Squared distance in the coordinates of a map.
+    """Squared distance in the coordinates of a map."""
 
-    It is zero in many places, most of them far from the data where there are more columns than
-    coordinates: short steps end at a near one.
-    """
-
+    # It is zero in many places, most of them far from the data where there are more columns than
+    # coordinates: short steps end at a near one.
     longest = 0.5
 
     map: CoordinateMap
@@ -221,16 +214,14 @@ class ProjectionDistance(Criterion):
 
 def distance_criterion(target: FeaturePoints, *, collinearity: bool = False) -> Criterion:
     """Return the distance (or collinearity) to points under a Gaussian or polynomial kernel."""
-    kernel, rows, alpha = target.kernel, target.rows, target.alpha
+    kernel, rows, alpha, n_threads = target.kernel, target.rows, target.alpha, target.n_threads
     if isinstance(kernel, RBF):
-        return GaussianDistance(rows, alpha, kernel.number(), target.n_threads)
+        return GaussianDistance(rows, alpha, kernel.number(), n_threads)
     if isinstance(kernel, Linear):
         kernel = Polynomial(1)
     if isinstance(kernel, Polynomial):
         gamma, coef0, degree = float(kernel.gamma), float(kernel.coef0), int(kernel.degree)
-        return PolynomialCriterion(
-            rows, alpha, gamma, target.n_threads, degree, coef0, collinearity
-        )
+        return PolynomialCriterion(rows, alpha, gamma, n_threads, degree, coef0, collinearity)
     raise ValueError(
         f"The distance to a point of feature space has a gradient here for linear, polynomial and "
         f"Gaussian kernels only; got {kernel!r}. With a `map`, the projection has one for any."
@@ -244,48 +235,37 @@ def projection_criterion(target: FeaturePoints) -> ProjectionDistance:
     return ProjectionDistance(coordinate_map, target.targets_on_map(), sizes, target.n_threads)
 
 
-class _SparseWeights:
-    """Rows (m, D) and the weights (n, m) of those points that have few."""
+class _SparseWeights(NamedTuple):
+    """Rows, and the weights of those points that have few, one point after the other."""
 
-    def __init__(self, rows: FloatArray, alpha: FloatArray) -> None:
-        m, D = rows.shape
-        counts = np.count_nonzero(alpha, axis=1)
-        # A point's own weights decide, so that others beside it change nothing. The numbers weigh
-        # a loop's additions and exponentials against those of matrix products.
-        self.is_few = counts * (D + 10) <= m * (D / 4 + 8)
-        few = np.flatnonzero(self.is_few)
-        points, self._columns = np.nonzero(alpha[few])
-        self._weights = alpha[few[points], self._columns]
-        ends = np.cumsum(np.where(self.is_few, counts, 0))
-        self._first = np.concatenate([[0], ends]).astype(np.int64)
-        self._rows = rows
+    rows: FloatArray  # (m, D)
+    is_few: BoolArray  # (n,)
+    first: IntArray  # (n + 1,) where the weights of a point begin
+    columns: IntArray  # the row of each weight
+    weights: FloatArray
 
-    def sums(
-        self, Z: FloatArray, which: IntArray, gamma: float, coef0: float = 0.0, degree: int = 0
-    ) -> Sums:
-        """Return the sums of a Gaussian (degree 0) or polynomial kernel.
 
-        Gaussian: ``Σ w``, ``Σ |w|`` and ``Σ w (y_i - z)`` of ``w = α_i exp(-gamma ||z - y_i||²)``;
-        polynomial: ``Σ w b``, ``Σ |w b|`` and ``Σ w y_i`` of ``w = α_i b^(p-1)``, b the base.
-        """
-        origin = np.zeros(Z.shape) if degree else Z
-        stored = self._rows, self._first, self._columns, self._weights
-        return _sparse_sums(Z, origin, which, *stored, gamma, coef0, degree)
+def _sparse_weights(rows: FloatArray, alpha: FloatArray) -> _SparseWeights:
+    m, D = rows.shape
+    counts = np.count_nonzero(alpha, axis=1)
+    # A point's own weights decide, so that others beside it change nothing. The numbers weigh
+    # a loop's additions and exponentials against those of matrix products.
+    is_few = counts * (D + 10) <= m * (D / 4 + 8)
+    few = np.flatnonzero(is_few)
+    points, columns = np.nonzero(alpha[few])
+    first = np.concatenate([[0], np.cumsum(np.where(is_few, counts, 0))]).astype(np.int64)
+    return _SparseWeights(rows, is_few, first, columns, alpha[few[points], columns])
 
 
 @compiled
 def _sparse_sums(
-    Z: FloatArray,
-    origin: FloatArray,
-    which: IntArray,
-    rows: FloatArray,
-    first: IntArray,
-    columns: IntArray,
-    weights: FloatArray,
-    gamma: float,
-    coef0: float,
-    degree: int,
+    Z: FloatArray, which: IntArray, sparse: _SparseWeights, gamma: float, coef0: float, degree: int
 ) -> Sums:
+    """Return the sums of a Gaussian (degree 0) or polynomial kernel."""
+    # Gaussian: Σ w, Σ |w| and Σ w (y_i - z) of w = α_i exp(-gamma ||z - y_i||²); polynomial: Σ w b,
+    # Σ |w b| and Σ w y_i of w = α_i b^(p-1), b the base.
+    rows, _, first, columns, weights = sparse
+    origin = np.zeros_like(Z) if degree else Z
     n, D = Z.shape
     total, size, pull = np.zeros(n), np.zeros(n), np.zeros((n, D))
     for j in range(n):

@@ -24,11 +24,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.preimages.bfgs import Memory
+from twofold.preimages.bfgs import directions, empty_memory, remember
 from twofold.preimages.coordinates import NEIGHBOR, neighbor_distances
 from twofold.preimages.criteria import Criterion, Look
-from twofold.preimages.points import FeaturePoints, PreImages, Status
-from twofold.rowwise import weighted_sums
+from twofold.preimages.points import FeaturePoints, Status
 
 # Share of the fall that the gradient promises; any small one keeps off cycles.
 _FALL = 1e-4
@@ -63,9 +62,8 @@ class Descent:
             fall = _FALL * self.step[active] * self.slope[active]
             bound = self.value[active] + fall + _ROUNDING * np.abs(self.value[active])
             accepted = np.isfinite(look.value) & (look.value <= bound)
-            self._accept(
-                active[accepted], trial[accepted], Look(*(array[accepted] for array in look))
-            )
+            there = Look(*(array[accepted] for array in look))
+            self._accept(active[accepted], trial[accepted], there)
             self._shorten(active[~accepted], look.value[~accepted])
             going = self.status == Status.ITERATION_LIMIT
             active = np.flatnonzero(going & (self.n_iter < self.max_iter))
@@ -77,7 +75,7 @@ class Descent:
         self.step, self.shortenings = np.ones(n), np.zeros(n, dtype=np.int64)
         self.n_iter = np.ones(n, dtype=np.int64)
         self.status = np.full(n, Status.ITERATION_LIMIT, dtype=np.int64)
-        self.pairs = Memory.empty(n, self.memory, D)
+        self.pairs = empty_memory(n, self.memory, D)
         self.value, self.gradient, self.rate = self.criterion.look(self.Z, self.points)
         lost = np.flatnonzero(~(np.isfinite(self.value) & (self.rate > 0)))
         if self.fallback is not None and len(lost):
@@ -90,7 +88,7 @@ class Descent:
     def _accept(self, rows: IntArray, trial: FloatArray, look: Look) -> None:
         if self.memory:
             changes = look.gradient - self.gradient[rows]
-            self.pairs.remember(rows, trial - self.Z[rows], changes)
+            remember(self.pairs, rows, trial - self.Z[rows], changes)
         self.Z[rows] = trial
         self.value[rows], self.gradient[rows], self.rate[rows] = look
         self._turn(rows)
@@ -101,10 +99,11 @@ class Descent:
         moves = Look(self.value[rows], gradient, rate).moves
         lengths = np.linalg.norm(moves, axis=1)
         self.status[rows[lengths <= self.tol * self.criterion.length]] = Status.CONVERGED
+        # After the ends above: without a rate a move is zero and would pass for converged.
         self.status[rows[~(rate > 0)]] = Status.OUT_OF_REACH
         if self.memory:
             longest = self.criterion.longest * np.maximum(self.criterion.length, lengths)
-            moves = self.pairs.directions(rows, gradient, rate, moves, longest)
+            moves = directions(self.pairs, rows, gradient, rate, moves, longest)
         self.direction[rows] = moves
         self.slope[rows] = np.einsum("nd,nd->n", moves, gradient)
         self.step[rows], self.shortenings[rows] = 1.0, 0
@@ -119,50 +118,10 @@ class Descent:
         stuck = self.shortenings[rows] > _MAX_SHORTENINGS
         self.status[rows[stuck]] = Status.STALLED
         if self.memory:  # a direction that failed twice was built on what no longer holds
-            failed = rows[(self.shortenings[rows] == 2) & self.pairs.knows(rows)]
-            self.pairs.forget(failed)
+            knows_any = self.pairs.inverse[rows].any(axis=1)
+            failed = rows[(self.shortenings[rows] == 2) & knows_any]
+            self.pairs.inverse[failed] = 0
             self._turn(failed)
-
-
-def search(
-    criterion: Criterion,
-    target: FeaturePoints,
-    *,
-    memory: int,
-    tol: float,
-    max_iter: int,
-    restart: bool,
-) -> PreImages:
-    """Return the ends of descents of a criterion from the start of each point.
-
-    With `restart` the nearest row is a second start: for points without a start, and for those that
-    end farther off than it.
-    """
-
-    def descend(points: IntArray, start: FloatArray, fallback: FloatArray | None) -> Descent:
-        return Descent(criterion, points, start, memory, tol, max_iter, fallback).run()
-
-    n = len(target.alpha)
-    everyone = np.arange(n)
-    nearest = target.rows[target.distances_to_rows().argmin(axis=1)]
-    start = weighted_sums(target.alpha, target.rows) if target.start is None else target.start
-    if target.start is None and restart:  # side by side
-        starts, fallback = np.concatenate([start, nearest]), np.concatenate([nearest, nearest])
-        both = descend(np.tile(everyone, 2), starts, fallback)
-        place = everyone + n * ~(both.value[:n] <= both.value[n:])
-        n_iter = both.n_iter[:n] + both.n_iter[n:]
-        Z, status = both.Z[place], both.status[place]
-    else:
-        found = descend(everyone, start, nearest)
-        Z, status, n_iter = found.Z, found.status, found.n_iter
-        if restart:
-            above = ~(found.value <= criterion.look(nearest, everyone).value)
-            again = np.flatnonzero(above)
-            other = descend(again, nearest[again], None)
-            better = ~(found.value[again] <= other.value)
-            Z[again[better]], status[again[better]] = other.Z[better], other.status[better]
-            n_iter[again] += other.n_iter
-    return PreImages(Z, status, n_iter, target.distances_to(Z))
 
 
 def mark_strayed(target: FeaturePoints, start: FloatArray, Z: FloatArray, status: IntArray) -> None:

@@ -34,9 +34,9 @@ from twofold.preimages import press
 from twofold.preimages.coordinates import NEIGHBOR, GaussianCoordinates
 from twofold.preimages.points import ClosedForm, FeaturePoints
 
-# The error takes some hundred inverses; this many rows tell width and ridge well enough.
 # Squares of widths down to this, and up to its inverse, are numbers.
 SMALLEST_SCALE = 1e-150
+# The error takes some hundred inverses; this many rows tell width and ridge well enough.
 _ROWS_FOR_CHOICE = 300
 # Errors that are larger by this share count as equal, in steps of the ridge by this factor.
 _SLACK, _RIDGE_STEP, _LARGEST_RIDGE = 0.02, 10**0.5, 10.0
@@ -111,6 +111,7 @@ class Learned(ClosedForm):
 
     def _map_back(self, rows: FloatArray, X: FloatArray) -> GaussianCoordinates:
         """Return the regression of rows (m, D) on coordinates (m, r), solved once for the same."""
+        # By content: a model hands over new arrays of the same numbers with every call.
         seen = hashlib.blake2b(rows.data)
         seen.update(repr(X.shape).encode())
         seen.update(X.data)
@@ -127,11 +128,9 @@ class Learned(ClosedForm):
 
 
 def _stays_near(X: FloatArray, Y: FloatArray) -> Callable[[float, float], bool]:
-    """Return whether the map from X (m, r) to Y (m, D) of a scale and a ridge stays near the data.
-
-    It is asked at places drawn from the density of X inside its domain, the same every time. Width
-    and domain are those of models with such a map.
-    """
+    """Return whether the map from X (m, r) to Y (m, D) of scale and ridge stays near the data."""
+    # It is asked at places drawn from the density of X inside its domain, the same every time.
+    # Width and domain are those of models with such a map.
     width = scott_widths(X, np.ones(len(X)))
     centres = X / width
     drawn = np.repeat(centres, _PLACES_EACH, axis=0)
@@ -162,10 +161,7 @@ def _with_larger_ridge(
     scale: float | None,
     stays_near: Callable[[float, float], bool],
 ) -> press.Choice:
-    """Return the largest ridge of nearly the best error, or the first that stays near the data.
-
-    The scale follows the ridge unless it is given.
-    """
+    """Return the largest ridge of nearly the best error, or the first that stays near the data."""
     chosen, is_near = best, stays_near(best.scale, best.ridge)
     while chosen.ridge * _RIDGE_STEP <= _LARGEST_RIDGE:
         ridge = chosen.ridge * _RIDGE_STEP

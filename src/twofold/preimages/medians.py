@@ -17,8 +17,6 @@ need not grow: the step is shortened until it does. Medians take few different v
 iteration comes to an end, usually after some ten steps.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -47,10 +45,8 @@ class Medians(Iterative):
 
     Parameters
     ----------
-    tol : float
-        A row has converged once a step is below this share of the kernel's width.
-    max_iter : int
-        Most evaluations for each row.
+    tol, max_iter : float, int
+        Share of the kernel's width that the last step is below, and most evaluations of a row.
     """
 
     tol: float = 1e-6
@@ -103,11 +99,8 @@ class _LaplacianSpace:
     def look(
         self, Z: FloatArray, which: IntArray, before: FloatArray
     ) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """Return the sums (a,) of points `which` (a,) at rows Z (a, D), and where to go from there.
-
-        The third array says where the sums are larger than `before` (a,). There is nowhere to go
-        but Z itself from other rows.
-        """
+        """Return sums (a,) of points `which` at rows Z (a, D), where to go, and which grew."""
+        # There is nowhere to go but Z itself from rows whose sums have not grown.
         total, goal, grown = in_tiles(
             lambda tile: self._look(Z[tile], which[tile], before[tile]), len(Z), self.n_threads
         )
@@ -123,6 +116,7 @@ class _LaplacianSpace:
         # Cancelled weights have no median; without the negative ones they lead towards rows.
         is_cancelled = ~(total > _CANCELLED * size)
         W[is_cancelled] = np.maximum(W[is_cancelled], 0)
+        # A median of weights without a positive sum lies at infinity.
         felt = np.flatnonzero(grown & (W.sum(axis=1) > 0))
         goal = Z.copy()
         goal[felt] = self.columns.medians(W[felt])
@@ -138,10 +132,7 @@ class SortedColumns:
         self._order: IntArray = np.ascontiguousarray(order.T)
 
     def medians(self, W: FloatArray, n_threads: int = 1) -> FloatArray:
-        """Return the medians (n, D) for weights W (n, m), each row of positive sum.
-
-        Of several minima it is the lowest.
-        """
+        """Return the lowest medians (n, D) for weights W (n, m), each row of positive sum."""
 
         def work(part: slice) -> FloatArray:
             return _medians(np.ascontiguousarray(W[part]), self._values, self._order)
@@ -190,11 +181,9 @@ def _medians(W: FloatArray, values: FloatArray, order: IntArray) -> FloatArray:
 
 @compiled
 def _end_lanes(slope: FloatArray, steep: FloatArray, lowest: FloatArray) -> bool:
-    """End lanes that all negative weights together could not turn down again; return if all are.
-
-    Such a lane goes on beside others, but nothing is lower than its lowest corner then, not even
-    by rounding: what it finds does not depend on them.
-    """
+    """End lanes that all negative weights together could not turn down again; return if all are."""
+    # Such a lane goes on beside others, but nothing is lower than its lowest corner then, not even
+    # by rounding: what it finds does not depend on them.
     ended = 0
     for k in range(_LANES):
         is_over = slope[k] >= steep[k]

@@ -38,14 +38,11 @@ class Status(IntEnum):
     """How the search for one pre-image ended."""
 
     CONVERGED = 0
-    ITERATION_LIMIT = 1
-    """Still moving after all iterations allowed."""
-    STALLED = 2
-    """No step along the gradient led down: the criterion is flat or rough to rounding."""
-    OFF_LEVEL = 3
-    """The coordinates asked for were not reached."""
+    ITERATION_LIMIT = 1  # still moving after all iterations allowed
+    STALLED = 2  # no step along the gradient led down: the criterion is flat or rough to rounding
+    OFF_LEVEL = 3  # the coordinates asked for were not reached
+    # Too far from all rows: the kernel tells no direction, or the search strayed from the data.
     OUT_OF_REACH = 4
-    """Too far from all rows: the kernel tells no direction, or the search strayed from the data."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,18 +116,10 @@ class FeaturePoints:
         weights: FloatArray | None = None,
         **known: Any,
     ) -> FeaturePoints:
-        """Return the points with kernel-PCA coordinates x.
+        """Return the points with coordinates x (n, q) on kernel-PCA axes of coefficients A (m, q).
 
-        Parameters
-        ----------
-        kernel, rows
-            As above.
-        axes, coordinates : ndarrays of shape (m, q) and (n, q)
-            Coefficients A of the principal axes, and x.
-        weights : ndarray of shape (m,), optional
-            Weights w of the rows in the mean feature, which sum to one; equal if not given.
-        **known
-            Further fields: start, map, row_coordinates, gram, n_jobs.
+        ``weights`` (m,) of the rows in the mean feature sum to one and are equal if not given;
+        ``known`` are further fields: start, map, row_coordinates, gram, n_jobs.
         """
         m = len(rows)
         w = np.full(m, 1 / m) if weights is None else np.asarray(weights)
@@ -175,6 +164,7 @@ class FeaturePoints:
     def distances_to_rows(self) -> FloatArray:
         """Return ``||ψ - φ(y_i)||²`` (n, m)."""
         own = self.kernel.diagonal(self.rows) if self._gram is None else np.diag(self._gram)
+        # Rounding may leave a distance of nothing below zero.
         sq_dists = own - 2 * self.inner_products
         return np.maximum(sq_dists + self.squared_lengths()[:, None], 0)
 
@@ -231,24 +221,12 @@ class FeaturePoints:
 
 @dataclass(frozen=True, eq=False)
 class PreImages:
-    """Rows found for n points of feature space.
+    """Rows found for n points of feature space, and how the search for each went."""
 
-    Parameters
-    ----------
-    Y : ndarray of shape (n, D)
-        The pre-images.
-    status : ndarray of shape (n,)
-        How each search ended, numbers of `Status`.
-    n_iter : ndarray of shape (n,)
-        Evaluations spent on each; 0 for closed forms.
-    distance : ndarray of shape (n,)
-        Squared distance ``||φ(y) - ψ||²``; NaN where it is not known.
-    """
-
-    Y: FloatArray
-    status: IntArray
-    n_iter: IntArray
-    distance: FloatArray
+    Y: FloatArray  # (n, D) the pre-images
+    status: IntArray  # (n,) how each search ended, numbers of `Status`
+    n_iter: IntArray  # (n,) evaluations spent on each; 0 for closed forms
+    distance: FloatArray  # (n,) squared distance ||φ(y) - ψ||²; NaN where it is not known
 
     @property
     def converged(self) -> BoolArray:
@@ -269,10 +247,8 @@ class PreImageMethod(ABC):
     """A way from points of feature space back to rows; a frozen dataclass of its numbers."""
 
     name: ClassVar[str]
-    needs: ClassVar[str]
-    """What it needs of a kernel, the end of a sentence."""
-    suits: ClassVar[Mapping[type, str]] = {}
-    """The kernels it fits, and why; `object` stands for any."""
+    needs: ClassVar[str]  # what it needs of a kernel, the end of a sentence
+    suits: ClassVar[Mapping[type, str]] = {}  # the kernels it fits, and why; object for any
 
     @property
     def needs_rest(self) -> bool:

@@ -31,12 +31,9 @@ there: the kernel columns of diffusion maps are rough even on smooth manifolds a
 hardly wider than the kernel's, while the coordinates that are wanted ask for about twice it.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import product
 from typing import NamedTuple, TypeAlias
 
@@ -78,35 +75,24 @@ class Criterion(ABC):
 
 @dataclass(frozen=True, eq=False)
 class CoordinatePress(Criterion):
-    """Squared leave-one-out error of coordinates X (m, q), relative to their variance.
-
-    A row of weight 2 counts like two equal rows, left out together.
-    """
+    """Squared leave-one-out error of coordinates X (m, q), relative to their variance."""
 
     X: FloatArray
-    weights: FloatArray | None = None
 
     def value_and_gradient(self, scale: float, ridge: float) -> tuple[float, FloatArray]:
         """Return the error of the coordinates."""
-        return _squares(self.sq_dists, *self._targets, scale, ridge, self.weights)
-
-    @cached_property
-    def _targets(self) -> tuple[FloatArray, FloatArray]:
-        """Centred coordinates, which have the same residuals and lose fewer digits, and shares."""
-        w = np.ones(len(self.X)) if self.weights is None else self.weights
-        centred = self.X - w @ self.X / w.sum()
-        return centred, w[:, None] / (w @ (centred**2).sum(axis=1))
+        # Centred coordinates have the same residuals and lose fewer digits.
+        centred = self.X - self.X.mean(axis=0)
+        share = np.asarray(1 / (centred**2).sum())
+        return _squares(self.sq_dists, centred, share, scale, ridge)
 
 
 @dataclass(frozen=True, eq=False)
 class KernelPress(Criterion):
-    """Mean squared leave-one-out error of the entries of a kernel matrix K (m, m).
-
-    `include_diagonal` counts the entries (i, i), too; only to repeat published maps.
-    """
+    """Mean squared leave-one-out error of the entries of a kernel matrix K (m, m)."""
 
     K: FloatArray
-    include_diagonal: bool = False
+    include_diagonal: bool = False  # counts the entries (i, i), too, as published maps do
 
     def value_and_gradient(self, scale: float, ridge: float) -> tuple[float, FloatArray]:
         """Return the error of the entries."""
@@ -114,7 +100,7 @@ class KernelPress(Criterion):
         share = np.full((m, m), 1 / (m * (m - 1)))
         if not self.include_diagonal:
             np.fill_diagonal(share, 0)
-        return _squares(self.sq_dists, self.K, share, scale, ridge, None)
+        return _squares(self.sq_dists, self.K, share, scale, ridge)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +127,7 @@ class RebuiltKernelPress(Criterion):
             G[i, others] = -pull / own[i]
             G[i, i] = pull @ D[i, others] / own[i] ** 2
         count = m * (m - 1)
-        return value / count, _by_scale_and_ridge(D, G / count, self.sq_dists, H, scale, None)
+        return value / count, _by_scale_and_ridge(D, G / count, self.sq_dists, H, scale)
 
     def _without_each(self) -> Iterator[FloatArray]:
         if self._kept:
@@ -171,14 +157,10 @@ def choose(
     ridge: float | None = None,
     first_scales: tuple[float, ...] | None = None,
 ) -> Choice:
-    """Return the scale and the ridge of lowest error; a number that is given stays.
-
-    The error has several minima. L-BFGS descends from the lowest of several starts, in logarithms,
-    and the lowest end is taken.
-
-    Starts and bounds of the scale are multiples of `unit`, the mean distance to the tenth
-    neighbour, unless it is known nearly: then a search starts at `first_scales`.
-    """
+    """Return the scale and the ridge of lowest error; a number that is given stays."""
+    # The error has several minima: L-BFGS descends from the lowest of several starts, in
+    # logarithms. Starts and bounds of the scale are multiples of `unit`, the mean distance to the
+    # tenth neighbour, unless it is known nearly: then a search starts at `first_scales`.
     if first_scales is None:
         first_scales = tuple(unit * factor for factor in _SCALE_STARTS)
     scales = list(first_scales) if scale is None else [scale]
@@ -215,9 +197,9 @@ def choose(
     )
 
 
-def ridge_inverse(H: FloatArray, ridge: float, weights: FloatArray | None = None) -> FloatArray:
+def ridge_inverse(H: FloatArray, ridge: float) -> FloatArray:
     """Return D (m, m), which takes targets to the coefficients of their regression."""
-    L, _ = factor_ridge(H, ridge, weights)
+    L, _ = factor_ridge(H, ridge)
     N = np.tril(linalg.lapack.dpotri(L, lower=1)[0])  # a third of the time that solving takes
     N += np.tril(N, -1).T
     sums = N.sum(axis=1)
@@ -235,35 +217,24 @@ def _gaussians(sq_dists: FloatArray, scale: float) -> FloatArray:
 
 
 def _squares(
-    sq_dists: FloatArray,
-    T: FloatArray,
-    share: FloatArray,
-    scale: float,
-    ridge: float,
-    weights: FloatArray | None,
+    sq_dists: FloatArray, T: FloatArray, share: FloatArray, scale: float, ridge: float
 ) -> tuple[float, FloatArray]:
     """Return ``Σ share_ij R_ij²`` and its derivatives by the scale and by the ridge."""
     H = _gaussians(sq_dists, scale)
-    D = ridge_inverse(H, ridge, weights)
+    D = ridge_inverse(H, ridge)
     R = left_out_residuals(D, T)
     U = R * (2 * share / np.diag(D)[:, None])
     G = U @ T.T
     by_own = np.einsum("ij,ij->i", U, R)
     G.flat[:: len(G) + 1] -= by_own
     value = float(by_own @ np.diag(D)) / 2
-    return value, _by_scale_and_ridge(D, G, sq_dists, H, scale, weights)
+    return value, _by_scale_and_ridge(D, G, sq_dists, H, scale)
 
 
 def _by_scale_and_ridge(
-    D: FloatArray,
-    G: FloatArray,
-    sq_dists: FloatArray,
-    H: FloatArray,
-    scale: float,
-    weights: FloatArray | None,
+    D: FloatArray, G: FloatArray, sq_dists: FloatArray, H: FloatArray, scale: float
 ) -> FloatArray:
     """Return the derivatives of a value that changes by ``<G, dD>``."""
     Q = -D @ G @ D
-    own = np.diag(Q) if weights is None else np.diag(Q) / weights
     # One by one: the third power of a small scale is zero, that of a large one infinite.
-    return np.array([(Q * sq_dists * H).sum() / scale / scale / scale, own.sum()])
+    return np.array([(Q * sq_dists * H).sum() / scale / scale / scale, np.trace(Q)])

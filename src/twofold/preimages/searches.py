@@ -18,17 +18,17 @@ regression. Where coordinates beyond those of ψ are zero in ψ, they count: the
 near the training rows.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from twofold.array_types import FloatArray, IntArray
 from twofold.features import RBF, Linear, Polynomial
-from twofold.preimages.criteria import distance_criterion, projection_criterion
-from twofold.preimages.descent import mark_strayed, search
+from twofold.preimages.criteria import Criterion, distance_criterion, projection_criterion
+from twofold.preimages.descent import Descent, mark_strayed
 from twofold.preimages.points import FeaturePoints, Iterative, PreImages
+from twofold.rowwise import weighted_sums
 
 
 @dataclass(frozen=True)
@@ -53,21 +53,44 @@ class _Search(Iterative):
     def find(self, target: FeaturePoints) -> PreImages:
         """Return the pre-images of the points."""
         self.check(target.kernel)
-        is_projection = self.criterion == "projection"
-        found = search(
-            projection_criterion(target)
-            if is_projection
-            else distance_criterion(target, collinearity=self.criterion == "collinearity"),
-            target,
-            memory=self._memory,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            restart=self.restart,
-        )
-        if is_projection:
-            start = target.rows[:1] if target.start is None else target.start
-            mark_strayed(target, np.broadcast_to(start, found.Y.shape), found.Y, found.status)
+        if self.criterion != "projection":
+            is_collinearity = self.criterion == "collinearity"
+            return self._search(distance_criterion(target, collinearity=is_collinearity), target)
+        found = self._search(projection_criterion(target), target)
+        start = target.rows[:1] if target.start is None else target.start
+        mark_strayed(target, np.broadcast_to(start, found.Y.shape), found.Y, found.status)
         return found
+
+    def _search(self, criterion: Criterion, target: FeaturePoints) -> PreImages:
+        """Return the ends of descents of a criterion from the start of each point."""
+        # With `restart` the nearest row is a second start: for points without a start, and for
+        # those that end farther off than it.
+        limits = self._memory, self.tol, self.max_iter
+
+        def descend(points: IntArray, start: FloatArray, fallback: FloatArray | None) -> Descent:
+            return Descent(criterion, points, start, *limits, fallback).run()
+
+        n = len(target.alpha)
+        everyone = np.arange(n)
+        nearest = target.rows[target.distances_to_rows().argmin(axis=1)]
+        start = weighted_sums(target.alpha, target.rows) if target.start is None else target.start
+        if target.start is None and self.restart:  # side by side
+            starts, fallback = np.concatenate([start, nearest]), np.concatenate([nearest, nearest])
+            both = descend(np.tile(everyone, 2), starts, fallback)
+            place = everyone + n * ~(both.value[:n] <= both.value[n:])
+            n_iter = both.n_iter[:n] + both.n_iter[n:]
+            Z, status = both.Z[place], both.status[place]
+        else:
+            found = descend(everyone, start, nearest)
+            Z, status, n_iter = found.Z, found.status, found.n_iter
+            if self.restart:
+                above = ~(found.value <= criterion.look(nearest, everyone).value)
+                again = np.flatnonzero(above)
+                other = descend(again, nearest[again], None)
+                better = ~(found.value[again] <= other.value)
+                Z[again[better]], status[again[better]] = other.Z[better], other.status[better]
+                n_iter[again] += other.n_iter
+        return PreImages(Z, status, n_iter, target.distances_to(Z))
 
 
 @dataclass(frozen=True)
@@ -108,10 +131,8 @@ class Gradient(_Search):
     tol : float
         A row has converged once the step that the criterion itself proposes is below this share
         of its length scale.
-    max_iter : int
-        Most evaluations for each row.
-    restart : bool
-        Whether a search that ends farther off than the nearest training row goes on from there.
+    max_iter, restart : int, bool
+        As for :class:`FixedPoint`.
     """
 
     criterion: Literal["distance", "collinearity", "projection"] = "distance"
