@@ -23,7 +23,8 @@ from twofold.kernel_pca.data_dependent import (
     rigid_pairs,
 )
 from twofold.kernel_pca.diffusion_kernel import DiffusionCoordinates
-from twofold.kernel_pca.spectrum import decompose, place_rows
+from twofold.kernel_pca.spectral_model import FeatureSpace
+from twofold.kernel_pca.spectrum import decompose
 from twofold.neighborhoods.nearest import neighbor_scale
 
 RNG = np.random.default_rng(0)
@@ -44,7 +45,8 @@ def axes_of(kernel, Y, q=2):
 def places_of(kernel, Y, Z, q=2):
     found = axes_of(kernel, Y, q)
     values = kernel.extended(Y)(Z)
-    return place_rows(values, found.axes, np.full(len(Y), 1 / len(Y)), found.mean_row, found.mean)
+    of_mean = np.full(len(Y), 1 / len(Y)), found.mean_row, found.mean
+    return FeatureSpace(kernel, Y, found.axes, *of_mean, found.latent).place(values)
 
 
 @pytest.mark.parametrize("kernel", WITH_VALUES, ids=name_of)

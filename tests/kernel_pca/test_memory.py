@@ -11,7 +11,7 @@ Y = np.random.default_rng(0).normal(size=(300, 3))
 def test_what_is_needed_grows_with_the_square_of_the_rows():
     assert memory.needed(1000, "dense") == 4 * 8 * 1000**2
     assert memory.needed(2000, "arpack", 1) == 3 * 8 * 2000**2
-    assert memory.needed_by_neighbors(2000, 10, 2) == 2 * memory.needed_by_neighbors(1000, 10, 2)
+    assert memory.needed_by_pairs(40_000, 2000, 2) == 2 * memory.needed_by_pairs(20_000, 1000, 2)
 
 
 def test_a_fit_that_fits_says_nothing(monkeypatch):

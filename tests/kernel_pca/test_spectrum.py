@@ -6,13 +6,12 @@ from oracles import kernel_pca as oracle
 from sklearn.decomposition import KernelPCA
 
 from twofold.features.data_kernels import RBF, Linear
-from twofold.kernel_pca.feature_space import FeatureSpace
+from twofold.kernel_pca.spectral_model import FeatureSpace
 from twofold.kernel_pca.spectrum import (
     SOLVERS,
     choose_solver,
     decompose,
     leading_eigenpairs,
-    place_rows,
     symmetric,
 )
 
@@ -43,7 +42,9 @@ def test_weights_are_copies():
     counts = np.random.default_rng(3).integers(1, 4, len(Y))
     kernel = RBF(0.2)
     found = decompose(kernel.gram(Y, Y), counts.astype(float), 3)
-    X = place_rows(kernel.gram(Z, Y), found.axes, counts / counts.sum(), found.mean_row, found.mean)
+    of_mean = counts / counts.sum(), found.mean_row, found.mean
+    space = FeatureSpace(kernel, Y, found.axes, *of_mean, found.latent)
+    X = space.place(kernel.gram(Z, Y))
     expected = oracle.kernel_pca_of_copies(kernel.gram, Y, counts, Z, 3)
     np.testing.assert_allclose(np.abs(X), np.abs(expected), atol=1e-12)
     tripled = decompose(kernel.gram(Y, Y), 3.0 * counts, 3)

@@ -242,7 +242,6 @@ def test_distances_fill_nothing():
 @pytest.mark.parametrize("missing", ["repair_and_embed", "embed_and_repair"])
 @pytest.mark.parametrize("search", ["exhaustive", "greedy", "gaussian"])
 def test_filled_rows_keep_what_was_observed(missing, search):
-    pytest.importorskip("twofold.unn.filling")
     Y = with_gaps(twofold.datasets.make_random_manifold(120, 2, 6, noise=0.02, random_state=0).Y)
     model = UNN(search=search, missing=missing, random_state=0).fit(Y)
     known = ~np.isnan(model.data_)

@@ -13,12 +13,12 @@ from twofold.unn.embedding import Task
 from twofold.unn.evolution import (
     BLOCK,
     INTERRUPTED,
-    WholeError,
     draw_pairs,
     evolve,
     evolve_points,
     recombine,
     select,
+    whole_error_of,
 )
 from twofold.unn.line import Line
 from twofold.unn.point_errors import get_point_error
@@ -177,7 +177,7 @@ def test_whole_error_is_the_oracles(include_self, q):
     X = np.random.default_rng(3).normal(size=(5, 40, q))
     setting = line_oracle.Setting(Y, 6, include_self, loss="absolute", weights=weights)
     task = make_task(Y, 6, q, weights, get_point_error("absolute"))
-    values = WholeError(task, include_self)(X)
+    values = whole_error_of(task, include_self)(X)
     np.testing.assert_allclose(values, [oracle.whole_error(x, setting) for x in X], rtol=1e-10)
 
 
@@ -193,7 +193,7 @@ def test_strategy_finds_better_embeddings(recombination, selection, q):
     assert len(found.history) == 61
     assert (np.diff(found.history) <= 0).all()
     assert found.history[-1] < 0.8 * found.history[0]
-    value = WholeError(make_task(Y, 5, q), True)(found.X[None])[0]
+    value = whole_error_of(make_task(Y, 5, q), True)(found.X[None])[0]
     assert found.history[-1] == pytest.approx(value, rel=1e-12)
 
 

@@ -7,7 +7,7 @@ import pytest
 from oracles import unn_search as oracle
 
 from twofold.unn.continuous import ContinuousPoints
-from twofold.unn.filling import embed_and_repair, repair
+from twofold.unn.embedding import embed_and_repair, repair
 from twofold.unn.lattice import Lattice
 from twofold.unn.line import Line
 from twofold.unn.searches import Gaussian

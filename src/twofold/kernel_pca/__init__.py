@@ -1,11 +1,11 @@
 """Kernel PCA and diffusion maps that can come back: `estimator` and `diffusion_map` are the doors.
 
-Both are a `spectral_model`: what follows once the axes are found. `spectrum` finds them, over
-landmarks where rows are many, and `feature_space` places points on them and leads back (by
-:mod:`twofold.preimages`). Kernels: `data_dependent` looks them up by name and holds those made from
-all rows, `diffusion_kernel` their derivatives; `compact_kernels` vanish beyond a radius. Further:
-`sparse_matrix` takes sparse kernel matrices, `memory` says what a fit needs before it takes it,
-`incomplete_rows` have gaps, and `extension` carries an embedding over to new rows.
+`spectrum` finds the axes, over landmarks where rows are many. Both are a `spectral_model`: what
+follows then, places on them and the way back (by :mod:`twofold.preimages`). Kernels:
+`data_dependent` looks them up by name and holds those made from all rows, `diffusion_kernel` their
+derivatives; `compact_kernels` vanish beyond a radius. Further: `sparse_matrix` takes sparse kernel
+matrices, `memory` says what a fit needs before it takes it, and `extension` carries an embedding
+over to new rows.
 """
 
 from twofold.kernel_pca.compact_kernels import Wendland

@@ -82,7 +82,7 @@ class Wendland(DataKernel):
     def count_near(self, Y: FloatArray) -> int:
         """Return about how many pairs of rows Y (m, D) are within the radius."""
         Y = check_rows(Y)
-        some = Y[:: -(-len(Y) // ROWS_TO_COUNT)]
+        some = Y[:: -(-len(Y) // ROWS_TO_COUNT)]  # spread evenly, as tables are often sorted
         counts = _tree(Y).query_radius(some, self._numbers()[0], count_only=True)
         return int(np.ceil(counts.mean() * len(Y)))
 

@@ -23,8 +23,6 @@ warning. "laplacian_eigenmaps" is "diffusion" with α = 0; α = 1 takes the dens
 None is centred; that is done where the axes are found.
 """
 
-from __future__ import annotations
-
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -38,18 +36,13 @@ from scipy.sparse.linalg import eigsh
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.checks.numbers import check_count, check_positive, is_number
-from twofold.features.data_kernels import KERNELS as ROW_KERNELS
+from twofold.features import data_kernels
 from twofold.features.data_kernels import (
-    L1,
     RBF,
     DataKernel,
     Laplacian,
-    Linear,
-    Polynomial,
-    Precomputed,
     PrecomputedDistance,
     check_rows,
-    get_data_kernel,
 )
 from twofold.kernel_pca.compact_kernels import Wendland
 from twofold.kernel_pca.diffusion_kernel import (
@@ -58,14 +51,9 @@ from twofold.kernel_pca.diffusion_kernel import (
     diffusion_matrix,
 )
 from twofold.model_files import register_value_type
+from twofold.neighborhoods import nearest
 from twofold.neighborhoods.embeddings import barycenter_weights, lle_cost
 from twofold.neighborhoods.graphs import exact_neighbors, join_parts, linked_rows
-from twofold.neighborhoods.nearest import (
-    nearest_rows,
-    neighbor_distances,
-    neighbor_scale,
-    other_rows,
-)
 from twofold.process_settings import warn, without_warnings
 
 # Squared distances between neighbours may be missed by so much of their mean in MVU.
@@ -113,9 +101,17 @@ class _OfNeighbors(DataDependentKernel):
     def __post_init__(self) -> None:
         check_count("n_neighbors", self.n_neighbors)
 
-    def _nearest(self, Z: FloatArray, Y: FloatArray) -> IntArray:
-        """Return the neighbours of new rows among rows Y (m, D), as many as those of a row of Y."""
-        return nearest_rows(Z, Y, min(self.n_neighbors, len(Y) - 1))
+    def _with_neighbors(
+        self, Y: FloatArray, values: Callable[[FloatArray, IntArray], FloatArray]
+    ) -> KernelValues:
+        """Return kernel values that follow from rows and their neighbours among rows Y (m, D)."""
+
+        def at(Z: FloatArray) -> FloatArray:
+            Z = check_rows(Z)
+            # As many neighbours as a row of Y has, which is not its own neighbour.
+            return values(Z, nearest.nearest_rows(Z, Y, min(self.n_neighbors, len(Y) - 1)))
+
+        return at
 
 
 @dataclass(frozen=True)
@@ -145,16 +141,14 @@ class LLE(_OfNeighbors):
         Y = check_rows(Y)
         K = self._sparse(Y)
 
-        def values(Z: FloatArray) -> FloatArray:
-            Z = check_rows(Z)
-            neighbors = self._nearest(Z, Y)
+        def values(Z: FloatArray, neighbors: IntArray) -> FloatArray:
             W = barycenter_weights(Z, Y, neighbors, self.regularization)
             return np.asarray((linked_rows(W, neighbors, len(Y)) @ K).toarray())
 
-        return values
+        return self._with_neighbors(Y, values)
 
     def _sparse(self, Y: FloatArray) -> csr_array:
-        M = lle_cost(Y, other_rows(Y, self.n_neighbors), self.regularization)
+        M = lle_cost(Y, nearest.other_rows(Y, self.n_neighbors), self.regularization)
         start = np.random.RandomState(0).uniform(size=len(Y))
         largest = float(eigsh(M, 1, which="LA", return_eigenvectors=False, v0=start)[0])
         return csr_array(largest * eye_array(len(Y), format="csr") - M)
@@ -180,10 +174,8 @@ class Isomap(_OfNeighbors):
         Y = check_rows(Y)
         graph = neighbor_graph(Y, self.n_neighbors, quiet=True)
 
-        def values(Z: FloatArray) -> FloatArray:
-            Z = check_rows(Z)
-            neighbors = self._nearest(Z, Y)
-            steps = neighbor_distances(Z, Y, neighbors)
+        def values(Z: FloatArray, neighbors: IntArray) -> FloatArray:
+            steps = nearest.neighbor_distances(Z, Y, neighbors)
             used, place = np.unique(neighbors, return_inverse=True)
             along = dijkstra(graph, directed=False, indices=used)
             d = np.full((len(Z), len(Y)), np.inf)
@@ -191,7 +183,7 @@ class Isomap(_OfNeighbors):
                 np.minimum(d, step[:, None] + along[first], out=d)
             return np.asarray(-0.5 * d * d)
 
-        return values
+        return self._with_neighbors(Y, values)
 
 
 @dataclass(frozen=True)
@@ -220,7 +212,7 @@ class MVU(_OfNeighbors):
                 "keeps distances between neighbours."
             ) from error
         Y = check_rows(Y)
-        rigid = rigid_pairs(other_rows(Y, self.n_neighbors))
+        rigid = rigid_pairs(nearest.other_rows(Y, self.n_neighbors))
         # Parts that hang together by nothing would drift apart without end.
         linked = np.sort(np.stack(neighbor_graph(Y, self.n_neighbors).nonzero()), axis=0)
         first, second = np.unique(np.hstack([rigid, linked]), axis=1)
@@ -268,7 +260,7 @@ class Diffusion(DataDependentKernel):
 
     def fitted(self, Y: FloatArray) -> Self:
         """Return the kernel with its ``scale``, chosen from rows Y (m, D) where it is None."""
-        return self if self.scale is not None else replace(self, scale=neighbor_scale(Y))
+        return self if self.scale is not None else replace(self, scale=nearest.neighbor_scale(Y))
 
     def number(self) -> float:
         """Return the scale, which must have been chosen."""
@@ -295,10 +287,7 @@ class Diffusion(DataDependentKernel):
 
 
 def neighbor_graph(Y: FloatArray, k: int, *, quiet: bool = False) -> csr_array:
-    """Return the sparse matrix (m, m) of distances of rows Y (m, D) to their k nearest others.
-
-    Where it falls into parts these are joined, which a warning tells unless ``quiet``.
-    """
+    """Return the distances (m, m) of rows Y (m, D) to their k nearest, sparse, parts joined."""
     table = exact_neighbors(Y, k)
     graph, sizes = join_parts(table.directed_graph(table.n_neighbors), Y)
     if len(sizes) > 1 and not quiet:
@@ -320,10 +309,10 @@ def rigid_pairs(neighbors: IntArray) -> IntArray:
     return np.unique(np.sort(pairs, axis=0), axis=1)
 
 
-for value_type in (Linear, Polynomial, RBF, Laplacian, L1, Precomputed, Wendland):
+for name in ("Linear", "Polynomial", "RBF", "Laplacian", "L1", "Precomputed"):
+    register_value_type(getattr(data_kernels, name))
+for value_type in (Wendland, LLE, MVU, Diffusion, Isomap):
     register_value_type(value_type)
-for data_dependent in (LLE, MVU, Diffusion, Isomap):
-    register_value_type(data_dependent)
 
 KERNELS: dict[str, Callable[[], DataDependentKernel]] = {
     "lle": LLE,
@@ -336,7 +325,7 @@ KERNELS: dict[str, Callable[[], DataDependentKernel]] = {
 
 def get_kernel(spec: Any) -> DataKernel | DataDependentKernel:
     """Return the kernel of that name, the kernel itself, or a callable as a kernel."""
-    names = sorted({*ROW_KERNELS, *KERNELS, "wendland"} - {"precomputed_distance"})
+    names = sorted({*data_kernels.KERNELS, *KERNELS, "wendland"} - {"precomputed_distance"})
     expected = (
         f"`kernel` must be one of {names}, a kernel such as RBF(gamma=0.5) or LLE(n_neighbors=8), "
         "or a callable k(A, B) that returns a (len(A), len(B)) array"
@@ -352,13 +341,13 @@ def get_kernel(spec: Any) -> DataKernel | DataDependentKernel:
         return Wendland()
     if isinstance(spec, type) or not (isinstance(spec, (str, DataKernel)) or callable(spec)):
         raise TypeError(f"{expected}; got {spec!r}.")
-    return get_data_kernel(spec)
+    return data_kernels.get_data_kernel(spec)
 
 
 def with_numbers(kernel: Any, Y: FloatArray) -> Any:
     """Return the kernel ready for rows Y (m, D), widths by the tenth neighbour where not given."""
     if isinstance(kernel, RBF) and kernel.gamma is None:
-        return RBF(0.5 / neighbor_scale(Y) ** 2)
+        return RBF(0.5 / nearest.neighbor_scale(Y) ** 2)
     if isinstance(kernel, Laplacian) and kernel.gamma is None:
-        return Laplacian(1 / neighbor_scale(Y, order=1))
+        return Laplacian(1 / nearest.neighbor_scale(Y, order=1))
     return kernel if kernel.is_precomputed else kernel.fitted(Y)

@@ -4,8 +4,6 @@ Formulas are in :mod:`~twofold.kernel_pca.data_dependent`, those of weighted row
 :mod:`~twofold.kernel_pca.diffusion_map`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -56,6 +54,7 @@ class DiffusionValues:
         if self.degrees is None:
             return u / S, w, u
         crowd = w.sum(axis=1, keepdims=True) ** self.alpha
+        # With w, u and S by exp(top) too large, crowd by its power α: what the root leaves of that.
         lost = np.exp(0.5 * (1 - self.alpha) * top)
         return lost * u / np.sqrt(S * crowd * self.degrees), w, u
 
@@ -103,17 +102,13 @@ class DiffusionCoordinates(CoordinateMap):
         return Parts(X, pulled(pull), J)
 
 
-def diffusion_matrix(
-    W: Any, alpha: float, weights: FloatArray
-) -> tuple[Any, FloatArray, FloatArray]:
-    """Return S (m, m) from Gaussians W (m, m) of weighted rows, with ``q^-α`` and d (m,).
-
-    Dense ones are written over, sparse ones stay sparse.
-    """
-    tilt = np.asarray(W @ weights) ** -alpha
+def diffusion_matrix(W: Any, alpha: float, w: FloatArray) -> tuple[Any, FloatArray, FloatArray]:
+    """Return S (m, m) from Gaussians W (m, m) of rows of weights w, with ``q^-α`` and d (m,)."""
+    # Dense ones are written over, sparse ones stay sparse.
+    tilt = np.asarray(W @ w) ** -alpha
     W = _scaled(W, tilt)
-    degrees = np.asarray(W @ weights)
-    return _scaled(W, np.sqrt(weights / degrees)), tilt, degrees
+    degrees = np.asarray(W @ w)
+    return _scaled(W, np.sqrt(w / degrees)), tilt, degrees
 
 
 def _scaled(S: Any, factors: FloatArray) -> Any:

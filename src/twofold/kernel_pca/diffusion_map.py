@@ -17,8 +17,6 @@ back are those of kernel PCA. A new row z takes one step to the training rows:
     x_j(z) = Σ_i p_i(z) x_ij / λ_j,   p_i(z) ∝ w_i q_i^-α exp(-||z - y_i||² / (2 s²)).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -38,15 +36,9 @@ from twofold.kernel_pca.diffusion_kernel import (
     DiffusionValues,
     diffusion_matrix,
 )
-from twofold.kernel_pca.feature_space import FeatureSpace
-from twofold.kernel_pca.spectral_model import SpectralModel, brought_near
+from twofold.kernel_pca.spectral_model import FeatureSpace, SpectralModel, brought_near
 from twofold.kernel_pca.spectrum import choose_solver, count_kept, fix_signs, leading_eigenpairs
-from twofold.neighborhoods.nearest import (
-    nearest_rows,
-    neighbor_distances,
-    neighbor_scale,
-    other_rows,
-)
+from twofold.neighborhoods import nearest
 from twofold.preimages import get_method
 from twofold.preimages.coordinates import CoordinateMap
 from twofold.process_settings import warn
@@ -116,7 +108,6 @@ class DiffusionMap(SpectralModel):
     domain_threshold_ : float
         Density that bounds the domain.
     n_features_in_, feature_names_in_ : int, ndarray
-        As in scikit-learn.
 
     References
     ----------
@@ -166,7 +157,8 @@ class DiffusionMap(SpectralModel):
 
     def _fit_distinct(self, Y: FloatArray, weights: FloatArray, source: IntArray) -> FloatArray:
         self._check_training_rows(Y, source)
-        self.bandwidth_ = neighbor_scale(Y) if self.bandwidth == "auto" else float(self.bandwidth)
+        is_auto = self.bandwidth == "auto"
+        self.bandwidth_ = nearest.neighbor_scale(Y) if is_auto else float(self.bandwidth)
         kernel = WalkKernel(self.bandwidth_, self.alpha, self.time, self.n_neighbors, weights)
         q = int(self.n_components)
         wanted = min(q + self._n_further(kernel), len(Y) - 1)
@@ -194,11 +186,12 @@ class DiffusionMap(SpectralModel):
                 f"{int(powers.argmin())}, whose eigenvalue is {values[q - 1]:.3g}. Lower `time`."
             )
         self.eigenvalues_ = values[:q]
+        # K = Σ λ^2t ψ ψᵀ and Σ π ψ² = 1, so that K π ψ / λ^t are the coordinates λ^t ψ.
         self.dual_coef_ = self.stationary_[:, None] * psi[:, :q] / powers
         if self.n_neighbors is not None:
             rows = check_rows(Y)
-            last = other_rows(rows, self.n_neighbors)[:, -1:]
-            self.reach_ = neighbor_distances(rows, rows, last)[:, 0]
+            last = nearest.other_rows(rows, self.n_neighbors)[:, -1:]
+            self.reach_ = nearest.neighbor_distances(rows, rows, last)[:, 0]
         self._report(total, self.eigenvalues_**2, 1.0)
         self._choose_preimages(kernel, latent[:, :q])
         if self.extension == "ridge":
@@ -211,16 +204,10 @@ class DiffusionMap(SpectralModel):
         rows = self.data_.astype(np.float64)
         latent = self.latent_.astype(np.float64)
         kernel = WalkKernel(self.bandwidth_, self.alpha, self.time, self.n_neighbors, self.weights_)
-        self._space = FeatureSpace(
-            kernel,
-            rows,
-            self.dual_coef_,
-            self.stationary_,
-            np.ones(len(rows)),
-            1.0,
-            latent,
-            self._map(rows, latent),
-        )
+        # The constant function has eigenvalue 1: every row has the kernel value 1 with the mean.
+        of_mean = self.stationary_, np.ones(len(rows)), 1.0
+        known = latent, self._map(rows, latent)
+        self._space = FeatureSpace(kernel, rows, self.dual_coef_, *of_mean, *known)
 
     def _map(self, rows: FloatArray, latent: FloatArray) -> CoordinateMap | None:
         """Return the coordinates of any row, with derivatives; there are none between links."""
@@ -244,12 +231,13 @@ class DiffusionMap(SpectralModel):
         """Return where rows Z (n, D) lie by a step to the training rows they are linked to."""
         rows = self._space.rows
         sq_dists = pair_sums(Z, rows, SQUARED_GAP)
-        near = nearest_rows(Z, rows, min(int(self.n_neighbors or 0) + 1, len(rows)))
+        near = nearest.nearest_rows(Z, rows, min(int(self.n_neighbors or 0) + 1, len(rows)))
         linked = np.zeros(sq_dists.shape, dtype=bool)
         if self.extension == "analytic":
             linked = sq_dists <= self.reach_**2 * (1 + LINK_ROUNDING)
         np.put_along_axis(linked, near, True, axis=1)
         exponents = np.where(linked, sq_dists / (-2 * self.bandwidth_**2), -np.inf)
+        # Relative to the nearest row: far away all chances would underflow.
         chances = self.tilt_ * np.exp(exponents - exponents.max(axis=1, keepdims=True))
         chances /= chances.sum(axis=1, keepdims=True)
         return multiply_rows(chances, self._space.latent / self.eigenvalues_)
@@ -257,8 +245,8 @@ class DiffusionMap(SpectralModel):
     def _check_memory(self, m: int, count: int) -> None:
         """Raise if there is not enough memory for m rows and a number of eigenpairs."""
         if self.n_neighbors is not None:
-            need = memory.needed_by_neighbors(m, self.n_neighbors, count)
-            memory.check(need, m, "Lower `n_neighbors`.")
+            pairs = 2 * m * self.n_neighbors  # a link counts for both its rows
+            memory.check(memory.needed_by_pairs(pairs, m, count), m, "Lower `n_neighbors`.")
             return
         solver = choose_solver("auto", m, count)
         hint = "Let the walk step to near rows only by `n_neighbors`, e.g. n_neighbors=20."
@@ -306,10 +294,7 @@ class WalkKernel(DataDependentKernel):
     def symmetric(
         self, Y: FloatArray, *, quiet: bool = False
     ) -> tuple[Any, FloatArray, FloatArray]:
-        """Return S (m, m), sparse with ``n_neighbors``, π (m,) and ``w q^-α`` (m,).
-
-        A graph that falls into parts is told unless ``quiet``.
-        """
+        """Return S (m, m), sparse with ``n_neighbors``, π (m,) and ``w q^-α`` (m,)."""
         gaussians = self._gaussians(check_rows(Y), quiet)
         S, crowd, degrees = diffusion_matrix(gaussians, self.alpha, self.weights)
         stationary = self.weights * degrees
@@ -332,16 +317,12 @@ class WalkKernel(DataDependentKernel):
 
 
 def _leading_beside(S: Any, known: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
-    """Return the leading eigenpairs of S (m, m) beside the known one of eigenvalue 1.
-
-    It is taken out first: where parts of the data hardly hang together, others are as large.
-    """
+    """Return the leading eigenpairs of S (m, m) beside the known one of eigenvalue 1."""
+    # It is taken out first: where parts of the data hardly hang together, others are as large.
     if not sparse.issparse(S):
         S -= np.outer(known, known)
         return leading_eigenpairs(S, count, "auto", 0.0, None)
     if count >= len(known) - 1:
         return leading_eigenpairs(S.toarray() - np.outer(known, known), count, "dense", 0.0, None)
-    rest = LinearOperator(
-        S.shape, matvec=lambda v: S @ v - known * (known @ v.ravel()), dtype=float
-    )
+    rest = LinearOperator(S.shape, lambda v: S @ v - known * (known @ v.ravel()), dtype=float)
     return leading_eigenpairs(rest, count, "arpack", 0.0, None)

@@ -4,8 +4,6 @@ Schölkopf, Smola and Müller 1998; Arias 2007, chapter 2. What follows from the
 :mod:`~twofold.kernel_pca.spectral_model`.
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +14,7 @@ from twofold.checks.numbers import check_count, is_number
 from twofold.contract.fitted_state import Array, FittedState, Number, Value, check_there
 from twofold.engine.threads import count_threads, run_tasks
 from twofold.features.data_kernels import RBF, Custom, DataKernel, Linear, rounding_of
-from twofold.kernel_pca import memory
+from twofold.kernel_pca import memory, spectrum
 from twofold.kernel_pca.compact_kernels import Wendland
 from twofold.kernel_pca.data_dependent import (
     LLE,
@@ -26,21 +24,9 @@ from twofold.kernel_pca.data_dependent import (
     with_numbers,
 )
 from twofold.kernel_pca.diffusion_kernel import DiffusionCoordinates, DiffusionValues
-from twofold.kernel_pca.feature_space import FeatureSpace
-from twofold.kernel_pca.incomplete_rows import place_on_plane
 from twofold.kernel_pca.sparse_matrix import SparseMatrixModel, check_square
-from twofold.kernel_pca.spectral_model import brought_near
-from twofold.kernel_pca.spectrum import (
-    ADVICE,
-    ADVICE_FOR_MATRIX,
-    SOLVERS,
-    Spectrum,
-    choose_solver,
-    count_strangers,
-    decompose,
-    decompose_by_landmarks,
-    symmetric,
-)
+from twofold.kernel_pca.spectral_model import FeatureSpace, brought_near, place_on_plane
+from twofold.kernel_pca.spectrum import SOLVERS, Spectrum, decompose
 from twofold.landmarks import Landmarks
 from twofold.landmarks.choice import choose_landmarks
 from twofold.neighborhoods.nearest import nearest_rows
@@ -73,9 +59,8 @@ class KernelPCA(SparseMatrixModel):
         its name; "auto" takes what suits the kernel. A precomputed kernel has none: "auto" only.
     landmarks : int, default=None
         Number of landmarks that span the feature space in place of all rows (Nyström): for large
-        tables.
-        A kernel that is made from all rows is made from the landmarks. Landmarks become the rows
-        of the model, and all rows are projected. With no more rows than that, all are taken.
+        tables. A kernel that is made from all rows is made from the landmarks. These become the
+        rows of the model, and all rows are projected. With no more rows than that, all are taken.
     eigen_solver : {"auto", "dense", "arpack", "randomized"}, default="auto"
         "auto" is "arpack" for fewer than 10 components of more than 200 rows, else "dense". A
         sparse kernel matrix takes "arpack" only.
@@ -113,7 +98,6 @@ class KernelPCA(SparseMatrixModel):
     domain_threshold_ : float
         Density that bounds the domain.
     n_features_in_, feature_names_in_ : int, ndarray
-        As in scikit-learn.
 
     References
     ----------
@@ -174,7 +158,7 @@ class KernelPCA(SparseMatrixModel):
         if kernel.is_precomputed:
             check_square((len(self.member_), Y.shape[1]))
             self.columns_ = source
-            K: Any = symmetric(Y[:, source].astype(np.float64), rounding_of(Y))
+            K: Any = spectrum.symmetric(Y[:, source].astype(np.float64), rounding_of(Y))
         elif isinstance(kernel, Wendland):
             pairs = kernel.count_near(Y)
             need = memory.needed_by_pairs(pairs, len(Y), self.n_components)
@@ -193,13 +177,13 @@ class KernelPCA(SparseMatrixModel):
 
     def _axes(self, K: Any, weights: FloatArray, kernel: Any, solver: str, rng: Any) -> Spectrum:
         further = self._n_further(kernel)
-        if count_strangers(K) == K.shape[0]:
+        if spectrum.count_strangers(K) == K.shape[0]:
             warn(
                 "No row is like any other: the kernel matrix is diagonal, all directions are as "
                 "long, and those taken are a matter of chance. Take a wider kernel, e.g. a smaller "
                 "`gamma` or a larger `radius`."
             )
-        advice = ADVICE_FOR_MATRIX if kernel.is_precomputed else ADVICE
+        advice = spectrum.ADVICE_FOR_MATRIX if kernel.is_precomputed else spectrum.ADVICE
         return decompose(K, weights, self.n_components, solver, self.tol, rng, further, advice)
 
     def _fit_landmarks(
@@ -208,6 +192,7 @@ class KernelPCA(SparseMatrixModel):
         count = int(self.landmarks or 0)
         solver = self._announce(kernel, count)
         rows = choose_landmarks(Y, weights, Landmarks(count), int(rng.randint(2**31 - 1)))
+        # A landmark counts as much as the rows it is nearest to; without any it is left out.
         owner = nearest_rows(Y, rows, 1)[:, 0]
         summed = np.bincount(owner, weights, minlength=len(rows)).astype(np.float64)
         rows, summed = rows[summed > 0], summed[summed > 0]
@@ -215,7 +200,7 @@ class KernelPCA(SparseMatrixModel):
         self.member_ = np.full(len(self.member_), -1)
         kernel = with_numbers(kernel, rows)
         if isinstance(kernel, DataKernel):
-            found, base = decompose_by_landmarks(
+            found, base = spectrum.decompose_by_landmarks(
                 kernel, rows, Y, weights, self.n_components, self._n_further(kernel)
             )
         else:
@@ -236,7 +221,7 @@ class KernelPCA(SparseMatrixModel):
         # Those of LLE lie too close together for ARPACK.
         is_clustered = self.eigen_solver == "auto" and isinstance(kernel, LLE)
         wanted = "dense" if is_clustered else self.eigen_solver
-        solver = choose_solver(wanted, m, self.n_components + self._n_further(kernel))
+        solver = spectrum.choose_solver(wanted, m, self.n_components + self._n_further(kernel))
         extra = 0 if isinstance(kernel, DataKernel) else kernel.extra_matrices
         hint = "Let fewer rows span the feature space by `landmarks`, e.g. landmarks=2000."
         memory.check(memory.needed(m, solver, extra), m, hint)
@@ -254,7 +239,7 @@ class KernelPCA(SparseMatrixModel):
             K[place] = kernel.gram(Y[place], Y)
 
         run_tasks(fill, blocks(len(Y), len(Y)), count_threads(self.n_jobs))
-        return symmetric(K, rounding_of(Y))
+        return spectrum.symmetric(K, rounding_of(Y))
 
     def _keep(self, kernel: Any, found: Spectrum, base: FloatArray, weight: float) -> FloatArray:
         """Set the fitted attributes; return the latent points."""
@@ -281,17 +266,10 @@ class KernelPCA(SparseMatrixModel):
         kernel = self._fitted_kernel()
         rows = self.data_ if self._holds_sparse() else self.data_.astype(np.float64)
         self._surface = kernel.extended(rows) if isinstance(kernel, DataDependentKernel) else None
-        self._space = FeatureSpace(
-            kernel,
-            rows,
-            self.dual_coef_,
-            self.mean_coef_,
-            self.mean_row_,
-            self.mean_,
-            self.latent_.astype(np.float64),
-            self._map(kernel, rows),
-            getattr(self, "kernel_matrix_", None),
-        )
+        of_mean = self.mean_coef_, self.mean_row_, self.mean_
+        known = self.latent_.astype(np.float64), self._map(kernel, rows)
+        K = getattr(self, "kernel_matrix_", None)
+        self._space = FeatureSpace(kernel, rows, self.dual_coef_, *of_mean, *known, K)
 
     def _map(self, kernel: Any, rows: FloatArray) -> CoordinateMap | None:
         """Return the coordinates of any row with derivatives, where they have a closed form."""
@@ -318,10 +296,8 @@ class KernelPCA(SparseMatrixModel):
         X = np.empty((len(Y), self._n_features_out))
 
         def fill(place: slice) -> None:
-            rows = Y[place]
-            X[place] = space.place(
-                extended(rows) if extended else space.kernel.gram(rows, space.rows)
-            )
+            K = extended(Y[place]) if extended else space.kernel.gram(Y[place], space.rows)
+            X[place] = space.place(K)
 
         run_tasks(fill, blocks(len(Y), len(space.rows)), count_threads(self.n_jobs))
         return X

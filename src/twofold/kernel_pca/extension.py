@@ -16,8 +16,6 @@ is: a wider s gives simpler functions. By default s has the smallest leave-one-o
 coordinates that are asked for (:mod:`~twofold.preimages.press`), at a ridge of 0.01.
 """
 
-from __future__ import annotations
-
 import os
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -30,16 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 from twofold.array_types import FloatArray
 from twofold.checks.numbers import check_count
 from twofold.checks.rows import check_entries
-from twofold.contract.fitted_state import (
-    TINY,
-    Array,
-    FittedState,
-    Number,
-    Report,
-    Size,
-    Value,
-    check_state,
-)
+from twofold.contract import fitted_state as kept
 from twofold.engine.threads import single_threaded_blas
 from twofold.features.feature_map import check_symmetry
 from twofold.kernel_pca import memory
@@ -48,15 +37,8 @@ from twofold.kernel_pca.sparse_matrix import validate_complete
 from twofold.kernel_pca.spectrum import decompose
 from twofold.model_files import ModelFile, register_value_type, state_of, write_model_file
 from twofold.neighborhoods.nearest import neighbor_scale
+from twofold.preimages import press
 from twofold.preimages.coordinates import GaussianCoordinates
-from twofold.preimages.press import (
-    CoordinatePress,
-    Criterion,
-    KernelPress,
-    MatrixOf,
-    RebuiltKernelPress,
-    choose,
-)
 
 register_value_type(GaussianCoordinates)
 
@@ -67,10 +49,10 @@ FIXED_RIDGE = 0.01
 
 
 # Parts of the regression that carries rows to their coordinates.
-MAP: FittedState = {
-    "rows": Array(("N", "D")),
-    "coefficients": Array(("N", "q")),
-    "offset": Array(("q",)),
+MAP: kept.FittedState = {
+    "rows": kept.Array(("N", "D")),
+    "coefficients": kept.Array(("N", "q")),
+    "offset": kept.Array(("q",)),
 }
 
 
@@ -89,7 +71,7 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         (m, m); or an embedding, any estimator with ``fit_transform``, whose coordinates are
         extended as they are.
     n_components : int, default=2
-        Number of coordinates; an embedding brings its own.
+        kept.Number of coordinates; an embedding brings its own.
     bandwidth : "auto" or float, default="auto"
         Width of the Gaussians of the regression.
     ridge : "auto" or float, default=0.01
@@ -114,7 +96,6 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     kernel_matrix_ : ndarray of shape (n_samples, n_samples)
         Not there for an embedding.
     n_features_in_, feature_names_in_ : int, ndarray
-        As in scikit-learn.
 
     Examples
     --------
@@ -128,16 +109,16 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     True
     """
 
-    fitted_state: ClassVar[FittedState] = {
-        "n_features_in_": Size("D"),
-        "feature_names_in_": Array(("D",), "U", is_optional=True),
-        "embedding_": Array(("N", "q")),
-        "map_": Value((GaussianCoordinates,)),
-        "bandwidth_": Number(low=TINY),
-        "ridge_": Number(low=0),
-        "eigenvalues_": Array(("q",), is_optional=True),
-        "kernel_matrix_": Array(("N", "N"), is_optional=True),
-        "error_": Report(),
+    fitted_state: ClassVar[kept.FittedState] = {
+        "n_features_in_": kept.Size("D"),
+        "feature_names_in_": kept.Array(("D",), "U", is_optional=True),
+        "embedding_": kept.Array(("N", "q")),
+        "map_": kept.Value((GaussianCoordinates,)),
+        "bandwidth_": kept.Number(low=kept.TINY),
+        "ridge_": kept.Number(low=0),
+        "eigenvalues_": kept.Array(("q",), is_optional=True),
+        "kernel_matrix_": kept.Array(("N", "N"), is_optional=True),
+        "error_": kept.Report(),
     }
 
     def __init__(
@@ -156,14 +137,7 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.choose_by = choose_by
 
     def fit(self, X: Any, y: None = None) -> Self:
-        """Find the coordinates of rows X and extend them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : None
-            Ignored.
-        """
+        """Find the coordinates of rows X (n_samples, n_features) and extend them."""
         self._check_parameters()
         table = self._validate(X, reset=True)
         Y = table.astype(np.float64)
@@ -178,24 +152,15 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return self
 
     def transform(self, X: Any) -> FloatArray:
-        """Return the extended coordinates (n_samples, n_components) of rows X.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        """
+        """Return the coordinates (n_samples, n_components) of rows X (n_samples, n_features)."""
         check_is_fitted(self)
         Y = self._validate(X, reset=False)
         return self.map_.values(Y.astype(np.float64)).astype(Y.dtype, copy=False)
 
     def kernel_values(self, X: Any) -> FloatArray:
-        """Return the extended kernel (n_samples, n_training_rows) of rows X with the training rows.
+        """Return the kernel (n_samples, n_training_rows) of rows X (n_samples, n_features).
 
         It is not centred, like ``kernel_matrix_``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
         """
         check_is_fitted(self)
         Y = self._validate(X, reset=False)
@@ -204,9 +169,8 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
                 "`kernel_values` needs a kernel; this extension has the embedding "
                 f"{self.source!r} as its source. Use `transform`."
             )
-        columns = GaussianCoordinates.by_ridge(
-            self.map_.rows, self.kernel_matrix_, self.bandwidth_, self.ridge_
-        )
+        rows, numbers = self.map_.rows, (self.bandwidth_, self.ridge_)
+        columns = GaussianCoordinates.by_ridge(rows, self.kernel_matrix_, *numbers)
         return columns.values(Y.astype(np.float64)).astype(Y.dtype, copy=False)
 
     def _validate(self, X: Any, *, reset: bool) -> FloatArray:
@@ -229,7 +193,7 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
                 f"`choose_by` must be one of {CRITERIA} or None; got {self.choose_by!r}."
             )
 
-    def _embed(self, Y: FloatArray) -> tuple[FloatArray, MatrixOf | None]:
+    def _embed(self, Y: FloatArray) -> tuple[FloatArray, press.MatrixOf | None]:
         """Return the coordinates of rows Y (m, D), and the kernel, None for an embedding."""
         self.__dict__.pop("kernel_matrix_", None)
         self.__dict__.pop("eigenvalues_", None)
@@ -242,28 +206,30 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return found.latent, matrix_of
 
     def _choose(
-        self, Y: FloatArray, X: FloatArray, matrix_of: MatrixOf | None
+        self, Y: FloatArray, X: FloatArray, matrix_of: press.MatrixOf | None
     ) -> tuple[float, float, float]:
         scale = None if self.bandwidth == "auto" else float(self.bandwidth)
         ridge = None if self.ridge == "auto" else float(self.ridge)
         if self.choose_by is None:
             scale = neighbor_scale(Y, NEIGHBOR_FOR_FIXED_SCALE) if scale is None else scale
             return scale, FIXED_RIDGE if ridge is None else ridge, float("nan")
-        chosen = choose(self._criterion(Y, X, matrix_of), neighbor_scale(Y), scale, ridge)
+        chosen = press.choose(self._criterion(Y, X, matrix_of), neighbor_scale(Y), scale, ridge)
         return chosen.scale, chosen.ridge, chosen.value
 
-    def _criterion(self, Y: FloatArray, X: FloatArray, matrix_of: MatrixOf | None) -> Criterion:
+    def _criterion(
+        self, Y: FloatArray, X: FloatArray, matrix_of: press.MatrixOf | None
+    ) -> press.Criterion:
         sq_dists = squareform(pdist(Y, "sqeuclidean"))
         if self.choose_by == "coordinates":
-            return CoordinatePress(sq_dists, X)
+            return press.CoordinatePress(sq_dists, X)
         if matrix_of is None:
             raise ValueError(
                 f"`choose_by` = {self.choose_by!r} needs a kernel; the source {self.source!r} is "
                 "an embedding. Use 'coordinates'."
             )
         if self.choose_by == "press":
-            return KernelPress(sq_dists, self.kernel_matrix_)
-        return RebuiltKernelPress(sq_dists, Y, matrix_of)
+            return press.KernelPress(sq_dists, self.kernel_matrix_)
+        return press.RebuiltKernelPress(sq_dists, Y, matrix_of)
 
     @property
     def _n_features_out(self) -> int:
@@ -289,8 +255,8 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def from_file(cls, stored: ModelFile) -> Self:
         """Return the fitted extension of a file that was read."""
         state = {**stored.attributes, **stored.arrays}
-        sizes = check_state(state, cls.fitted_state)
-        check_state({name: getattr(state["map_"], name) for name in MAP}, MAP, sizes)
+        sizes = kept.check_state(state, cls.fitted_state)
+        kept.check_state({name: getattr(state["map_"], name) for name in MAP}, MAP, sizes)
         extension = cls(**stored.params)
         extension._check_parameters()
         extension.__dict__.update(state)
@@ -302,7 +268,7 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return tags
 
 
-def _matrix_of(source: Any, Y: FloatArray) -> MatrixOf | None:
+def _matrix_of(source: Any, Y: FloatArray) -> press.MatrixOf | None:
     """Return the kernel that is to be extended, None if the source is an embedding."""
     if isinstance(source, str) and source in KERNELS:
         source = KERNELS[source]()

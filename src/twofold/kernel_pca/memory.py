@@ -5,8 +5,6 @@ peak. When there are more rows than fit, a system may stop the whole process wit
 the figure is compared with the memory there is.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 
@@ -17,16 +15,8 @@ BYTES = 8
 
 
 def needed(m: int, solver: str, extra_matrices: int = 0) -> int:
-    """Return the bytes that a fit holds at its peak, of m rows (all of them, or the landmarks).
-
-    A kernel may need further matrices of that size on its way.
-    """
+    """Return the bytes that a fit of m rows holds at its peak, the kernel's extra ones included."""
     return BYTES * m * m * (MATRICES[solver] + extra_matrices)
-
-
-def needed_by_neighbors(m: int, n_neighbors: int, n_components: int) -> int:
-    """Return the bytes that a fit with a sparse kernel of nearest neighbours holds at its peak."""
-    return needed_by_pairs(2 * m * n_neighbors, m, n_components)  # a link counts for both its rows
 
 
 def needed_by_pairs(pairs: int, m: int, n_components: int) -> int:

@@ -6,8 +6,6 @@ order of ``latent_``: that of the matrix. What goes back is dense, as projected 
 with all rows.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -63,8 +61,12 @@ class SparseMatrixModel(SpectralModel):
         self.data_, self.weights_ = K[self.columns_], weights[self.columns_]
         self.member_ = np.full(len(weights), -1)
         self.member_[self.columns_] = np.arange(len(self.columns_))
-        counted = symmetric_sparse(self.data_[:, self.columns_], rounding_of(K.data))
-        self.latent_ = self._fit_sparse(counted, self.weights_).astype(K.dtype)
+        S = sparse.csr_matrix(self.data_[:, self.columns_], dtype=np.float64)
+        advice = "A graph of neighbours becomes symmetric by 0.5 * (K + K.T), or by K.maximum(K.T)."
+        gap, tolerance = float(abs(S - S.T).max()), rounding_of(K.data)
+        check_symmetry(gap, float(abs(S).max()), tolerance, advice)
+        S = sparse.csr_matrix(0.5 * (S + S.T))  # without rounding errors in its symmetry
+        self.latent_ = self._fit_sparse(S, self.weights_).astype(K.dtype)
         self._wake()
         self._bound_domain()
         self._embed(K)
@@ -159,10 +161,8 @@ class SparseMatrixModel(SpectralModel):
 
 
 def validate_complete(model: Any, X: Any, message: str, **options: Any) -> Any:
-    """Return a table as floats; raise with a message about their number if entries are NaN.
-
-    That comes before scikit-learn looks: what it advises is for other models.
-    """
+    """Return a table as floats; raise with a message about their number if entries are NaN."""
+    # That comes before scikit-learn looks: what it advises is for other models.
     check_numeric(X)
     missing = 0
     try:
@@ -183,11 +183,3 @@ def check_square(shape: tuple[int, ...]) -> None:
             "A precomputed kernel matrix must be square, rows and columns standing for the same "
             f"samples; got shape {tuple(shape)}."
         )
-
-
-def symmetric_sparse(K: Any, tolerance: float) -> Any:
-    """Return sparse K (m, m) in float64 without rounding errors in its symmetry."""
-    K = sparse.csr_matrix(K, dtype=np.float64)
-    advice = "A graph of neighbours becomes symmetric by 0.5 * (K + K.T), or by K.maximum(K.T)."
-    check_symmetry(float(abs(K - K.T).max()), float(abs(K).max()), tolerance, advice)
-    return sparse.csr_matrix(0.5 * (K + K.T))

@@ -8,49 +8,138 @@ is nearest to such a point (:mod:`twofold.preimages`). The latent density is
 with widths by Scott's rule, and the domain ends where p is half of its lowest value at a training
 point.
 
-An incomplete row has no kernel values: its latent point is the one whose image is nearest to its
-observed entries, searched for from those of the nearest training rows.
+An incomplete row has no kernel values. In general its latent point is the one whose image is
+nearest to its observed entries, searched for from those of the nearest training rows. For the
+linear kernel the images are a plane, ``f(x) = b + B x``, and with few entries observed many points
+of it are equally near. There the point is the mean of what the data suggests: coordinates that are
+normal with the variances ``v_j`` of the axes, and left-over noise of variance s² in each column
+(Tipping and Bishop 1999),
+
+    x = argmin ||(B x + b - y)_observed||² + s² Σ_j x_j² / v_j,
+
+so that a row without a word about an axis lies in its middle.
 
 A constrained pre-image keeps the q coordinates and makes those on further axes small, which is what
 holds it near the rows (Arias 2007, section 4.3). For it, and only for it, the model keeps further
 axes.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 from scipy.spatial.distance import pdist, squareform
 from sklearn.exceptions import ConvergenceWarning
 
+from twofold import preimages
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.checks.numbers import check_count
 from twofold.checks.rows import LARGEST
 from twofold.contract import TwoWayModel
 from twofold.contract.fitted_state import COMMON, TINY, Array, FittedState, Number, Report, Value
 from twofold.engine.threads import count_threads
-from twofold.features.data_kernels import RBF, check_rows
-from twofold.kernel_pca.incomplete_rows import place_incomplete
+from twofold.features.data_kernels import RBF, DataKernel, check_rows
+from twofold.features.feature_map import centre_rows
 from twofold.latent.density import scott_widths
 from twofold.neighborhoods.nearest import neighbor_scale
 from twofold.preimages import PreImageMethod, PreImages, get_method, press
-from twofold.preimages.coordinates import GaussianCoordinates
+from twofold.preimages.coordinates import CoordinateMap, GaussianCoordinates
 from twofold.process_settings import warn, without_warnings
 from twofold.rowwise import blocks, multiply_rows
 
+# How far from the training points a search starts, in their sizes: farther off nothing changes.
+FARTHEST_POINT = 1e30
+# But for methods whose rows go as far as the point does, and one that takes any point.
+GROWING = (preimages.Exact.name, preimages.LinearCombination.name, preimages.Learned.name)
 # On a noisy sinusoid with a narrow diffusion kernel, 50 axes hold rows as well as all do; with 25
 # they leave through directions that nothing holds.
 FURTHER_AXES = 100
+# Neighbours whose latent points an incomplete row starts from, and damped steps from each.
+STARTS, STEPS = 3, 12
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureSpace:
+    """The fitted axes in feature space, and the points on them."""
+
+    kernel: Any  # a DataKernel, or one that is made from all rows at once
+    rows: FloatArray  # (m, D) that span the space
+    axes: FloatArray  # (m, q) coefficients of the axes, columns that sum to zero
+    base: FloatArray  # (m,) coefficients of the mean, of sum one
+    mean_row: FloatArray  # (m,) kernel values of the rows with the mean
+    mean: float  # kernel value of the mean with itself
+    latent: FloatArray  # (m, q) coordinates of the rows
+    map: CoordinateMap | None = None  # at least q coordinates of any row, where it has a form
+    matrix: FloatArray | None = None  # (m, m) kernel values where it is costly to make them again
+
+    def place(self, K: Any) -> FloatArray:
+        """Return coordinates (n, q) of rows with kernel values K (n, m), dense or sparse."""
+        if sparse.issparse(K):  # columns of the axes sum to zero, so that levels of K drop out
+            return np.asarray(K @ self.axes) - self.mean_row @ self.axes
+        if not np.isfinite(K).all():
+            raise ValueError(
+                f"{int((~np.isfinite(K)).any(axis=1).sum())} of {len(K)} rows are so far from the "
+                "training rows that their kernel values are no finite numbers. Scale the data, "
+                "e.g. by StandardScaler, or leave these rows out."
+            )
+        # A level drops out. Far away it is all there is, and its rounding would be taken for more.
+        centred, _ = centre_rows(K - K[:, :1], self.base, self.mean_row, self.mean)
+        return multiply_rows(centred, self.axes)
+
+    def expand(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return coefficients α (n, m) of points with coordinates X (n, q), and ``K α`` (n, m)."""
+        # For K A = X_rows + 1 (mean row)ᵀ A no kernel value is needed.
+        carried = self.latent + self.mean_row @ self.axes
+        alpha = multiply_rows(X, self.axes.T) + self.base
+        return alpha, multiply_rows(X, carried.T) + self.mean_row
+
+    def preimages(
+        self,
+        X: FloatArray,
+        method: PreImageMethod,
+        n_jobs: int | None,
+        start: FloatArray | None = None,
+    ) -> PreImages:
+        """Return the rows that a method finds for coordinates X (n, q), from `start` if given."""
+        if method.name not in GROWING:  # squares of squares of points out of all reach stay finite
+            sizes = np.abs(X).max(axis=1, keepdims=True)
+            reach = FARTHEST_POINT * float(np.abs(self.latent).max())
+            X = X * np.minimum(1, reach / np.maximum(sizes, reach))
+        alpha, products = self.expand(X)
+        # Kernels of two rows are evaluated where they are needed, and a learned map needs none.
+        needed = not isinstance(self.kernel, DataKernel) and method.name != preimages.Learned.name
+        return method.find(
+            preimages.FeaturePoints(
+                self.kernel,
+                self.rows,
+                alpha,
+                start=start,
+                coordinates=X,
+                map=self.map,
+                row_coordinates=self.latent,
+                gram=self.gram if needed else None,
+                products=products,
+                n_jobs=n_jobs,
+            )
+        )
+
+    @cached_property
+    def gram(self) -> FloatArray:
+        """Kernel values (m, m) between the rows, for a kernel that is made from all of them."""
+        if self.matrix is not None:
+            return self.matrix
+        with without_warnings(UserWarning):  # what there is to be told was told by the fit
+            return np.asarray(self.kernel.matrix(self.rows))
 
 
 class SpectralModel(TwoWayModel):
-    """A model whose latent points are coordinates on axes in the feature space of a kernel.
+    """A model whose latent points are coordinates on axes in the feature space of a kernel."""
 
-    An estimator sets ``_space`` in ``_restore`` and says in ``_place_complete`` where rows lie.
-    """
+    # An estimator sets `_space` in `_restore` and says in `_place_complete` where rows lie.
 
     fitted_state: ClassVar[FittedState] = {
         **COMMON,
@@ -98,9 +187,8 @@ class SpectralModel(TwoWayModel):
             )
 
     def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
-        if observed is None:
-            return self._place_complete(Y).astype(Y.dtype)
-        return self._place_incomplete(Y).astype(Y.dtype)
+        place = self._place_complete if observed is None else self._place_incomplete
+        return place(Y).astype(Y.dtype)
 
     def _return_trip(self, Y: FloatArray) -> FloatArray:
         # A sparse precomputed matrix has no way back, and so no method.
@@ -129,22 +217,14 @@ class SpectralModel(TwoWayModel):
         return found.Y
 
     def find_preimages(self, X: Any) -> PreImages:
-        """Find rows for latent points, and say how the search for each went.
+        """Find rows for latent points X (n_samples, n_components); say how each search went.
 
-        The rows are those of ``inverse_transform``, without its warning.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_components)
-            Latent points. A precomputed kernel has no rows to find for them: ValueError.
-
-        Returns
-        -------
-        PreImages
-            ``Y`` (n_samples, n_features), the rows; ``converged`` (n_samples,), which searches came
-            to their end; ``status`` (n_samples,), numbers of :class:`~twofold.preimages.Status`
-            that say why not; ``n_iter`` (n_samples,), evaluations, 0 for a closed form; and
-            ``distance`` (n_samples,), squared, between the point and the feature of the row.
+        The rows are those of ``inverse_transform``, without its warning. The result has ``Y``
+        (n_samples, n_features), the rows; ``converged`` (n_samples,), which searches came to their
+        end; ``status`` (n_samples,), numbers of :class:`~twofold.preimages.Status` that say why
+        not; ``n_iter`` (n_samples,), evaluations, 0 for a closed form; and ``distance``
+        (n_samples,), squared, between the point and the feature of the row. A precomputed kernel
+        has no rows to find: ValueError.
         """
         latent = self._validate_latent(X)
         if self._space.kernel.is_precomputed:
@@ -202,10 +282,8 @@ class SpectralModel(TwoWayModel):
         self.preimage_method_ = method.fitted(self.data_.astype(np.float64), latent)
 
     def _extend(self, latent: FloatArray) -> None:
-        """Set a regression of coordinates (m, r) on the rows, the map where there is no recipe.
-
-        Scale and ridge have the smallest leave-one-out error of the coordinates.
-        """
+        """Set a regression of coordinates (m, r) on the rows, the map where there is no recipe."""
+        # Scale and ridge have the smallest leave-one-out error of the coordinates.
         Y = check_rows(self.data_)
         error = press.CoordinatePress(squareform(pdist(Y, "sqeuclidean")), latent)
         chosen = press.choose(error, neighbor_scale(Y))
@@ -217,12 +295,8 @@ class SpectralModel(TwoWayModel):
         """Return that regression, None where there is none."""
         if not hasattr(self, "extension_coef_"):
             return None
-        return GaussianCoordinates(
-            self.data_.astype(np.float64),
-            self.extension_scale_,
-            self.extension_coef_,
-            self.extension_offset_,
-        )
+        rows, G, g0 = self.data_.astype(np.float64), self.extension_coef_, self.extension_offset_
+        return GaussianCoordinates(rows, self.extension_scale_, G, g0)
 
     def _report(self, total: float, eigenvalues: FloatArray, weight: float) -> None:
         """Set what tells how the fit went: the variance that the axes leave out, per row."""
@@ -241,3 +315,65 @@ def brought_near(Z: FloatArray) -> FloatArray:
     if Z.dtype != np.float64:  # smaller types have no such numbers
         return Z
     return np.clip(Z, -LARGEST, LARGEST)
+
+
+def place_on_plane(
+    Y: FloatArray, mean: FloatArray, directions: FloatArray, variances: FloatArray, noise: float
+) -> FloatArray:
+    """Return the expected coordinates (n, q) of rows Y (n, D) with gaps on a plane by `mean`."""
+    # The axes `directions` (D, q) have length one; the data has `variances` (q,) along them and
+    # `noise` in each direction off the plane.
+    deviations = np.sqrt(variances)
+    pull = np.diag(np.full(len(deviations), np.sqrt(noise)))
+    X = np.empty((len(Y), len(deviations)))
+    for i, y in enumerate(Y):
+        known = ~np.isnan(y)
+        system = np.vstack([directions[known] * deviations, pull])
+        right = np.concatenate([(y - mean)[known], np.zeros(len(pull))])
+        # Without noise this is the shortest of all solutions.
+        X[i] = deviations * np.linalg.lstsq(system, right, rcond=None)[0]
+    return X
+
+
+def place_incomplete(
+    Y: FloatArray,
+    known: FloatArray,
+    latent: FloatArray,
+    regress: Callable[[FloatArray], FloatArray],
+    inside: Callable[[FloatArray], BoolArray],
+) -> FloatArray:
+    """Return latent points (n, q) whose images are nearest to the observed entries of rows."""
+    # Damped Gauss-Newton steps from the latent points (m, q) of the training rows (m, D) that are
+    # nearest in the observed entries; a step is taken if it lowers the error and ends inside the
+    # domain.
+    starts = min(STARTS, len(known))
+    chosen = [np.argsort(np.nansum((known - y) ** 2, axis=1), kind="stable")[:starts] for y in Y]
+    X = latent[np.concatenate(chosen)].astype(np.float64)
+    wanted = np.repeat(Y, starts, axis=0)
+    step = 1e-3 * latent.std(axis=0, dtype=np.float64)
+
+    def residuals(X: FloatArray) -> FloatArray:
+        gaps = regress(X) - wanted
+        return np.where(np.isnan(gaps), 0, gaps)
+
+    R = residuals(X)
+    error, damping = (R * R).sum(axis=1), np.full(len(X), 1e-3)
+    for _ in range(STEPS):
+        J = np.stack([(residuals(X + s) - R) / s.sum() for s in np.diag(step)], axis=2)
+        trial = X - _damped_step(J, R, damping)
+        R_trial = residuals(trial)
+        error_trial = (R_trial * R_trial).sum(axis=1)
+        better = (error_trial < error) & inside(trial)
+        X[better], R[better], error[better] = trial[better], R_trial[better], error_trial[better]
+        damping = np.where(better, damping / 3, np.minimum(10 * damping, 1e6))
+    best = error.reshape(-1, starts).argmin(axis=1)
+    return X.reshape(len(Y), starts, -1)[np.arange(len(Y)), best]
+
+
+def _damped_step(J: FloatArray, R: FloatArray, damping: FloatArray) -> FloatArray:
+    """Return ``(JᵀJ + damping mean(diag JᵀJ) I)⁻¹ Jᵀ r`` (n, q) for J (n, D, q) and R (n, D)."""
+    q = J.shape[2]
+    A = J.transpose(0, 2, 1) @ J
+    level = np.trace(A, axis1=1, axis2=2) / q
+    A[:, np.arange(q), np.arange(q)] += (damping * np.where(level > 0, level, 1))[:, None]
+    return np.linalg.solve(A, J.transpose(0, 2, 1) @ R[:, :, None])[:, :, 0]

@@ -27,8 +27,6 @@ x is ``Σ_l α_l Φ(y_l)``, ``α = A x + b``, ``b = 1/l + P μ``, of sum one. Wi
 this is kernel PCA as it is.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,9 +39,9 @@ from sklearn.utils.extmath import randomized_svd
 
 from twofold.array_types import FloatArray
 from twofold.features.data_kernels import DataKernel
-from twofold.features.feature_map import FeatureMap, centre_rows, check_symmetry
+from twofold.features.feature_map import FeatureMap, check_symmetry
 from twofold.process_settings import warn
-from twofold.rowwise import blocks, multiply_rows
+from twofold.rowwise import blocks
 
 SOLVERS = ("auto", "dense", "arpack", "randomized")
 # Below this share of the largest eigenvalue a direction is noise.
@@ -89,22 +87,21 @@ def decompose(
     n_further: int = 0,
     advice: str = ADVICE,
 ) -> Spectrum:
-    """Find the first principal axes; raise if the features do not span as many directions.
-
-    K (m, m), float64, is symmetric; a dense one is written over, for a sparse one the solver is
-    always "arpack". Weights (m,) are above 0. `tol` is the relative accuracy of "arpack", 0 for
-    that of the numbers; `rng` is for "randomized". `n_further` is the most axes beyond those asked
-    for, as far as they exceed rounding errors.
-    """
+    """Find the first principal axes; raise if the features do not span as many directions."""
+    # Dense K (m, m) is written over; for a sparse one the solver is always "arpack". `n_further` is
+    # the most axes beyond those asked for, as far as they exceed rounding errors.
     root = np.sqrt(weights)
     count = n_components + n_further
-    mean_row, mean, noise = means(K, weights)
+    shares = weights / weights.sum()
+    noise = float(np.finfo(np.float64).eps * K.shape[0] * max(K.max(), -K.min()))  # of rounding
+    mean_row = np.asarray(K @ shares)
+    mean = float(mean_row @ shares)
     if sparse.issparse(K):
         total = float(weights @ (K.diagonal() - 2 * mean_row + mean))
         centred = _centred_product(K, root, mean_row, mean)
         values, U = leading_eigenpairs(centred, min(count, len(root) - 1), "arpack", tol, rng)
     else:
-        K -= mean_row
+        K -= mean_row  # in place, for another matrix may not fit into memory
         K -= mean_row[:, None] - mean
         K *= root
         K *= root[:, None]
@@ -114,7 +111,7 @@ def decompose(
     values, U = values[:kept], fix_signs(U[:, :kept])
     axes = root[:, None] * U / np.sqrt(values)
     # Small eigenvalues let the direction in which centred features do not extend leak in.
-    axes -= axes.sum(axis=0) * (weights / weights.sum())[:, None]
+    axes -= axes.sum(axis=0) * shares[:, None]
     return Spectrum(values, axes, U * np.sqrt(values) / root[:, None], mean_row, mean, total)
 
 
@@ -149,7 +146,7 @@ def decompose_by_landmarks(
         mean += weighted.sum(axis=0)
         products += weighted.T @ Z
         total += float(shares[place] @ found.outside(Y[place]))
-    products -= np.outer(mean, mean)
+    products -= np.outer(mean, mean)  # so that one pass over the rows is enough
     total += float(np.trace(products))
     values, V = eigh(products, driver="evd")
     order = np.argsort(-values, kind="stable")[: n_components + n_further]
@@ -174,7 +171,7 @@ def symmetric(K: FloatArray, tolerance: float) -> FloatArray:
             "StandardScaler, or lower the kernel's numbers."
         )
     gap = 0.0
-    for i in range(len(K)):
+    for i in range(len(K)):  # row by row: K - K.T would take as much memory again
         gap = max(gap, float(np.abs(K[i] - K[:, i]).max()))
         K[:i, i] = K[i, :i]
     check_symmetry(gap, largest, tolerance)
@@ -189,21 +186,10 @@ def count_strangers(K: Any) -> int:
     return sum(float(np.abs(row).sum()) <= (1 + ALIKE) * own[i] for i, row in enumerate(K))
 
 
-def means(K: Any, weights: FloatArray) -> tuple[FloatArray, float, float]:
-    """Return the mean row (m,), the mean and the rounding of kernel values (m, m)."""
-    shares = weights / weights.sum()
-    noise = float(np.finfo(np.float64).eps * K.shape[0] * max(K.max(), -K.min()))
-    mean_row = np.asarray(K @ shares)
-    return mean_row, float(mean_row @ shares), noise
-
-
 def leading_eigenpairs(
     S: Any, count: int, solver: str, tol: float, rng: np.random.RandomState | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the largest eigenvalues of S (m, m), falling, and their vectors (m, count).
-
-    S may be sparse or a function for "arpack"; a dense one is written over.
-    """
+    """Return the largest eigenvalues of S (m, m), overwritten if dense, and vectors (m, count)."""
     count = min(count, S.shape[0])
     chosen = choose_solver(solver, S.shape[0], count)
     if chosen == "arpack":
@@ -241,10 +227,8 @@ def _by_lapack(S: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
 
 
 def choose_solver(solver: str, m: int, count: int) -> str:
-    """Return the solver that "auto" means for a number of rows and components.
-
-    ARPACK finds fewer vectors than there are rows; for all of them it is "dense".
-    """
+    """Return the solver that "auto" means for a number of rows and components."""
+    # ARPACK finds fewer vectors than there are rows; for all of them it is "dense".
     if solver == "auto":
         solver = "arpack" if m > ROWS_FOR_ARPACK and count < COMPONENTS_FOR_ARPACK else "dense"
     return "dense" if solver == "arpack" and count >= m else solver
@@ -287,11 +271,3 @@ def fix_signs(U: FloatArray) -> FloatArray:
     """Return vectors (m, q) turned so that the largest entry of each is positive."""
     largest = U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])]
     return U * np.where(largest < 0, -1.0, 1.0)
-
-
-def place_rows(
-    K: FloatArray, axes: FloatArray, shares: FloatArray, mean_row: FloatArray, mean: float
-) -> FloatArray:
-    """Return coordinates (n, q) of rows with kernel values K (n, m), none depending on another."""
-    # A level drops out. Far away it is all there is, and its rounding would be taken for more.
-    return multiply_rows(centre_rows(K - K[:, :1], shares, mean_row, mean)[0], axes)

@@ -4,11 +4,7 @@ What it has is built on: ``KNeighborsClassifier`` and ``KNeighborsRegressor`` ar
 neighbours, ``GridSearchCV`` chooses K, ``BaggingClassifier`` votes over subsets.
 """
 
-from twofold.neighbors.appliances import (
-    active_resistance,
-    appliance_ensemble,
-    appliance_features,
-)
+from twofold.neighbors.appliances import active_resistance, appliance_ensemble, appliance_features
 from twofold.neighbors.distance_weighted import (
     DistanceWeightedKNNClassifier,
     DistanceWeightedKNNRegressor,

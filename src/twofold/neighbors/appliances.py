@@ -20,8 +20,6 @@ ENS-SVM errs more than one member and less than the other, so neither member win
 smallest label does, as in scikit-learn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,10 +46,9 @@ def active_resistance(traces: FloatArray) -> FloatArray:
 def appliance_features(
     traces: FloatArray | Sequence[FloatArray], is_on: BoolArray | Sequence[bool]
 ) -> FloatArray:
-    """Return the four features (n, 4) of events.
+    """Return mean, deviation, largest Fourier phase and median (n, 4) of resistances of events.
 
-    They are the mean, the standard deviation and the largest Fourier phase of the resistances if
-    the appliance went on, else the median resistance; the others are 0.
+    The first three are 0 of an appliance that went off, the last one of an appliance that went on.
 
     Parameters
     ----------

@@ -8,8 +8,6 @@ is continuous (2.14; the book prints the distances upside down there). Classes a
 the same weights.
 """
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np
@@ -21,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from twofold.array_types import FloatArray
 from twofold.checks.numbers import is_integer, is_number
 from twofold.rowwise import blocks
-from twofold.unn.data_range import new_rows, training_rows
+from twofold.unn.rows import new_rows, training_rows
 
 
 def inverse_squared_distances(distances: FloatArray) -> FloatArray:
@@ -92,7 +90,6 @@ class DistanceWeightedKNNRegressor(RegressorMixin, _DistanceWeighted):
     ----------
     neighbors_ : KNeighborsRegressor
     n_features_in_, feature_names_in_ : int, ndarray
-        As in scikit-learn.
 
     Examples
     --------
@@ -135,8 +132,7 @@ class DistanceWeightedKNNClassifier(ClassifierMixin, _DistanceWeighted):
     ----------
     classes_ : ndarray of shape (n_classes,)
     neighbors_ : KNeighborsClassifier
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    n_features_in_, feature_names_in_ : int, ndarray
 
     Examples
     --------

@@ -18,8 +18,6 @@ Sets M_i only shrink while rows are taken in. So the largest is found without co
 again: only that which was the largest when last counted is.
 """
 
-from __future__ import annotations
-
 import heapq
 from typing import Any, Self
 
@@ -32,7 +30,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.rowwise import blocks
-from twofold.unn.data_range import new_rows, training_rows
+from twofold.unn.rows import new_rows, training_rows
 
 MODES = ("balls", "representatives")
 
@@ -56,8 +54,7 @@ class ModelBasedKNN(ClassifierMixin, BaseEstimator):
     representative_labels_ : ndarray of shape (n_balls,)
     radii_, counts_ : ndarrays of shape (n_balls,)
         Size of each ball, and how many rows it took in.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    n_features_in_, feature_names_in_ : int, ndarray
 
     Examples
     --------
@@ -93,9 +90,8 @@ class ModelBasedKNN(ClassifierMixin, BaseEstimator):
         self.radii_, self.counts_ = np.array(radii), np.array(counts)
         if self.mode == "representatives":
             k = min(self.n_neighbors, len(balls))
-            self.neighbors_ = KNeighborsClassifier(k).fit(
-                self.representatives_, self.representative_labels_
-            )
+            middles = self.representatives_, self.representative_labels_
+            self.neighbors_ = KNeighborsClassifier(k).fit(*middles)
         return self
 
     def predict(self, X: Any) -> npt.NDArray[Any]:

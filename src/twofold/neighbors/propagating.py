@@ -10,8 +10,6 @@ the nearest labelled one is kept and compared with each row that is newly labell
 algorithm; u unlabelled and l labelled rows of D entries take O(u (u + l) D) steps.
 """
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np
@@ -25,7 +23,7 @@ from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled, square
 from twofold.process_settings import warn
 from twofold.rowwise import blocks
-from twofold.unn.data_range import new_rows, training_rows
+from twofold.unn.rows import new_rows, training_rows
 
 Labels = npt.NDArray[Any]
 
@@ -49,8 +47,7 @@ class PropagatingNearestNeighbor(ClassifierMixin, BaseEstimator):
         The rows that had no label, in the order in which they got one.
     neighbors_ : KNeighborsClassifier
         One neighbour, of all rows.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    n_features_in_, feature_names_in_ : int, ndarray
 
     Examples
     --------
@@ -99,7 +96,7 @@ def _read_labels(y: Any) -> tuple[Labels, BoolArray]:
         if labels.dtype.kind in "if" and set(np.unique(labels).tolist()) == {-1, 1}:
             warn(
                 "The labels are -1 and 1, and -1 marks rows without a label: only class 1 is left. "
-                "If -1 is a class, name it otherwise, 0 for example.",
+                "If -1 is a class, name it otherwise, 0 for example."
             )
         filled = np.empty(len(labels), dtype=np.array(known.tolist()).dtype)
         filled[~unlabelled], filled[unlabelled] = known, known[0]

@@ -41,7 +41,7 @@ from twofold.checks.rows import checked_weights
 from twofold.compiled import compiled, square
 from twofold.engine.threads import single_threaded
 from twofold.rowwise import blocks
-from twofold.unn.data_range import new_rows, training_rows
+from twofold.unn.rows import new_rows, training_rows
 
 ORDERS = ("farthest", "given")
 # "auto" looks at no more clusters than this.
@@ -82,8 +82,7 @@ class ConstructiveKMeans(ClusterMixin, BaseEstimator):
         Sum of the weights of the rows of each cluster.
     threshold_ : float
         Zeta.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    n_features_in_, feature_names_in_ : int, ndarray
 
     References
     ----------
@@ -199,6 +198,7 @@ def _one_pass(
             C[k], total[k], labels[i] = Y[i], weights[i], k
             k += 1
         else:
+            # The weighted mean so far, c + w (y - c) / Σ w, without keeping the rows.
             total[nearest] += weights[i]
             share = weights[i] / total[nearest]
             for d in range(D):
@@ -275,9 +275,8 @@ def _farthest_path(
     distinct = len(np.unique(Y, axis=0))
     C = np.average(Y, axis=0, weights=weights)[None]
     while True:
-        settled = KMeans(len(C), init=C, n_init=1, max_iter=SETTLING_STEPS).fit(
-            Y, sample_weight=weights
-        )
+        k_means = KMeans(len(C), init=C, n_init=1, max_iter=SETTLING_STEPS)
+        settled = k_means.fit(Y, sample_weight=weights)
         C = settled.cluster_centers_
         labels, gaps = _nearest(Y, C)
         counts: FloatArray = np.bincount(labels, weights, minlength=len(C)).astype(np.float64)

@@ -37,6 +37,7 @@ from twofold.unn.rows import (
     Rows,
     Rule,
     Watch,
+    Weights,
     error_of_mean,
     get_rule,
     is_complete,
@@ -51,10 +52,9 @@ BLOCK = 256
 
 
 class ContinuousPoints:
-    """Rows with latent points, to which rows can be added.
+    """Rows with latent points, to which rows can be added."""
 
-    `has_kernel` says whether a data kernel was given; the linear one leaves no trace in `error`.
-    """
+    # `has_kernel` says whether a data kernel was given; the linear one leaves no trace in `error`.
 
     def __init__(
         self,
@@ -75,19 +75,14 @@ class ContinuousPoints:
         self.latent: FloatArray = np.empty((0, q))
         self.tree = tree_of(self.latent, BLOCK)
 
-    def load(self, Y: FloatArray, X: FloatArray, weights: FloatArray | None = None) -> None:
+    def load(self, Y: FloatArray, X: FloatArray, weights: Weights = None) -> None:
         """Take over rows that have latent points already."""
         self._append(Y, weights)
         self.latent = np.ascontiguousarray(X, dtype=np.float64)
         self.tree = tree_of(self.latent, len(X) + BLOCK)
 
-    def insert(
-        self, Y: FloatArray, weights: FloatArray | None = None, watch: Watch | None = None
-    ) -> None:
-        """Embed rows Y (m, D), one after the other; NaN where entries are missing.
-
-        ``watch`` hears now and then how many rows there are.
-        """
+    def insert(self, Y: FloatArray, weights: Weights = None, watch: Watch | None = None) -> None:
+        """Embed rows Y (m, D), NaN for missing entries, one by one; `watch` hears how many."""
         before = len(self.latent)
         self._append(Y, weights)
         n, first = len(self.Y), max(before, 1)
@@ -119,15 +114,11 @@ class ContinuousPoints:
 
     def full_error(self) -> float:
         """Return the weighted sum of the errors of all rows, as the search counts them."""
-        errors, _ = list_errors(self.tree, *self._rows())
-        return float(self.weights @ errors)
+        return float(self.weights @ list_errors(self.tree, *self._rows())[0])
 
     def refine(self, n_sweeps: int = 1, watch: Watch | None = None) -> list[float]:
-        """Take each row up and put it where the whole error falls; return the errors on the way.
-
-        `watch` hears after each sweep how many were made. An interrupt ends it between two blocks
-        of rows, with every row in its place.
-        """
+        """Put each row where the whole error falls; return the errors on the way."""
+        # An interrupt ends it between two blocks of rows, with every row in its place.
         rows, judge = self._rows()
         n, nearest = len(self.latent), self._nearest(rows)
         errors, reach = list_errors(self.tree, rows, judge)
@@ -145,7 +136,7 @@ class ContinuousPoints:
             self.latent = self.tree.X[:n].copy()
         return totals
 
-    def _append(self, Y: FloatArray, weights: FloatArray | None) -> None:
+    def _append(self, Y: FloatArray, weights: Weights) -> None:
         new = np.array(Y, dtype=np.float64, ndmin=2)
         own = np.ones(len(new)) if weights is None else np.asarray(weights, dtype=np.float64)
         self.Y = new if not len(self.Y) else np.concatenate([self.Y, new])
@@ -236,6 +227,7 @@ def _find_place(
     origin, Z, lots = tree.X[near], tries.Z[place], tries.lots[place]
     x, v, lowest = origin.copy(), Z[0].copy(), 0.0
     total, common = squared_gap(rows.values[i], rows.mass[i], rows.values[near], rows.mass[near])
+    # (7.3), over common entries scaled up to all; rows without any tell no distance.
     sigma = total * rows.values.shape[1] / common if common > 0.0 else 1.0
     if not tries.is_squared:
         sigma = np.sqrt(sigma)
@@ -291,7 +283,7 @@ def move_rows(
         old[:] = tree.X[i]
         remove(tree, i)
         lowest = _find_place(tree, rows, i, nearest[place], tries, place, judge, best)
-        if lowest >= errors[i]:
+        if lowest >= errors[i]:  # what is no better for the row itself is not tried on all others
             insert(tree, i)
             continue
         tree.X[i] = best

@@ -4,9 +4,20 @@ Constructive searches put one row after the other into an `Embedder`: a `Line`, 
 `ContinuousPoints`. All of these `insert` rows, `load` those that have latent points, `fill` the
 gaps of a row from its neighbours, and `refine`. The other searches start from such an embedding,
 or from nothing, and change all of it.
-"""
 
-from __future__ import annotations
+Missing entries are filled before the embedding, or on the way (Kramer 2013, sections 5.6-5.9).
+Both begin with the complete rows and go on with those of the fewest gaps.
+
+* Repair-and-embed (Algorithm 4): a row gets the mean of its K nearest complete rows, near in the
+  columns that it has. From then on it counts as complete.
+* Embed-and-repair (Algorithm 5): a row is embedded by what it has, and its gaps get the mean of
+  its latent neighbours.
+
+Which of several rows with as few gaps comes first the book leaves open. `repair` goes by their
+entries, so that shuffling the table changes nothing; `embed_and_repair` by the order in which they
+come, as the embedding itself does. Without a complete row the first one is filled by the means of
+the columns.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -15,25 +26,15 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from twofold.array_types import FloatArray, IntArray
+from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.compiled import compiled
 from twofold.process_settings import warn
+from twofold.unn import searches
 from twofold.unn.continuous import ContinuousPoints
-from twofold.unn.filling import embed_and_repair, repair
+from twofold.unn.growing import keep_nearest
 from twofold.unn.lattice import Lattice
 from twofold.unn.line import Line
 from twofold.unn.point_errors import PointError
-from twofold.unn.searches import (
-    CMAES,
-    Constructive,
-    Continuous,
-    Discrete,
-    Evolution,
-    EvolutionStrategy,
-    Exhaustive,
-    Gaussian,
-    Greedy,
-    Search,
-)
 
 MISSING = ("repair_and_embed", "embed_and_repair", "distances")
 MOST_LATTICE_DIMENSIONS = 3
@@ -81,36 +82,27 @@ class KnownRows(NamedTuple):
     weights: FloatArray
 
 
-def make_embedder(task: Task, search: Constructive, n_rows: int) -> Embedder:
+def make_embedder(task: Task, search: searches.Constructive, n_rows: int) -> Embedder:
     """Return an embedder without rows, for about n of them."""
-    common: dict[str, Any] = {
-        "n_neighbors": task.n_neighbors,
-        "error": task.error,
-        "n_threads": task.n_threads,
-    }
-    if isinstance(search, Continuous):
+    names = ("n_neighbors", "error", "n_threads")
+    common: dict[str, Any] = {name: getattr(task, name) for name in names}
+    if isinstance(search, searches.Continuous):
         return ContinuousPoints(task.q, search, rng=task.rng, has_kernel=task.has_kernel, **common)
     common["criterion"], common["include_self"] = search.criterion, search.include_self
-    common["exhaustive"] = isinstance(search, Exhaustive)
-    if task.q == 1:
-        return Line(**common)
-    return Lattice(task.q, n_rows=n_rows, **common)
+    common["exhaustive"] = isinstance(search, searches.Exhaustive)
+    return Line(**common) if task.q == 1 else Lattice(task.q, n_rows=n_rows, **common)
 
 
 def embed(
     task: Task,
-    search: Search,
+    search: searches.Search,
     missing: str,
     n_sweeps: int,
     order: IntArray,
     known: KnownRows | None = None,
 ) -> Embedding:
-    """Embed the rows of a task, NaN where entries are missing, in an order (n,) of their own.
-
-    `missing` is one of ``MISSING``; `n_sweeps` refine what a constructive search found. `known`
-    rows are there first, and come first in the embedding; they need a constructive search.
-    """
-    if isinstance(search, Discrete) and task.q > MOST_LATTICE_DIMENSIONS:
+    """Embed the rows of a task in the order (n,) given; `known` rows come first in the result."""
+    if isinstance(search, searches.Discrete) and task.q > MOST_LATTICE_DIMENSIONS:
         raise ValueError(
             f"A lattice has up to {MOST_LATTICE_DIMENSIONS} dimensions; got n_components={task.q} "
             f"with search={search!r}. Use search='gaussian' or 'swarm', which have no lattice."
@@ -129,7 +121,7 @@ def embed(
         Y=np.ascontiguousarray(task.Y[order]),
         weights=np.ascontiguousarray(task.weights[order]),
     )
-    if isinstance(search, Constructive):
+    if isinstance(search, searches.Constructive):
         found = _construct(ordered, search, missing, n_sweeps, known)
     else:
         found = _evolve(ordered, search)
@@ -144,10 +136,10 @@ def embed(
     return replace(found, X=stages[-1], filled=filled, stages=stages)
 
 
-def _check_missing(task: Task, search: Search, missing: str) -> None:
+def _check_missing(task: Task, search: searches.Search, missing: str) -> None:
     if missing == "repair_and_embed":
         return
-    if not isinstance(search, Constructive):
+    if not isinstance(search, searches.Constructive):
         raise ValueError(
             f"missing={missing!r} goes with searches that put one row after the other; "
             f"search={search!r} needs complete rows. Use missing='repair_and_embed'."
@@ -160,7 +152,7 @@ def _check_missing(task: Task, search: Search, missing: str) -> None:
 
 
 def _construct(
-    task: Task, search: Constructive, missing: str, n_sweeps: int, known: KnownRows | None
+    task: Task, search: searches.Constructive, missing: str, n_sweeps: int, known: KnownRows | None
 ) -> Embedding:
     """Put the rows of a task into an embedder, and refine that."""
     n, n_known, filled = len(task.Y), 0 if known is None else len(known.X), None
@@ -185,13 +177,11 @@ def _construct(
 
 
 def _refine(
-    task: Task, search: Constructive, n_sweeps: int, X: FloatArray
+    task: Task, search: searches.Constructive, n_sweeps: int, X: FloatArray
 ) -> tuple[list[FloatArray], str]:
-    """Return latent points after each sweep over an embedding X (n, q), and why they ended.
-
-    Each row is left out of its own neighbours, whatever the search does: the error that falls is
-    the one that the model reports, and a row that nobody is like has nothing to gain by solitude.
-    """
+    """Return latent points after each sweep over an embedding X (n, q), and why they ended."""
+    # Each row is left out of its own neighbours, whatever the search does: the error that falls is
+    # the one that the model reports, and a row that nobody is like has nothing to gain by solitude.
     refiner = make_embedder(task, replace(search, include_self=False), len(X))
     refiner.load(task.Y, X, task.weights)
     stages: list[FloatArray] = []
@@ -209,20 +199,23 @@ def _refine(
     return stages, f"all rows embedded, {ending}"
 
 
-def _evolve(task: Task, search: Evolution | EvolutionStrategy | CMAES) -> Embedding:
+def _evolve(
+    task: Task, search: searches.Evolution | searches.EvolutionStrategy | searches.CMAES
+) -> Embedding:
     """Change all latent points of a task, from a start that the search asks for."""
     from twofold.unn.evolution import evolve, evolve_by_cma, evolve_points
 
-    if isinstance(search, CMAES):
+    if isinstance(search, searches.CMAES):
         return evolve_by_cma(task, search)
-    if isinstance(search, EvolutionStrategy):
-        X = _constructed(task, Gaussian())
+    if isinstance(search, searches.EvolutionStrategy):
+        X = _constructed(task, searches.Gaussian())
+        # First steps are in units of the start: the same sigma for data of any size.
         X = X - X.mean(axis=0)
         deviation = X.std(axis=0)
         return evolve_points(task, search, X / np.where(deviation > 0, deviation, 1))
     n, q = len(task.Y), task.q
     if search.start == "sorted":
-        start = _constructed(task, Greedy(include_self=search.include_self))
+        start = _constructed(task, searches.Greedy(include_self=search.include_self))
     elif q == 1:
         start = np.arange(1.0, n + 1)[:, None]
     else:
@@ -231,7 +224,95 @@ def _evolve(task: Task, search: Evolution | EvolutionStrategy | CMAES) -> Embedd
     return evolve(task, search, start)
 
 
-def _constructed(task: Task, search: Constructive) -> FloatArray:
+def _constructed(task: Task, search: searches.Constructive) -> FloatArray:
     embedder = make_embedder(task, search, len(task.Y))
     embedder.insert(task.Y, task.weights)
     return embedder.latent
+
+
+# ---- missing entries ----------------------------------------------------------------------------
+
+
+def repair(Y: FloatArray, n_neighbors: int, weights: FloatArray | None = None) -> FloatArray:
+    """Return a copy of Y (n, D) whose gaps, NaN, are filled from the K nearest complete rows."""
+    # Costs O(n² D) at most and no memory beyond a few copies of Y.
+    n_gaps = np.isnan(Y).sum(axis=1)
+    order = np.lexsort((*np.nan_to_num(Y, nan=-np.inf).T[::-1], n_gaps))
+    filled = np.ascontiguousarray(Y[order], dtype=np.float64)
+    own = np.ones(len(Y)) if weights is None else np.asarray(weights, dtype=np.float64)[order]
+    n_complete = int((n_gaps == 0).sum())
+    if n_complete < len(Y):
+        means = _column_means(filled, own)
+        if n_complete == 0:
+            filled[0] = np.where(np.isnan(filled[0]), means, filled[0])
+            n_complete = 1
+        observed = ~np.isnan(filled)
+        k = min(n_neighbors, len(Y))
+        _repair_in_order(filled, observed, own, n_complete, k, means)
+    back = np.empty_like(filled)
+    back[order] = filled
+    return back
+
+
+def embed_and_repair(
+    Y: FloatArray, weights: FloatArray, embedder: Embedder, n_known: int = 0
+) -> tuple[FloatArray, FloatArray]:
+    """Return rows Y (n, D) filled from latent neighbours, and all latent points, known first."""
+    n_gaps = np.isnan(Y).sum(axis=1)
+    order = np.argsort(n_gaps, kind="stable")
+    filled, own = Y[order], weights[order]
+    n_complete = int((n_gaps == 0).sum())
+    if n_complete + n_known == 0:
+        filled[0] = np.where(np.isnan(filled[0]), _column_means(filled, own), filled[0])
+        n_complete = 1
+    embedder.insert(filled[:n_complete], own[:n_complete])
+    for j in range(n_complete, len(Y)):
+        embedder.insert(filled[j : j + 1], own[j : j + 1])
+        gaps = np.isnan(filled[j])
+        filled[j, gaps] = embedder.fill(n_known + j)[gaps]
+    back, X = np.empty_like(filled), embedder.latent.copy()
+    back[order], X[n_known + order] = filled, embedder.latent[n_known:]
+    return back, X
+
+
+def _column_means(Y: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the mean of the observed entries of each column, (D,)."""
+    mass = weights[:, None] * ~np.isnan(Y)
+    means: FloatArray = (mass * np.nan_to_num(Y)).sum(axis=0) / mass.sum(axis=0)
+    return means
+
+
+@compiled
+def _repair_in_order(
+    Y: FloatArray,
+    observed: BoolArray,
+    weights: FloatArray,
+    n_complete: int,
+    n_neighbors: int,
+    means: FloatArray,
+) -> None:
+    """Fill the rows from ``n_complete`` on, one after the other, from those before them."""
+    n, D = Y.shape
+    found, sq_dists = np.empty(n_neighbors, dtype=np.int64), np.empty(n_neighbors)
+    for i in range(n_complete, n):
+        seen = np.flatnonzero(observed[i])
+        if seen.size == 0:
+            Y[i] = means
+            continue
+        count = 0
+        for j in range(i):
+            gap = 0.0
+            for s in range(seen.size):
+                step = Y[i, seen[s]] - Y[j, seen[s]]
+                gap += step * step
+            if count < n_neighbors or gap < sq_dists[n_neighbors - 1]:
+                count = keep_nearest(found, sq_dists, count, n_neighbors, j, gap)
+        mass = 0.0
+        for place in range(count):
+            mass += weights[found[place]]
+        for d in range(D):
+            if not observed[i, d]:
+                total = 0.0
+                for place in range(count):
+                    total += weights[found[place]] * Y[found[place], d]
+                Y[i, d] = total / mass

@@ -1,14 +1,9 @@
 """Unsupervised nearest neighbours: the estimator.
 
 UNN finds latent points such that the mean of each one's latent neighbours reconstructs its row
-(O. Kramer, Dimensionality Reduction with Unsupervised Nearest Neighbors, Springer 2013). Rows are
-embedded one after the other. The rooms of this folder: `searches` names the ways to do that,
-`embedding` goes them by `line`, `lattice` or `continuous`; `point_errors` is what they minimise,
-`growing` finds latent neighbours, `filling` fills gaps, `evolution` (by `swaps`) changes whole
-embeddings; `regression` is the fitted model, there and back.
+(O. Kramer, Dimensionality Reduction with Unsupervised Nearest Neighbors, Springer 2013). `searches`
+names the ways to do that, `embedding` goes them, `regression` is the fitted model, there and back.
 """
-
-from __future__ import annotations
 
 import time
 from contextlib import ExitStack
@@ -35,17 +30,10 @@ from twofold.model_files import register_value_type
 from twofold.optimize import Event, ProgressBar
 from twofold.process_settings import warn
 from twofold.rowwise import float_rows
-from twofold.unn.data_range import check_range
-from twofold.unn.embedding import (
-    MISSING,
-    Embedding,
-    KnownRows,
-    Task,
-    Tell,
-    embed,
-)
+from twofold.unn.embedding import MISSING, Embedding, KnownRows, Task, Tell, embed
 from twofold.unn.point_errors import get_point_error
 from twofold.unn.regression import Surface, project
+from twofold.unn.rows import check_range
 from twofold.unn.searches import NAMES, Constructive, Discrete, get_search
 
 for value_type in (Linear, Polynomial, RBF, Sigmoid, Squared, Huber, EpsilonInsensitive):
@@ -100,7 +88,7 @@ class NeighborModel(TwoWayModel):
         if self.n_neighbors >= n and self.n_neighbors > FEW_NEIGHBORS:
             warn(
                 f"n_neighbors={self.n_neighbors} of {n} distinct rows are all of them: the way "
-                "back leads to their mean from everywhere. Take fewer neighbours, or more rows.",
+                "back leads to their mean from everywhere. Take fewer neighbours, or more rows."
             )
 
     def _check_range(self, Y: FloatArray, *, reset: bool) -> None:
@@ -195,8 +183,7 @@ class UNN(NeighborModel, GrowingModel):
         Rows embedded and sweeps or steps made, and why it ended.
     domain_threshold_ : float
         Density that bounds the domain.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    n_features_in_, feature_names_in_ : int, ndarray
 
     References
     ----------
@@ -272,6 +259,7 @@ class UNN(NeighborModel, GrowingModel):
         known: KnownRows | None = None,
     ) -> Embedding:
         """Embed distinct rows one by one, among others that are known if there are any."""
+        # One draw from what scikit-learn takes for a seed starts the generator of all searches.
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         order = rng.permutation(len(Y)) if self.shuffle else np.argsort(arrival, kind="stable")
         # Numbers that loss and kernel leave open are those of the first rows.

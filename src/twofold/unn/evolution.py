@@ -27,9 +27,7 @@ All minimise ``E(X) = Σ_i w_i e_i(X)`` with `e_i` the error of row i for the me
 latent points, see `point_errors`.
 """
 
-from __future__ import annotations
-
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
@@ -58,10 +56,7 @@ MOST_UNKNOWNS = 100
 
 
 def evolve(task: Task, search: Evolution, start: FloatArray) -> Embedding:
-    """Swap rows of an embedding `start` (n, q), ranks or sites, as long as its error does not rise.
-
-    The history has the error at the start and after every thousand swaps. An interrupt ends it.
-    """
+    """Swap rows of an embedding (n, q) of ranks or sites as long as its error does not rise."""
     n = len(task.Y)
     if n < 2:
         return Embedding(start, 0, "nothing to swap", np.zeros(1))
@@ -102,12 +97,8 @@ def draw_pairs(rng: np.random.Generator, n: int, m: int) -> IntArray:
 
 
 def evolve_points(task: Task, search: EvolutionStrategy, start: FloatArray) -> Embedding:
-    """Move all latent points at once by an evolution strategy; return the best embedding of all.
-
-    One parent is `start` (n, q), the others are the same moved by random steps. The history has the
-    lowest error so far after each generation. An interrupt ends it.
-    """
-    whole_error, rng = WholeError(task, search.include_self), task.rng
+    """Move all latent points from `start` (n, q) by an evolution strategy; return the best."""
+    whole_error, rng = whole_error_of(task, search.include_self), task.rng
     parents: FloatArray = np.repeat(start[None], search.n_parents, axis=0).astype(np.float64)
     parents[1:] += search.sigma * rng.standard_normal(parents[1:].shape)
     values = whole_error(parents)
@@ -121,7 +112,7 @@ def evolve_points(task: Task, search: EvolutionStrategy, start: FloatArray) -> E
             children, at_best = recombine(parents, values, search, rng)
             children += sigma * rng.standard_normal(children.shape)
             grown = whole_error(children)
-            share = np.mean(grown <= at_best)
+            share = np.mean(grown <= at_best)  # each child against the best of its own parents
             sigma *= 1 / _STEP_FACTOR if share > _SUCCESS_SHARE else _STEP_FACTOR
             parents, values = select(parents, values, children, grown, search.selection)
             done += 1
@@ -162,12 +153,14 @@ def select(
 
 
 def evolve_by_cma(task: Task, search: CMAES) -> Embedding:
-    """Return the embedding of the lowest error of all that CMA-ES meets.
-
-    The history has the lowest value so far after each generation. An interrupt ends it early.
-    Raises ImportError without the package `cma`.
-    """
-    make_strategy = _import_cma()
+    """Return the embedding of the lowest error of all that CMA-ES meets."""
+    try:
+        from cma import CMAEvolutionStrategy
+    except ImportError as error:
+        raise ImportError(
+            'CMA-ES needs the package cma, which is not installed: pip install "twofold[evolution]"'
+            ". search='evolution' or 'strategy' needs no further package."
+        ) from error
     n, q = len(task.Y), task.q
     if n < 2:
         return Embedding(np.zeros((n, q)), 0, "nothing to place", np.zeros(1))
@@ -176,7 +169,7 @@ def evolve_by_cma(task: Task, search: CMAES) -> Embedding:
             f"CMA-ES with {n * q} unknowns ({n} rows, {q} dimensions) may take minutes; it is for "
             f"up to {MOST_UNKNOWNS}. search='gaussian' takes milliseconds."
         )
-    whole_error = WholeError(task, search.include_self)
+    whole_error = whole_error_of(task, search.include_self)
     is_box = search.space == "box"
 
     def value_of(candidates: FloatArray) -> FloatArray:
@@ -187,8 +180,18 @@ def evolve_by_cma(task: Task, search: CMAES) -> Embedding:
     X: FloatArray = task.rng.random((n, q)) if is_box else task.rng.standard_normal((n, q))
     best = float(value_of(X[None])[0])
     history, done, reason = [best], 0, ALL_MADE
+    options = {
+        "popsize": 4 * n if search.population is None else int(search.population),
+        "maxiter": int(search.n_generations),
+        "randn": lambda *shape: task.rng.standard_normal(shape),
+        # Not a number: leave numpy's global generator alone.
+        "seed": np.nan,
+        "verbose": -9,
+        "verb_log": 0,
+        "signals_filename": "",
+    }
     try:
-        strategy = make_strategy(X.ravel(), search.sigma, _cma_options(task, search))
+        strategy = CMAEvolutionStrategy(X.ravel(), search.sigma, options)
         while done < search.n_generations and not strategy.stop():
             points = strategy.ask()
             candidates = np.array(points).reshape(len(points), n, q)
@@ -207,30 +210,6 @@ def evolve_by_cma(task: Task, search: CMAES) -> Embedding:
     return Embedding(X, done, reason, np.array(history))
 
 
-def _import_cma() -> Any:
-    try:
-        from cma import CMAEvolutionStrategy
-    except ImportError as error:
-        raise ImportError(
-            'CMA-ES needs the package cma, which is not installed: pip install "twofold[evolution]"'
-            ". search='evolution' or 'strategy' needs no further package."
-        ) from error
-    return CMAEvolutionStrategy
-
-
-def _cma_options(task: Task, search: CMAES) -> dict[str, Any]:
-    return {
-        "popsize": 4 * len(task.Y) if search.population is None else int(search.population),
-        "maxiter": int(search.n_generations),
-        "randn": lambda *shape: task.rng.standard_normal(shape),
-        # Not a number: leave numpy's global generator alone.
-        "seed": np.nan,
-        "verbose": -9,
-        "verb_log": 0,
-        "signals_filename": "",
-    }
-
-
 def outside(candidates: FloatArray) -> FloatArray:
     """Return the squared distance (m,) of embeddings (m, n, q) to the unit box (6.10)."""
     return np.square(candidates - np.clip(candidates, 0, 1)).sum(axis=(1, 2))
@@ -247,28 +226,26 @@ def into_box(X: FloatArray) -> FloatArray:
     return np.clip(moved, 0, 1)  # rounding
 
 
-class WholeError:
-    """E as a function of embeddings; each one is computed by itself, so threads do not matter."""
+def whole_error_of(task: Task, include_self: bool) -> Callable[[FloatArray], FloatArray]:
+    """Return E (m,) as a function of embeddings (m, n, q)."""
+    Y = task.Y - task.Y.mean(axis=0) if task.error.is_shift_invariant else task.Y
+    rows = rows_of(Y, task.weights)
+    rule = get_rule(task.n_neighbors, "full", task.error, include_self)
+    rule = rule._replace(n_others=min(rule.n_others, len(Y) - 1))
 
-    def __init__(self, task: Task, include_self: bool) -> None:
-        Y = task.Y - task.Y.mean(axis=0) if task.error.is_shift_invariant else task.Y
-        self._rows, self._n_threads = rows_of(Y, task.weights), task.n_threads
-        rule = get_rule(task.n_neighbors, "full", task.error, include_self)
-        self._rule = rule._replace(n_others=min(rule.n_others, len(Y) - 1))
-
-    def __call__(self, candidates: FloatArray) -> FloatArray:
-        """Return the error (m,) of embeddings (m, n, q)."""
+    def whole_error(candidates: FloatArray) -> FloatArray:
         m, n, q = candidates.shape
         values = np.zeros(m)
-        if n == 1:
-            return values  # nobody has a neighbour
 
-        def work(part: slice) -> None:
-            judge = judge_of(self._rows, self._rule)
-            _write_values(empty_tree(n, q), candidates[part], self._rows, judge, values[part])
+        def work(part: slice) -> None:  # each embedding by itself, so threads do not matter
+            judge = judge_of(rows, rule)
+            _write_values(empty_tree(n, q), candidates[part], rows, judge, values[part])
 
-        run_tasks(work, blocks(m, 1, at_a_time=_EMBEDDINGS), self._n_threads)
+        if n > 1:  # or nobody has a neighbour
+            run_tasks(work, blocks(m, 1, at_a_time=_EMBEDDINGS), task.n_threads)
         return values
+
+    return whole_error
 
 
 @compiled

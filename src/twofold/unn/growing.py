@@ -15,8 +15,6 @@ Neighbours come nearest first and ties by number, so the result does not depend 
 tree, nor on how it came about.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
@@ -120,10 +118,8 @@ def _take_in(tree: PointTree, node: int, x: FloatArray) -> None:
 
 @compiled
 def _cut_in_half(tree: PointTree, node: int, members: IntArray) -> int:
-    """Cut a node whose box is known, give it two children, return how many go to the first.
-
-    Afterwards no one of the first half is above the cut, and no one of the second below.
-    """
+    """Cut a node whose box is known, give it two children, return how many go to the first."""
+    # Afterwards no one of the first half is above the cut, and no one of the second below.
     axis, width = 0, -1.0
     for m in range(tree.X.shape[1]):
         side = tree.box[node, 1, m] - tree.box[node, 0, m]
@@ -167,6 +163,7 @@ def insert(tree: PointTree, i: int) -> None:
 @compiled
 def remove(tree: PointTree, i: int) -> None:
     """Take row i out; boxes stay as wide as they were."""
+    # A box that is too wide costs a look into it, a box that is too narrow a neighbour.
     node = tree.leaf_of[i]
     last = tree.held[node] - 1
     for place in range(last):
@@ -198,6 +195,7 @@ def find_nearest(
             near, far = _distance_to_box(tree, one, x), _distance_to_box(tree, other, x)
             if near > far:
                 one, other, near, far = other, one, far, near
+            # The nearer child on top: what it holds soon rules others out.
             stack[waiting], bounds[waiting] = other, far
             stack[waiting + 1], bounds[waiting + 1] = one, near
             waiting += 2

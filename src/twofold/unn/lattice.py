@@ -36,6 +36,7 @@ from twofold.unn.rows import (
     Rows,
     RowStore,
     Rule,
+    Weights,
     add_row,
     error_of_sums,
     fill_gaps,
@@ -48,12 +49,10 @@ NO_PUSH = -1
 
 
 class Lattice(SortedRows):
-    """Rows on a lattice that grows.
+    """Rows on a lattice for `n_rows`, in a box that grows if more come."""
 
-    Refinement lets each row change places with those beside its ten nearest rows, where that lowers
-    the sum of all errors. Free sites stay free. Options are those of `SortedRows`, `n_rows` the
-    rows that are expected; the box, of so many sites along a `side`, grows if more come.
-    """
+    # Refinement lets each row change places with those beside its ten nearest rows, where that
+    # lowers the sum of all errors. Free sites stay free.
 
     _most_rows = 64
 
@@ -73,7 +72,7 @@ class Lattice(SortedRows):
         sites = self._store["sites"] if len(self) else np.empty((0, self._q))
         return sites - float(self._middle)
 
-    def load(self, Y: FloatArray, latent: FloatArray, weights: FloatArray | None = None) -> None:
+    def load(self, Y: FloatArray, latent: FloatArray, weights: Weights = None) -> None:
         """Take over rows (n, D) that have their sites (n, q) already."""
         sites = np.rint(np.asarray(latent, dtype=float)).astype(np.intp)
         self._store = RowStore(self._error)
@@ -107,10 +106,11 @@ class Lattice(SortedRows):
         return kept
 
     def _side_for(self, n: int) -> int:
+        # Rounding of the root must not add a layer of sites to a box that fits exactly.
         side = math.ceil((_ROOM * max(n, 1)) ** (1 / self._q) - 1e-9)
         return max(side, 3)
 
-    def _append(self, Y: FloatArray, weights: FloatArray | None) -> None:
+    def _append(self, Y: FloatArray, weights: Weights) -> None:
         n_before = len(self)
         self._store.append(Y, weights)
         self._store.reserve("sites", self._q, dtype=np.intp)
@@ -196,12 +196,7 @@ def _stride(axis: int, cells: Cells) -> int:
 
 @compiled
 def _add_neighbors(
-    site: IntArray,
-    n_others: int,
-    push: Push,
-    cells: Cells,
-    sums: FloatArray,
-    masses: FloatArray,
+    site: IntArray, n_others: int, push: Push, cells: Cells, sums: FloatArray, masses: FloatArray
 ) -> int:
     """Add the nearest rows of a site after a push; return the squared distance to the last one."""
     side, q = cells.side, len(site)
@@ -246,10 +241,7 @@ def _error_on(
 def _is_touched(
     number: int, at: IntArray, push: Push, n: int, cells: Cells, rule: Rule
 ) -> tuple[bool, bool]:
-    """Return whether the neighbours of a row change by a push, and whether it moves itself.
-
-    `at` is the site at which the push begins.
-    """
+    """Return whether a push that begins at site `at` changes a row's neighbours, or moves it."""
     site = cells.sites[number]
     squared, moves = 0, True
     for a in range(len(site)):
@@ -266,10 +258,7 @@ def _is_touched(
 
 @compiled
 def _cost_of(push: Push, at: IntArray, n: int, cells: Cells, rule: Rule) -> float:
-    """Return what a push of a further row costs on a lattice of n rows.
-
-    That is the error of the new row or, for the full criterion, the change of the sum of all.
-    """
+    """Return the error of a further row after a push or, if asked for, the change of all errors."""
     n_others = min(rule.n_others, n)
     own, _ = _error_on(at, push.number, n_others, push, cells, rule)
     if not rule.is_full:
@@ -346,13 +335,10 @@ def _nearest_free(number: int, beside: int, site: IntArray, cells: Cells) -> Pus
 
 @compiled
 def _best_push(number: int, low: int, high: int, cells: Cells, rule: Rule, site: IntArray) -> Push:
-    """Return the best of the cheapest pushes of a further row next to the rows `low` to `high`.
-
-    Of pushes as cheap the one that keeps rows closest together is best, then the first: while there
-    are few rows all cost the same, and always to go the first way would make a column. The site of
-    the row is written to `site`. Only if none of these pushes has room, the free site nearest to
-    the row `low` is taken.
-    """
+    """Return the best of the cheapest pushes of a further row next to the rows `low` to `high`."""
+    # Of pushes as cheap the one that keeps rows closest together is best, then the first: while
+    # there are few rows all cost the same, and always to go the first way would make a column. The
+    # site of the row is written to `site`.
     q = len(site)
     best, best_cost, best_spread = Push(number, 0, 0, 1, NO_PUSH), 0.0, 0
     trial = np.empty_like(site)

@@ -15,8 +15,6 @@ After that rows can be taken out and put back (`refine`), which the book does no
 is what a line has in common with a lattice.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import Literal
 
@@ -29,7 +27,7 @@ from twofold.unn import line_moves
 from twofold.unn.line_moves import LinkedRows
 from twofold.unn.nearest_rows import nearest_rows
 from twofold.unn.point_errors import PointError
-from twofold.unn.rows import NOBODY, RowStore, Rule, Watch, get_rule, is_even
+from twofold.unn.rows import NOBODY, RowStore, Rule, Watch, Weights, get_rule, is_even
 
 # Rows next to which a row is put again where not all places are tried: more of them hardly help.
 N_CANDIDATES = 10
@@ -37,12 +35,7 @@ _TILE = 1_024
 
 
 class SortedRows(ABC):
-    """Rows that are put somewhere one after the other.
-
-    The criterion "point" judges a place by the error of the row put there, "full" by that of all
-    rows. With `include_self` a row is one of its own K neighbours, with `exhaustive` all places are
-    tried and not only those next to the nearest row.
-    """
+    """Rows put somewhere one after the other, in all places or next to the nearest row only."""
 
     _most_rows = 256  # between two looks at the progress
 
@@ -65,14 +58,8 @@ class SortedRows(ABC):
     def __len__(self) -> int:
         return len(self._store)
 
-    def insert(
-        self, Y: FloatArray, weights: FloatArray | None = None, watch: Watch | None = None
-    ) -> None:
-        """Put rows Y (m, D) somewhere, one after the other; NaN where entries are missing.
-
-        With a data kernel none may be missing. ``watch`` hears now and then how many rows there
-        are.
-        """
+    def insert(self, Y: FloatArray, weights: Weights = None, watch: Watch | None = None) -> None:
+        """Put rows Y (m, D), NaN for missing entries, one by one; `watch` hears how many."""
         start = len(self)
         self._append(Y, weights)
         nearest = self._nearest_earlier(start)
@@ -82,20 +69,16 @@ class SortedRows(ABC):
                 watch(part.stop)
 
     def fill(self, number: int) -> FloatArray:
-        """Fill the missing entries of a row with the means of its neighbours; return it (D,).
-
-        Rows that come later see it complete. An entry that no neighbour has gets the mean of the
-        first rows that came.
-        """
+        """Fill the missing entries of a row with the means of its neighbours; return it (D,)."""
+        # Rows that come later see it complete. An entry that no neighbour has gets the mean of the
+        # first rows that came.
         if self._store.has_missing:
             self._fill(number)
         return self._store.row(number)
 
     def refine(self, n_sweeps: int = 1, watch: Watch | None = None) -> list[float]:
-        """Put each row elsewhere if that lowers the sum of all errors; return it before and after.
-
-        Sweeps end early when no row moves. `watch` hears after each how many were made.
-        """
+        """Put rows elsewhere while that lowers the sum of all errors; return how that fell."""
+        # The sum of all errors decides here, whatever the search went by: it must not rise.
         rule = self._rule._replace(is_full=True)
         history = [self.full_error()]  # which also computes the error of each row
         if len(self) < 3:
@@ -118,7 +101,7 @@ class SortedRows(ABC):
         return float(self._store["weights"] @ self._store["errors"])
 
     @abstractmethod
-    def _append(self, Y: FloatArray, weights: FloatArray | None) -> None:
+    def _append(self, Y: FloatArray, weights: Weights) -> None:
         """Make room for what is kept of new rows."""
 
     @abstractmethod
@@ -144,10 +127,7 @@ class SortedRows(ABC):
         return [slice(start + part.start, start + part.stop) for part in parts]
 
     def _nearest_earlier(self, start: int) -> IntArray:
-        """Return the nearest earlier row of each row from ``start`` on; none to try all places.
-
-        The first row of all has none.
-        """
+        """Return the nearest earlier row of each from `start` on, NOBODY for the first of all."""
         if self._exhaustive:
             return np.empty(0, dtype=np.intp)
         first = max(start, 1)
@@ -163,10 +143,9 @@ class SortedRows(ABC):
 
 
 class Line(SortedRows):
-    """Rows in an order that grows; parameters as for :class:`SortedRows`.
+    """Rows in an order that grows."""
 
-    Refinement tries all gaps or, after a greedy search, those next to the ten nearest rows.
-    """
+    # Refinement tries all gaps or, after a greedy search, those next to the ten nearest rows.
 
     @property
     def order(self) -> IntArray:
@@ -184,7 +163,7 @@ class Line(SortedRows):
         ranks[self.order] = np.arange(1, len(self) + 1)
         return ranks[:, None]
 
-    def load(self, Y: FloatArray, latent: FloatArray, weights: FloatArray | None = None) -> None:
+    def load(self, Y: FloatArray, latent: FloatArray, weights: Weights = None) -> None:
         """Take over rows (n, D) that have their ranks (n, 1) already."""
         self._store = RowStore(self._error)
         order = np.argsort(np.asarray(latent)[:, 0], kind="stable")
@@ -214,7 +193,7 @@ class Line(SortedRows):
             moves += line_moves.refine_rows(part.start, candidates[part], products, line)
         return moves
 
-    def _append(self, Y: FloatArray, weights: FloatArray | None) -> None:
+    def _append(self, Y: FloatArray, weights: Weights) -> None:
         start, store = len(self), self._store
         store.append(Y, weights)
         for name in ("before", "after", "order"):
@@ -226,6 +205,7 @@ class Line(SortedRows):
 
     def _line(self, rule: Rule) -> LinkedRows:
         store, rows, n = self._store, self._store.rows(), len(self)
+        # Running sums of products take rows away again, so they need rows that allow that.
         can_take_away = is_even(rows)
         by_products = self._exhaustive and self._error.is_euclidean and can_take_away
         some = slice(n if by_products else 0)

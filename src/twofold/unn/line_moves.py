@@ -22,8 +22,6 @@ the same but for rounding, so a gap must be cheaper by more than that to be take
 left.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -126,10 +124,7 @@ def _error_at(near: IntArray, count: int, rank: int, rows: Rows, rule: Rule, roo
 def _errors_around(
     near: IntArray, count: int, at: int, line: LinkedRows, room: _Room
 ) -> tuple[int, int]:
-    """Write the errors of rows that may have the one at rank `at` as a neighbour to `room.fresh`.
-
-    Returns the first of their ranks, and the one after the last.
-    """
+    """Write errors of rows that may have rank `at` as a neighbour to `room.fresh`; say where."""
     rows, rule = line.rows, line.rule
     m, before = min(rule.n_others, count - 1), -1
     low, high = max(0, at - m), min(count, at + m + 1)
@@ -137,7 +132,7 @@ def _errors_around(
         first, number = _first_rank(rank, count, m), near[rank]
         if not first <= at <= first + m:
             room.fresh[rank - low] = line.errors[number]
-        elif m > 0 and line.is_even:
+        elif m > 0 and line.is_even:  # the sum slides on by one rank at a time, O(D) each
             _slide(near, before, first, m + 1, rows, room)
             before = first
             w = 0.0 if rule.include_self else -rows.weights[number]
@@ -179,11 +174,10 @@ def _refresh_windows(near: IntArray, count: int, at: int, line: LinkedRows, room
 
 @compiled
 def _look_around(left: int, right: int, line: LinkedRows, near: IntArray) -> tuple[int, int]:
-    """List rows on either side of a gap in `near`; return their number and the place of the gap.
-
-    The gap is between the rows `left` and `right`, NOBODY beyond the ends. There are as many rows
-    as it takes to tell the neighbours of any row that a row in this gap, or in the next, can touch.
-    """
+    """List rows on either side of a gap in `near`; return their number and the place of the gap."""
+    # The gap is between the rows `left` and `right`, NOBODY beyond the ends. There are as many rows
+    # as it takes to tell the neighbours of any row that a row in this gap, or in the next, can
+    # touch.
     reach = 2 * min(line.rule.n_others, line.before.size) + 3
     gap = 0
     while left != NOBODY and gap < reach:
@@ -269,10 +263,7 @@ def fill_row(number: int, line: LinkedRows) -> None:
 def _cost_at(
     near: IntArray, count: int, gap: int, number: int, line: LinkedRows, room: _Room
 ) -> float:
-    """Return what it costs to put a row into a gap of the list `near` of `count` rows.
-
-    That is its own error or, for the full criterion, the change of the weighted sum of all.
-    """
+    """Return the error of a row in a gap of `count` rows or, if asked for, the change of all."""
     rule, grown, weights = line.rule, room.grown, line.rows.weights
     grown[:gap] = near[:gap]
     grown[gap] = number
@@ -301,10 +292,7 @@ def _best_side(number: int, beside: int, line: LinkedRows, room: _Room) -> tuple
 
 @compiled
 def _costs(number: int, n: int, products: FloatArray, line: LinkedRows, room: _Room) -> FloatArray:
-    """Return what it costs to put a row into each gap of n ranks, (n + 1,).
-
-    By its `products` with all rows or, if that is empty, by the rows themselves.
-    """
+    """Return the cost of each gap of n ranks (n + 1,), by `products` with all rows if any."""
     if products.size > 0:
         return _product_costs(number, n, products, line)
     order, rows, rule = line.order, line.rows, line.rule
@@ -339,10 +327,9 @@ def _cheapest(costs: FloatArray) -> int:
 def _error_of(
     square: float, inner: float, mass: float, own: float, w: float, has: bool, rule: Rule
 ) -> float:
-    """Return the error of a row from the sum S over a window, which has the row in it or not.
-
-    `square`, `inner`, `mass` are ``<S, S>``, ``<S, y>``, ``M``; `own`, `w` are those of the row.
-    """
+    """Return the error of a row from the sum S over a window, which has the row in it or not."""
+    # `square`, `inner`, `mass` are <S, S>, <S, y>, M; `own`, `w` are <y, y> and the weight of the
+    # row.
     if has and not rule.include_self:
         square += w * (w * own - 2.0 * inner)
         inner -= w * own
@@ -416,11 +403,8 @@ def _put_into(order: IntArray, n: int, gap: int, number: int) -> tuple[int, int]
 
 @compiled
 def insert_rows(start: int, nearest: IntArray, products: FloatArray, line: LinkedRows) -> None:
-    """Put rows from number `start` on on the line, one after the other.
-
-    They go next to their `nearest` rows or, without these, where it costs least. `products`
-    (rows, n) are those with the rows before them, (rows, 0) to do without.
-    """
+    """Put rows from `start` on next to their `nearest` or, without these, where it costs least."""
+    # `products` (rows, n) are those with the rows before them, (rows, 0) to do without.
     room = _room_for(line.rows, line.rule)
     for i in range(len(products)):
         number, left, right = start + i, NOBODY, NOBODY
@@ -436,11 +420,10 @@ def insert_rows(start: int, nearest: IntArray, products: FloatArray, line: Linke
 
 @compiled
 def refine_rows(start: int, nearest: IntArray, products: FloatArray, line: LinkedRows) -> int:
-    """Take rows out and put them back where the full error is smallest; return how many moved.
-
-    As for `insert_rows`, next to several `nearest` rows (rows, k) or anywhere. The rule of the line
-    is that of the full criterion. A row stays unless the sum of errors falls by more than rounding.
-    """
+    """Take rows out and put them back where the full error is smallest; return how many moved."""
+    # As for `insert_rows`, next to several `nearest` rows (rows, k) or anywhere. The rule of the
+    # line is that of the full criterion. A row stays unless the sum of errors falls by more than
+    # rounding.
     n, moves, room = line.before.size, 0, _room_for(line.rows, line.rule)
     for i in range(len(products)):
         number, is_moved = start + i, False

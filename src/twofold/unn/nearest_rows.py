@@ -11,8 +11,6 @@ With missing entries the squared distance goes over the entries that both rows h
 their number; rows with none in common are as far as can be.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -24,6 +22,7 @@ from twofold.neighborhoods.nearest import insert_sorted
 from twofold.unn.point_errors import NO_KERNEL, RBF_KERNEL, TANH_KERNEL, PointError, kernel_of
 from twofold.unn.rows import Rows, is_complete, squared_gap
 
+# Tiles of products of 4 MB, and how many of their numbers are passed over if the least is too far.
 _ROWS = 256
 _COLUMNS = 2_048
 _CHUNK = 64
@@ -39,12 +38,8 @@ def nearest_rows(
     by_value: bool = False,
     n_threads: int = 1,
 ) -> IntArray:
-    """Return the numbers (n - first, k) of the k nearest other rows of each row from `first` on.
-
-    With `earlier` only rows that came before count; `first` is then at least k. `error` says in
-    which feature space distances are measured; `by_value` takes the rows of the largest kernel
-    values instead, as the book has it (7.15).
-    """
+    """Return the k nearest others (n - first, k) of rows from `first` on, or of `earlier` ones."""
+    # With `by_value` those of the largest kernel values, as the book has it (7.15).
     Y = rows.values
     own = np.einsum("id,id->i", Y, Y)
     if by_value and error.kernel != RBF_KERNEL:  # whose values fall with the distance anyway

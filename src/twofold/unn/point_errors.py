@@ -21,8 +21,6 @@ r the length of the residual they are the same numbers.
 A `PointError` is plain numbers, so that compiled loops can take it.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
@@ -74,10 +72,7 @@ def get_point_error(
     data_kernel: object = None,
     Y: FloatArray | None = None,
 ) -> PointError:
-    """Return the error of a loss, an order of the Minkowski distance and a data kernel, checked.
-
-    Numbers that loss and kernel leave open are chosen from rows Y (n, D).
-    """
+    """Return the error of a loss, a Minkowski order and a kernel, with open numbers from Y."""
     if not is_number(power) or not power >= 1:
         raise ValueError(
             f"`power` must be a number from 1 to infinity (2: Euclidean); got {power!r}."

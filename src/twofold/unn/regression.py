@@ -21,8 +21,6 @@ entries wins, F(y) first. Where the winner lies outside of the domain, a trainin
 Distances of incomplete rows go over the entries that both have, times D over their number.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cached_property
 from typing import TypeAlias
@@ -34,14 +32,7 @@ from twofold.compiled import compiled
 from twofold.engine.threads import run_tasks
 from twofold.rowwise import SQUARED_GAP, blocks, pair_sums
 from twofold.unn.growing import PointTree, find_nearest, keep_nearest, tree_of
-from twofold.unn.rows import (
-    NOBODY,
-    Rows,
-    is_complete,
-    rows_of,
-    squared_gap,
-    write_mean,
-)
+from twofold.unn.rows import NOBODY, Rows, is_complete, rows_of, squared_gap, write_mean
 
 # Rows handled by one task; fixed, so that tasks do not depend on the number of threads.
 BLOCK = 512

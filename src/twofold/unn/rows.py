@@ -1,4 +1,4 @@
-"""Rows as compiled loops take them: with weights, means of some of them, the error of one.
+"""Rows, checked and as compiled loops take them: with weights, means of some, the error of one.
 
 Every entry has a mass: the weight of its row, or 0 where it is missing. The mean of some rows goes
 over the entries that are there,
@@ -10,25 +10,55 @@ rows are complete and none outweighs the others by far: otherwise rounding would
 there is none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.checks.rows import check_differences, check_entries
 from twofold.compiled import compiled, square
 from twofold.unn.point_errors import NO_KERNEL, PointError, row_error
 
 # Hears how many rows were embedded, or sweeps made.
 Watch: TypeAlias = Callable[[int], None]
+# (n,) how much rows count; None for all alike.
+Weights: TypeAlias = FloatArray | None
 
 NOBODY = -1
 _ROUNDING = 1e-11
 # Rows are taken away from sums where none weighs more than this many times another.
 _EVEN = 1e6
+# Latent steps of Gaussian embedding are squared distances, and squared again: sums of many fourth
+# powers of values between these bounds neither overflow nor vanish. Single precision is computed
+# with in double precision, but its latent points must be numbers of its own.
+LARGEST, SMALLEST = 1e60, 1e-60
+LARGEST_SINGLE, SMALLEST_SINGLE = 1e15, 1e-15
+
+
+def check_range(Y: FloatArray, *, differences: bool) -> None:
+    """Raise if squares of entries of Y (n, D), or of their differences, leave the numbers."""
+    # Differences matter where rows are told apart by them: in a training set.
+    check_entries(Y, LARGEST, LARGEST_SINGLE)
+    if differences:
+        check_differences(Y, SMALLEST if Y.dtype == np.float64 else SMALLEST_SINGLE)
+
+
+def training_rows(model: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
+    """Return the checked rows (n, D) of a training set, and their targets if there are any."""
+    found = validate_data(model, X, y, dtype=[np.float64, np.float32], **options)
+    check_range(found[0] if isinstance(found, tuple) else found, differences=True)
+    return found
+
+
+def new_rows(model: Any, X: Any) -> FloatArray:
+    """Return the checked rows (m, D) that a fitted model is asked about."""
+    check_is_fitted(model)
+    Y: FloatArray = validate_data(model, X, dtype=[np.float64, np.float32], reset=False)
+    check_range(Y, differences=False)
+    return Y
 
 
 class Rows(NamedTuple):
@@ -48,6 +78,7 @@ def rows_of(Y: FloatArray, weights: FloatArray) -> Rows:
     if observed.all():
         return Rows(Y, weights[:, None], weights, np.zeros(Y.shape[1]))
     Y, mass = np.where(observed, Y, 0.0), weights[:, None] * observed
+    # 0 for a column that no row has: 0 / tiny.
     usual = (mass * Y).sum(axis=0) / np.maximum(mass.sum(axis=0), np.finfo(float).tiny)
     return Rows(Y, mass, weights, usual)
 
@@ -149,6 +180,7 @@ def error_of_mean(f: FloatArray, rows: Rows, number: int, error: PointError) -> 
         n_seen = 0
         for d in range(y.size):
             n_seen += rows.mass[number, d] > 0.0
+        # Σ over seen entries times D / seen, inside of the root of order p.
         stretch = (y.size / max(n_seen, 1)) ** (1.0 / error.power)
         for d in range(y.size):
             f[d] = y[d] + stretch * (f[d] - y[d]) if rows.mass[number, d] > 0.0 else y[d]
@@ -178,10 +210,8 @@ def fill_gaps(sums: FloatArray, masses: FloatArray, rows: Rows, number: int) -> 
 def squared_gap(
     y: FloatArray, seen: FloatArray, z: FloatArray, there: FloatArray
 ) -> tuple[float, float]:
-    """Return the squared distance of two rows over common entries, and how many these are.
-
-    `seen` and `there` are their masses: both (1,), where all rows are complete, or both (D,).
-    """
+    """Return the squared distance of two rows over common entries, and how many these are."""
+    # `seen` and `there` are their masses: both (1,), where all rows are complete, or both (D,).
     total, common = 0.0, 0.0
     if seen.size == 1:
         for d in range(y.size):
@@ -195,12 +225,10 @@ def squared_gap(
 
 
 class RowStore:
-    """Rows that grow in number, and arrays that others keep of each of them.
+    """Rows that grow in number, and arrays that others keep of each of them."""
 
-    ``store["values"]`` and the like have room to spare; ``len(store)`` says how many rows count.
-    Rows are centred where the error allows it: inner products then lose fewer digits, and the mean
-    of a column that no neighbour has, that of the first rows to come, is 0.
-    """
+    # Rows are centred where the error allows it: inner products then lose fewer digits, and the
+    # mean of a column that no neighbour has, that of the first rows to come, is 0.
 
     def __init__(self, error: PointError) -> None:
         self._error = error
@@ -219,7 +247,7 @@ class RowStore:
         """Whether an entry was missing when its row came."""
         return self._n > 0 and self["mass"].shape[1] > 1
 
-    def append(self, Y: FloatArray, weights: FloatArray | None = None) -> None:
+    def append(self, Y: FloatArray, weights: Weights = None) -> None:
         """Add rows (m, D), NaN for missing entries, with their weights (m,)."""
         Y = np.asarray(Y, dtype=np.float64)
         observed = ~np.isnan(Y)

@@ -13,8 +13,6 @@ cma          all latent points at once by CMA-ES                             sec
 ============ =============================================================== ====================
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -66,13 +64,7 @@ class Exhaustive(_Sorting):
 @register_value_type
 @dataclass(frozen=True)
 class Greedy(_Sorting):
-    """Try the places beside the nearest row that is embedded already.
-
-    Parameters
-    ----------
-    criterion, include_self
-        As for :class:`Exhaustive`.
-    """
+    """Try the places beside the nearest embedded row; parameters as for :class:`Exhaustive`."""
 
 
 @register_value_type
@@ -178,10 +170,8 @@ class EvolutionStrategy:
         Each coordinate from one of the parents by lot, or their mean.
     n_mates : int
         Parents of each child, rho.
-    sigma : float
-        First step, in the unit of the start; then by the 1/5 rule.
-    include_self : bool
-        Whether a row counts among its own K neighbours.
+    sigma, include_self : float, bool
+        First step, in the unit of the start, then by the 1/5 rule; the latter as above.
     """
 
     n_generations: int = 1_000
@@ -223,10 +213,8 @@ class CMAES:
     n_generations : int
     population : int or None
         Candidates a generation; None for four a row.
-    sigma : float
-        First step.
-    include_self : bool
-        Whether a row counts among its own K neighbours.
+    sigma, include_self : float, bool
+        First step; whether a row counts among its own K neighbours.
     """
 
     space: str = "penalty"

@@ -20,8 +20,6 @@ book, leaves 4 % more error.
 Clusters of fewer than q + 2 rows, too few for a manifold, stand in a row.
 """
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any, ClassVar
 
@@ -34,9 +32,8 @@ from twofold.checks.rows import check_size
 from twofold.contract.fitted_state import COMMON, Array, FittedState, Number, Value
 from twofold.features import RBF, Linear, Polynomial, Sigmoid
 from twofold.unn.constructive_k_means import ConstructiveKMeans
-from twofold.unn.embedding import INTERRUPTED
+from twofold.unn.embedding import INTERRUPTED, repair
 from twofold.unn.estimator import UNN, NeighborModel
-from twofold.unn.filling import repair
 from twofold.unn.regression import Surface
 from twofold.unn.searches import Discrete, get_search
 
@@ -98,8 +95,7 @@ class SubmanifoldUNN(NeighborModel):
         As for other models.
     domain_threshold_ : float
         Density that bounds the domain.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    n_features_in_, feature_names_in_ : int, ndarray
 
     Examples
     --------
@@ -159,9 +155,8 @@ class SubmanifoldUNN(NeighborModel):
         # The order of the table, for those who want it to matter.
         arrival = np.arange(len(Y)) if self.shuffle else np.argsort(source, kind="stable")
         coming = arrival if self.order == "farthest" else np.argsort(source, kind="stable")
-        found = ConstructiveKMeans(self.threshold, order=self.order).fit(
-            rows[coming], sample_weight=weights[coming]
-        )
+        clusters = ConstructiveKMeans(self.threshold, order=self.order)
+        found = clusters.fit(rows[coming], sample_weight=weights[coming])
         self.threshold_ = found.threshold_
         used, labels = np.unique(found.labels_, return_inverse=True)
         self.cluster_centers_ = found.cluster_centers_[used]
@@ -210,6 +205,7 @@ class SubmanifoldUNN(NeighborModel):
         X = model.embedding_.astype(np.float64)
         if isinstance(model.search_, Discrete):
             return X, kernel
+        # m points at one a unit of volume are about m^(1/q) wide.
         deviation = np.sqrt(((X - X.mean(axis=0)) ** 2).mean())
         return X * (len(X) ** (1 / q) / deviation if deviation > 0 else 1.0), kernel
 
@@ -227,16 +223,9 @@ class SubmanifoldUNN(NeighborModel):
         return CANDIDATE_KERNELS[int(np.argmin(errors))]
 
     def _template(self, kernel: Any, seed: int) -> UNN:
-        return UNN(
-            self.n_components,
-            n_neighbors=self.n_neighbors,
-            search=self.search,
-            data_kernel=kernel,
-            shuffle=self.shuffle,
-            refine=self.refine,
-            n_jobs=self.n_jobs,
-            random_state=seed,
-        )
+        names = ("n_components", "n_neighbors", "search", "shuffle", "refine", "n_jobs")
+        common = {name: getattr(self, name) for name in names}
+        return UNN(**common, data_kernel=kernel, random_state=seed)
 
     def _surfaces_of(self, X: FloatArray) -> list[Surface]:
         """Return the way back of each cluster."""

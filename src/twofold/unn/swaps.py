@@ -10,8 +10,6 @@ kept, the O(K) places are summed up anew in any case, so that rounding does not 
 refinement of lattices, where a row tries the places beside the rows nearest to it in data space.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -42,15 +40,13 @@ class Places(NamedTuple):
 
 
 def places_of(sites: FloatArray, order: IntArray, rows: Rows, rule: Rule) -> Places:
-    """Return the places at sites (n, q), sorted by coordinates, with the rows ``order`` on them.
-
-    Of sites as near the first one is a neighbour first: on a line the left one.
-    """
+    """Return the places at sites (n, q), sorted by coordinates, with the rows ``order`` on them."""
+    # Of sites as near the first one is a neighbour first: on a line the left one.
     n = len(sites)
     m = min(rule.n_others, n - 1)
     near = np.empty((n, m), dtype=np.int64)
     find_neighbors(tree_of(sites), sites, np.arange(n), near, np.empty((n, m)))
-    users = np.argsort(near.ravel(), kind="stable") // m
+    users = np.argsort(near.ravel(), kind="stable") // m  # entry k of all lists is of place k // m
     first = np.concatenate([[0], np.cumsum(np.bincount(near.ravel(), minlength=n))])
     places = Places(
         rows,
@@ -104,10 +100,8 @@ def _users_of(place: int, places: Places) -> IntArray:
 
 @compiled
 def _change_around(here: int, there: int, places: Places, rule: Rule) -> tuple[float, float]:
-    """Return what an exchange changed at places near `here` only, and the size of that sum.
-
-    `shared` is 3 for places that have both as neighbours, whose sums stay what they are.
-    """
+    """Return what an exchange changed at places near `here` only, and the size of that sum."""
+    # `shared` is 3 for places that have both as neighbours, whose sums stay what they are.
     values, weights = places.rows.values, places.rows.weights
     comes, leaves = places.row_at[here], places.row_at[there]
     change, size = 0.0, 0.0
@@ -131,10 +125,8 @@ def _change_around(here: int, there: int, places: Places, rule: Rule) -> tuple[f
 
 @compiled
 def _change_by(a: int, b: int, places: Places, rule: Rule) -> tuple[float, float]:
-    """Exchange two rows; return the change of the sum of all errors, and the size of what it sums.
-
-    Sums and errors of places are left as they were.
-    """
+    """Exchange two rows; return the change of the sum of all errors, and the size of its terms."""
+    # Sums and errors of places are left as they were.
     weights, row_at = places.rows.weights, places.row_at
     old = weights[row_at[a]] * places.errors[a] + weights[row_at[b]] * places.errors[b]
     row_at[a], row_at[b] = row_at[b], row_at[a]
@@ -168,11 +160,7 @@ def _decide(a: int, b: int, places: Places, rule: Rule, is_kept: bool) -> None:
 def try_swaps(
     pairs: IntArray, idle: int, patience: int, places: Places, rule: Rule
 ) -> tuple[int, int]:
-    """Try to swap the rows of pairs (m, 2) of places; keep that if the error does not rise.
-
-    Ends when as many tries in a row as `patience` have changed nothing, `idle` of them before
-    these. Returns how many were made, and `idle` for the next ones.
-    """
+    """Try swaps of places (m, 2) until `patience` change nothing; return how many, and `idle`."""
     for step in range(len(pairs)):
         if idle >= patience:
             return step, idle
@@ -185,11 +173,7 @@ def try_swaps(
 
 @compiled
 def swap_beside(nearest: IntArray, n_beside: int, places: Places, rule: Rule) -> int:
-    """Let each row change places with those beside its nearest rows where that lowers the error.
-
-    `nearest` (n, k) are in data space; beside each of them `n_beside` places are tried, the nearest
-    first. Returns how many swaps were kept.
-    """
+    """Let rows swap with places beside their `nearest` (n, k) where that pays; return how often."""
     kept, place_of = 0, np.argsort(places.row_at)
     for number in range(len(nearest)):
         for other in nearest[number]:
