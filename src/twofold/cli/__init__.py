@@ -3,8 +3,6 @@
 Nothing heavy is imported before a command runs, so that help and errors of usage come at once.
 """
 
-from __future__ import annotations
-
 import signal
 import sys
 from typing import NoReturn

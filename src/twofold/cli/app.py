@@ -1,7 +1,5 @@
 """The ``twofold`` command: its commands, and what all of them do with errors."""
 
-from __future__ import annotations
-
 import os
 import sys
 import traceback
@@ -100,15 +98,9 @@ def _without_command(
         raise typer.Exit(2)
 
 
+OF_ROWS = (rows.transform, rows.complete, rows.denoise, rows.score)
+OF_MODELS = (looking.info, looking.plot, looking.explore)
 # In the order of the help.
-app.command(cls=Command)(fitting.fit)
-app.command(cls=Command)(rows.transform)
-app.command(cls=Command)(rows.complete)
-app.command(cls=Command)(rows.denoise)
-app.command(cls=Command)(rows.score)
-app.command(cls=Command)(generating.generate)
-app.command(cls=Command)(comparing.compare)
-app.command(cls=Command)(looking.info)
-app.command(cls=Command)(looking.plot)
-app.command(cls=Command)(looking.explore)
+for command in (fitting.fit, *OF_ROWS, generating.generate, comparing.compare, *OF_MODELS):
+    app.command(cls=Command)(command)
 app.command(cls=Command)(demo.demo)

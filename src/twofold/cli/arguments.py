@@ -26,18 +26,18 @@ Texts: TypeAlias = list[str] | None
 
 
 def option(metavar: str | None, about: str, *flags: str, **more: Any) -> Any:
-    """Return an option that is not there unless it is given; its flag is the parameter's name."""
-    return typer.Option(*flags, metavar=metavar, help=about, **{"show_default": False, **more})
+    """Return an option that is None unless it is given; its flag is the parameter's name."""
+    return typer.Option(None, *flags, metavar=metavar, help=about, show_default=False, **more)
 
 
-def output_option(metavar: str, about: str, **more: Any) -> Any:
+def output_option(metavar: str, about: str) -> Any:
     """Return the option for where a result goes."""
-    return option(metavar, about, "--output", "-o", **more)
+    return option(metavar, about, "--output", "-o")
 
 
 def flag(name: str, about: str) -> Any:
     """Return an option without a value; with its name given there is no --no-... beside it."""
-    return typer.Option(name, help=about)
+    return typer.Option(False, name, help=about)
 
 
 Table = Annotated[
@@ -55,26 +55,24 @@ Model = Annotated[
 ]
 TableOutput = Annotated[
     str,
-    output_option(
-        "FILE",
-        "Where the table goes; its ending says the format. - is CSV on standard output.",
-        show_default=True,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Where the table goes; its ending says the format. - is CSV on standard output.",
     ),
 ]
-Index = Annotated[Text, option("COL", "The column with the names of the rows.", "--index")]
-Missing = Annotated[
-    Texts,
-    option(
-        "TEXT",
-        "Cells with this text are missing, beside empty cells, NA, NaN, null, ? and -. Repeatable.",
-        "--missing",
-    ),
-]
+_INDEX = "The column with the names of the rows."
+_MISSING = (
+    "Cells with this text are missing, beside empty cells, NA, NaN, null, ? and -. Repeatable."
+)
+Index = Annotated[Text, typer.Option(metavar="COL", help=_INDEX, show_default=False)]
+Missing = Annotated[Texts, typer.Option(metavar="TEXT", help=_MISSING, show_default=False)]
 Seed = Annotated[
     int, typer.Option("--seed", min=0, max=2**32 - 1, help="The same seed gives the same result.")
 ]
-Quiet = Annotated[bool, flag("--quiet", "Say nothing but errors.")]
-AsJson = Annotated[bool, flag("--json", "Give the result as one JSON object.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Give the result as one JSON object.")]
 
 
 # ---- files --------------------------------------------------------------------------------------

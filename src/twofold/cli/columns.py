@@ -68,11 +68,8 @@ def label_names(model: TwoWayModel) -> list[str]:
 
 
 def latent_names(model: TwoWayModel, taken: Iterable[str] = ()) -> list[str]:
-    """Return names for the latent coordinates: x1, x2, ... unless data is called like that.
-
-    They depend on the model's columns and labels, so that all commands choose the same ones;
-    ``taken`` are further names to keep clear of.
-    """
+    """Return names of the latent coordinates, x1, x2, ... unless data or `taken` has such names."""
+    # They depend on the model's columns and labels, so that all commands choose the same ones.
     q = model.embedding_.shape[1]
     others = {*shown_feature_names(model), *label_names(model), *taken}
     stems = ["latent", "twofold_latent"]
@@ -91,10 +88,7 @@ def latent_names(model: TwoWayModel, taken: Iterable[str] = ()) -> list[str]:
 def match_columns(
     model: TwoWayModel, columns: Sequence[str], path: str, companions: Sequence[str] = ()
 ) -> Match:
-    """Find a model's columns in a table, by name if both have names, else by position.
-
-    ``companions`` are columns beside the table proper, such as the y of an npz file.
-    """
+    """Find a model's columns in a table by name if both have names, else by position."""
     wanted = feature_names(model)
     there, beside = set(columns), set(companions)
     labels = [name for name in label_names(model) if name in there]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
@@ -35,38 +35,22 @@ SHOWN = {
 
 def compare(
     table: arg.Table,
-    methods: Annotated[
-        arg.Texts,
-        arg.option(
-            "A,B,C",
-            "Methods: pca, lle, isomap, laplacian, mds, tsne, umap, ukr, unn, kernel_pca, "
-            "diffusion_map, psom. By default pca, lle, isomap, laplacian, tsne and ukr.",
-            "--with",
-        ),
-    ] = None,
-    output: Annotated[
-        arg.Text, arg.output_option("FILE", "Where the table of scores goes (.csv, …).")
-    ] = None,
-    plot: Annotated[
-        arg.Text, arg.option("FILE", "Draw the maps and scores: .pdf, .png or .svg.")
-    ] = None,
-    dimensions: Annotated[
-        int, typer.Option("--dimensions", "-q", min=1, help="Coordinates of the maps.")
-    ] = 2,
-    label: Annotated[
-        arg.Text, arg.option("COL", "A column of classes: shown, never used to choose.")
-    ] = None,
+    methods: arg.Texts = arg.option(
+        "A,B,C",
+        "Methods: pca, lle, isomap, laplacian, mds, tsne, umap, ukr, unn, kernel_pca, "
+        "diffusion_map, psom. By default pca, lle, isomap, laplacian, tsne and ukr.",
+        "--with",
+    ),
+    output: arg.Text = arg.output_option("FILE", "Where the table of scores goes (.csv, …)."),
+    plot: arg.Text = arg.option("FILE", "Draw the maps and scores: .pdf, .png or .svg."),
+    dimensions: int = typer.Option(2, "--dimensions", "-q", min=1, help="Coordinates of the maps."),
+    label: arg.Text = arg.option("COL", "A column of classes: shown, never used to choose."),
     index: arg.Index = None,
-    scale: Annotated[
-        Literal["standard", "robust", "none"],
-        typer.Option(help="Let columns count alike, as in 'twofold fit'."),
-    ] = "standard",
-    neighbors: Annotated[
-        int, typer.Option("--neighbors", "-k", min=2, help="Of methods and scores.")
-    ] = 15,
-    stability: Annotated[
-        bool, arg.flag("--stability", "Also fit to bootstrap samples: slow.")
-    ] = False,
+    scale: Literal["standard", "robust", "none"] = typer.Option(
+        "standard", help="Let columns count alike, as in 'twofold fit'."
+    ),
+    neighbors: int = typer.Option(15, "--neighbors", "-k", min=2, help="Of methods and scores."),
+    stability: bool = arg.flag("--stability", "Also fit to bootstrap samples: slow."),
     missing: arg.Missing = None,
     seed: arg.Seed = 0,
     quiet: arg.Quiet = False,
@@ -83,10 +67,8 @@ def compare(
     if plot is not None:
         check_format(plot)
         check_output(plot, table, folder_of="the picture")
-    labels = [label] if label else None
-    rows = read_training_table(
-        table, console, dimensions, label=labels, index=index, missing=missing
-    )
+    chosen: dict[str, Any] = {"label": [label] if label else None, "index": index}
+    rows = read_training_table(table, console, dimensions, missing=missing, **chosen)
     describe_scaling(console, scale, rows)
     if len(rows.frame) > MANY_ROWS:
         console.say(f"{len(rows.frame):,} rows take a while; a sample of them may do.")

@@ -83,10 +83,7 @@ class Console:
             _print("warning: ", "bold yellow", text)
 
     def finish(self, result: str, facts: dict[str, Any]) -> None:
-        """Write the result of a command to standard output: text, or the facts as JSON.
-
-        Without ``--json`` nothing is written for an empty result, and for "-": the data went there.
-        """
+        """Write the result to standard output, or the facts with --json; "" and "-" are silent."""
         if self.as_json:
             write_line(json.dumps(plain(facts), ensure_ascii=False, allow_nan=False))
         elif result not in ("", "-"):
@@ -101,10 +98,7 @@ class Console:
 
     @contextmanager
     def counting_rows(self, expected: Callable[[], int | None]) -> Iterator[Callable[[int], None]]:
-        """Yield a function to call with how many rows were done; it draws the progress.
-
-        ``expected()`` is how many rows there are in all, as far as that is known by then.
-        """
+        """Yield what draws the progress when told of rows; `expected()` is how many there are."""
         if self.quiet:
             yield lambda rows: None
             return
@@ -173,9 +167,9 @@ def listed(names: Iterable[object], most: int = NAMES_IN_A_LINE) -> str:
     return ", ".join(texts[:most]) + more
 
 
-def did_you_mean(name: str, known: Iterable[str], most: int = 3, cutoff: float = 0.6) -> str:
+def did_you_mean(name: str, known: Iterable[str], most: int = 3) -> str:
     """Return a question with the known names most like a wrong one, '' if none is."""
-    close = difflib.get_close_matches(name, list(known), n=most, cutoff=cutoff)
+    close = difflib.get_close_matches(name, list(known), n=most, cutoff=0.6)
     return f"Did you mean {listed(close)}?" if close else ""
 
 

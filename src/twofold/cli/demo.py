@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -27,9 +27,9 @@ PATH_FROM, PATH_TO = 0, 9
 
 
 def demo(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the files go.")
-    ] = Path("twofold-demo"),
+    output: Path = typer.Option(
+        Path("twofold-demo"), "--output", "-o", metavar="FOLDER", help="Where the files go."
+    ),
     quiet: arg.Quiet = False,
     json: arg.AsJson = False,
 ) -> None:

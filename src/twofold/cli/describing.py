@@ -1,7 +1,5 @@
 """What a model is, in facts for programs and in lines for people."""
 
-from __future__ import annotations
-
 import inspect
 from typing import Any
 
@@ -32,6 +30,11 @@ CLOSED_FORM = "closed form"
 
 def describe(model: Any, versions: dict[str, str]) -> dict[str, Any]:
     """Return what a fitted model is and how it came about."""
+    import numpy as np
+    from scipy.sparse import issparse
+
+    from twofold.contract.row_notes import RowNotes
+
     inside = getattr(model, "model_", model)
     given = inside.get_params(deep=False)
     usual = inspect.signature(type(inside)).parameters
@@ -49,7 +52,10 @@ def describe(model: Any, versions: dict[str, str]) -> dict[str, Any]:
         n, q = model.embedding_.shape
         facts |= {"rows": n, "dimensions": q}
     if hasattr(model, "latent_"):
-        facts |= {"carried_rows": len(model.latent_), "missing_cells": _missing_cells(model)}
+        # A sparse kernel matrix holds the entries that are not zero.
+        values = model.data_.data if issparse(model.data_) else model.data_
+        n_missing = int(np.isnan(values).sum())
+        facts |= {"carried_rows": len(model.latent_), "missing_cells": n_missing}
     for name in ("start_", "n_iter_", "stop_reason_", "objective_", "backend_"):
         if hasattr(model, name):
             facts[name.rstrip("_")] = getattr(model, name)
@@ -60,8 +66,6 @@ def describe(model: Any, versions: dict[str, str]) -> dict[str, Any]:
         for name in FOUND
         if hasattr(model, name) and str(getattr(model, name)) != str(given.get(name[:-1]))
     }
-    from twofold.contract.row_notes import RowNotes
-
     notes = getattr(model, "notes_", RowNotes())
     return facts | {
         "has_names": notes.names is not None,
@@ -123,9 +127,8 @@ def how_it_ended(reason: str, n_iter: int, still_improving: bool, start: str | N
 def is_squared_error(model: Any) -> bool:
     """Say whether the objective of a model is a squared error of rows, in its own units."""
     given = getattr(model, "model_", model).get_params(deep=False)
-    return "loss" in given and all(
-        given.get(name, value) == value for name, value in OF_SQUARED_ERRORS.items()
-    )
+    wanted = OF_SQUARED_ERRORS.items()
+    return "loss" in given and all(given.get(name, value) == value for name, value in wanted)
 
 
 def is_left_out(model: Any) -> bool:
@@ -162,15 +165,6 @@ def _in_words(value: Any) -> str:
         more = f" and {len(value) - MOST_NUMBERS:,} more" if len(value) > MOST_NUMBERS else ""
         return ", ".join(f"{one:.4g}" for one in value[:MOST_NUMBERS]) + more
     return f"{value:.6g}" if isinstance(value, int | float) else str(value)
-
-
-def _missing_cells(model: Any) -> int:
-    import numpy as np
-    from scipy.sparse import issparse
-
-    # A sparse kernel matrix holds the entries that are not zero.
-    values = model.data_.data if issparse(model.data_) else model.data_
-    return int(np.isnan(values).sum())
 
 
 def _label_in_words(values: Any) -> str:

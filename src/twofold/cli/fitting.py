@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
@@ -29,69 +29,52 @@ of_ukr = partial(arg.option, rich_help_panel="Options that go with --method ukr"
 
 def fit(
     table: arg.Table,
-    output: Annotated[
-        arg.Text,
-        arg.output_option(
-            "MODEL", "Where the model goes; by default beside the table, ending in .twofold."
-        ),
-    ] = None,
-    method: Annotated[
-        str,
-        typer.Option(
-            metavar="|".join(METHODS),
-            help="What to fit: unsupervised kernel regression, unsupervised nearest neighbours, "
-            "kernel PCA, a diffusion map or a parametrized self-organizing map.",
-        ),
-    ] = USUAL_METHOD,
-    dimensions: Annotated[
-        int | None,
-        arg.option(None, HOW_MANY_DIMENSIONS, "--dimensions", "-q", min=1),
-    ] = None,
-    label: Annotated[
-        arg.Texts,
-        arg.option("COL", "A column to colour the map by; never used for fitting. Repeatable."),
-    ] = None,
+    output: arg.Text = arg.output_option(
+        "MODEL", "Where the model goes; by default beside the table, ending in .twofold."
+    ),
+    method: str = typer.Option(
+        USUAL_METHOD,
+        metavar="|".join(METHODS),
+        help="What to fit: unsupervised kernel regression, unsupervised nearest neighbours, "
+        "kernel PCA, a diffusion map or a parametrized self-organizing map.",
+    ),
+    dimensions: int | None = arg.option(None, HOW_MANY_DIMENSIONS, "--dimensions", "-q", min=1),
+    label: arg.Texts = arg.option(
+        "COL", "A column to colour the map by; never used for fitting. Repeatable."
+    ),
     index: arg.Index = None,
-    columns: Annotated[
-        arg.Texts, arg.option("A,B,C", "Use these columns only; by default all columns of numbers.")
-    ] = None,
-    drop: Annotated[arg.Texts, arg.option("COL", "Do not use this column. Repeatable.")] = None,
-    scale: Annotated[
-        Literal["standard", "robust", "none"],
-        typer.Option(
-            help="Let columns count alike: by their standard deviation, by their quartiles (with "
-            "outliers), or leave them as they are (if all have the same unit)."
-        ),
-    ] = "standard",
+    columns: arg.Texts = arg.option(
+        "A,B,C", "Use these columns only; by default all columns of numbers."
+    ),
+    drop: arg.Texts = arg.option("COL", "Do not use this column. Repeatable."),
+    scale: Literal["standard", "robust", "none"] = typer.Option(
+        "standard",
+        help="Let columns count alike: by their standard deviation, by their quartiles (with "
+        "outliers), or leave them as they are (if all have the same unit).",
+    ),
     missing: arg.Missing = None,
-    settings: Annotated[
-        arg.Texts,
-        arg.option(
-            "NAME=VALUE",
-            "A parameter of the method as in Python, such as n_neighbors=10. Repeatable.",
-            "--set",
-        ),
-    ] = None,
-    degree: Annotated[
-        Literal["0", "1", "2", "2-axes"] | None,
-        of_ukr(None, "Of the local polynomials, 0 by default; above 0 is slower."),
-    ] = None,
-    loss: Annotated[
-        arg.Text,
-        of_ukr("squared|huber", "squared by default; huber is less disturbed by outliers."),
-    ] = None,
-    landmarks: Annotated[
-        arg.Text, of_ukr("N|auto", "Number of points that stand for all rows; for large tables.")
-    ] = None,
-    kernel: Annotated[
-        arg.Text,
-        of_ukr("gaussian|quartic|triweight", "How rows nearby are weighted; gaussian by default."),
-    ] = None,
-    max_iter: Annotated[int | None, of_ukr(None, "Most iterations; 200 by default.", min=0)] = None,
+    settings: arg.Texts = arg.option(
+        "NAME=VALUE",
+        "A parameter of the method as in Python, such as n_neighbors=10. Repeatable.",
+        "--set",
+    ),
+    degree: Literal["0", "1", "2", "2-axes"] | None = of_ukr(
+        None, "Of the local polynomials, 0 by default; above 0 is slower."
+    ),
+    loss: arg.Text = of_ukr(
+        "squared|huber", "squared by default; huber is less disturbed by outliers."
+    ),
+    landmarks: arg.Text = of_ukr(
+        "N|auto", "Number of points that stand for all rows; for large tables."
+    ),
+    kernel: arg.Text = of_ukr(
+        "gaussian|quartic|triweight", "How rows nearby are weighted; gaussian by default."
+    ),
+    max_iter: int | None = of_ukr(None, "Most iterations; 200 by default.", min=0),
     seed: arg.Seed = 0,
-    image_shape: Annotated[
-        arg.Text, arg.option("HxW[x3]", "Rows are images, such as 28x28; pictures then show them.")
-    ] = None,
+    image_shape: arg.Text = arg.option(
+        "HxW[x3]", "Rows are images, such as 28x28; pictures then show them."
+    ),
     quiet: arg.Quiet = False,
     json: arg.AsJson = False,
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -26,35 +26,25 @@ MOST_GRID_POINTS = 10_000_000
 def generate(
     model: arg.Model,
     output: arg.TableOutput = STANDARD,
-    at: Annotated[arg.Texts, arg.option("X1,X2", "A place on the map. Repeatable.")] = None,
-    points: Annotated[
-        arg.Text,
-        arg.option(
-            "TABLE",
-            "A table of places, such as 'twofold transform' writes: columns latent1, latent2, ... "
-            "or x1, x2, ...",
-        ),
-    ] = None,
-    grid: Annotated[int | None, arg.option("N", "N places along each axis.", min=2)] = None,
-    path: Annotated[
-        tuple[str, str] | None,
-        arg.option(
-            "FROM TO",
-            "The straight way between two rows or places (X1,X2). Rows go by their names, or as "
-            "#12 for the 12th; without names by numbers from 1.",
-        ),
-    ] = None,
-    steps: Annotated[int, typer.Option(min=2, help="Places on a --path.")] = 20,
-    samples: Annotated[
-        int | None, arg.option("N", "N new rows, spread like those the model was fitted to.", min=1)
-    ] = None,
+    at: arg.Texts = arg.option("X1,X2", "A place on the map. Repeatable."),
+    points: arg.Text = arg.option(
+        "TABLE",
+        "A table of places, such as 'twofold transform' writes: columns latent1, latent2, ... "
+        "or x1, x2, ...",
+    ),
+    grid: int | None = arg.option("N", "N places along each axis.", min=2),
+    path: tuple[str, str] | None = arg.option(
+        "FROM TO",
+        "The straight way between two rows or places (X1,X2). Rows go by their names, or as "
+        "#12 for the 12th; without names by numbers from 1.",
+    ),
+    steps: int = typer.Option(20, min=2, help="Places on a --path."),
+    samples: int | None = arg.option(
+        "N", "N new rows, spread like those the model was fitted to.", min=1
+    ),
     seed: arg.Seed = 0,
-    only_data: Annotated[
-        bool, arg.flag("--only-data", "Leave the coordinates out of the table.")
-    ] = False,
-    in_domain: Annotated[
-        bool, arg.flag("--in-domain", "Only places of a --grid that the data supports.")
-    ] = False,
+    only_data: bool = arg.flag("--only-data", "Leave the coordinates out of the table."),
+    in_domain: bool = arg.flag("--in-domain", "Only places of a --grid that the data supports."),
     quiet: arg.Quiet = False,
     json: arg.AsJson = False,
 ) -> None:
@@ -216,11 +206,9 @@ def parse_place(text: str, model: TwoWayModel, option: str) -> FloatArray:
 
 
 def find_place(text: str, model: TwoWayModel) -> FloatArray:
-    """Return the latent point of a row or of a place.
-
-    Rows with names go by them, so that ``12`` is never the 12th of rows called 0, 1, 2, ...;
-    ``#12`` is. Rows without names go by their numbers from 1.
-    """
+    """Return the latent point of a row or of a place."""
+    # Rows with names go by them, so that 12 is never the 12th of rows called 0, 1, 2, ...; #12 is.
+    # Rows without names go by their numbers from 1.
     names = getattr(getattr(model, "notes_", None), "names", None)
     n = len(model.embedding_)
     if names is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
@@ -38,35 +38,24 @@ def info(model: arg.Model, quiet: arg.Quiet = False, json: arg.AsJson = False) -
 
 def plot(
     model: arg.Model,
-    output: Annotated[
-        arg.Text,
-        arg.output_option(
-            "FILE",
-            "Where the picture goes: .pdf, .png or .svg; by default a .png beside the model.",
-        ),
-    ] = None,
-    kind: Annotated[Kind | None, arg.option(None, "What to draw; map if nothing is said.")] = None,
-    color: Annotated[
-        arg.Text,
-        arg.option(
-            "NAME",
-            "Colour the map by a label, a column, 'density', 'magnification' or 'error'; for "
-            "sensitivity: the column.",
-        ),
-    ] = None,
-    path: Annotated[
-        tuple[str, str] | None,
-        arg.option(
-            "FROM TO",
-            "Draw the way between two rows or places (X1,X2), as --kind path. Rows go by their "
-            "names, or as #12 for the 12th; without names by numbers from 1.",
-        ),
-    ] = None,
-    steps: Annotated[int, typer.Option(min=2, help="Items on a --path.")] = 10,
-    table: Annotated[
-        arg.Text,
-        arg.option("TABLE", "For --kind errors: rows to look at; by default those of the model."),
-    ] = None,
+    output: arg.Text = arg.output_option(
+        "FILE", "Where the picture goes: .pdf, .png or .svg; by default a .png beside the model."
+    ),
+    kind: Kind | None = arg.option(None, "What to draw; map if nothing is said."),
+    color: arg.Text = arg.option(
+        "NAME",
+        "Colour the map by a label, a column, 'density', 'magnification' or 'error'; for "
+        "sensitivity: the column.",
+    ),
+    path: tuple[str, str] | None = arg.option(
+        "FROM TO",
+        "Draw the way between two rows or places (X1,X2), as --kind path. Rows go by their "
+        "names, or as #12 for the 12th; without names by numbers from 1.",
+    ),
+    steps: int = typer.Option(10, min=2, help="Items on a --path."),
+    table: arg.Text = arg.option(
+        "TABLE", "For --kind errors: rows to look at; by default those of the model."
+    ),
     quiet: arg.Quiet = False,
     json: arg.AsJson = False,
 ) -> None:
@@ -101,17 +90,12 @@ def plot(
 
 def explore(
     model: arg.Model,
-    output: Annotated[
-        arg.Text,
-        arg.output_option(
-            "FILE", "Where the page goes; by default beside the model, ending in .html."
-        ),
-    ] = None,
-    show: Annotated[bool, arg.flag("--open", "Open the page in the browser afterwards.")] = False,
-    max_mb: Annotated[
-        float, typer.Option(min=0.1, help="Largest size of the page in megabytes.")
-    ] = 20,
-    title: Annotated[arg.Text, arg.option(None, "What the page is called.")] = None,
+    output: arg.Text = arg.output_option(
+        "FILE", "Where the page goes; by default beside the model, ending in .html."
+    ),
+    show: bool = arg.flag("--open", "Open the page in the browser afterwards."),
+    max_mb: float = typer.Option(20, min=0.1, help="Largest size of the page in megabytes."),
+    title: arg.Text = arg.option(None, "What the page is called."),
     quiet: arg.Quiet = False,
     json: arg.AsJson = False,
 ) -> None:
@@ -183,9 +167,7 @@ def without_windows() -> None:
     matplotlib.use("Agg")
 
 
-def _draw(
-    model: TwoWayModel, kind: str, color: str | None, table: str | None, console: Console
-) -> Any:
+def _draw(model: TwoWayModel, kind: str, color: arg.Text, table: arg.Text, console: Console) -> Any:
     """Return the axes or the figure of a picture."""
     from twofold import plots
 

@@ -38,12 +38,7 @@ class Method:
     def make(
         self, dimensions: int | None, given: Mapping[str, Any], settings: Sequence[str], **run: Any
     ) -> TwoWayModel:
-        """Return the unfitted model that options ask for, its parameters checked.
-
-        ``given`` are values of options by parameter, None where an option is not there;
-        ``settings`` are texts of the kind NAME=VALUE; ``run`` are parameters that families take if
-        they have them.
-        """
+        """Return the unfitted model of `given` options and texts NAME=VALUE, checked."""
         from twofold.loading import two_way_model
 
         model = two_way_model(self.name.replace("-", "_"), dimensions or USUAL_DIMENSIONS, **run)

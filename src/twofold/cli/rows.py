@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from twofold.cli import arguments as arg
 from twofold.cli.arguments import STANDARD
@@ -19,15 +19,10 @@ def transform(
     model: arg.Model,
     table: arg.Table,
     output: arg.TableOutput = STANDARD,
-    error: Annotated[
-        bool, arg.flag("--error", "Add each row's squared error when it is carried back.")
-    ] = False,
-    density: Annotated[
-        bool,
-        arg.flag(
-            "--density", "Add how well the data supports the place, and whether it is enough."
-        ),
-    ] = False,
+    error: bool = arg.flag("--error", "Add each row's squared error when it is carried back."),
+    density: bool = arg.flag(
+        "--density", "Add how well the data supports the place, and whether it is enough."
+    ),
     index: arg.Index = None,
     missing: arg.Missing = None,
     quiet: arg.Quiet = False,
@@ -65,9 +60,7 @@ def complete(
     model: arg.Model,
     table: arg.Table,
     output: arg.TableOutput = STANDARD,
-    report: Annotated[
-        bool, arg.flag("--report", "Say how many cells were filled in each column.")
-    ] = False,
+    report: bool = arg.flag("--report", "Say how many cells were filled in each column."),
     index: arg.Index = None,
     missing: arg.Missing = None,
     quiet: arg.Quiet = False,
@@ -133,7 +126,7 @@ def denoise(
 def score(
     model: arg.Model,
     table: arg.Table,
-    output: Annotated[arg.Text, arg.output_option("FILE", "Write each row's error.")] = None,
+    output: arg.Text = arg.output_option("FILE", "Write each row's error."),
     index: arg.Index = None,
     missing: arg.Missing = None,
     quiet: arg.Quiet = False,
@@ -142,16 +135,15 @@ def score(
     """Say how well a model reconstructs rows, and which rows it knows least about."""
     import pandas as pd
 
-    from twofold.cli.streaming import OwnRows, Tally, open_stream
+    from twofold.cli.streaming import Tally, open_stream
 
     console = Console(quiet=quiet, as_json=json)
     stream = open_stream(console, model, table, output, index, missing, "not used", True)
-    tally, own = Tally(stream.model), OwnRows(stream.model)
+    tally = Tally(stream.model)
 
     def count(piece: Piece, written: Dialect | None = None) -> pd.DataFrame:
         errors = -piece.apply(stream.model, stream.model.score_samples)
         tally.add(piece, errors)
-        own.add(piece.Y[piece.known])
         return pd.DataFrame({"error": errors}, index=piece.frame.index)
 
     if output is not None:
@@ -160,11 +152,11 @@ def score(
         with console.warnings_shown():
             for piece in stream.pieces():
                 count(piece)
-    if own.n_found:
-        console.say(own.in_words())
+    if about := tally.about_own_rows():
+        console.say(about)
     # With errors on standard output the summary is for the person, not for the pipe.
     show = console.say if output == STANDARD else write_line
     if not console.as_json:
         for line in tally.lines():
             show(line)
-    console.finish("", {**tally.facts(), **own.facts(), "output": output})
+    console.finish("", {**tally.facts(), "output": output})

@@ -24,15 +24,10 @@ import pandas as pd
 
 from twofold.checks.rows import RowError
 from twofold.cli.arguments import check_output, check_streams, open_model, shown
-from twofold.cli.columns import (
-    Match,
-    feature_names,
-    find_row_names,
-    latent_names,
-    match_columns,
-)
+from twofold.cli.columns import Match, feature_names, find_row_names, latent_names, match_columns
 from twofold.cli.console import CommandError, Console, counted, listed
 from twofold.cli.describing import is_left_out, is_squared_error, takes_gaps
+from twofold.scaled import center_and_spread
 from twofold.tables.reading import open_table
 from twofold.tables.writing import number_texts, open_writer
 
@@ -81,12 +76,9 @@ class Stream:
     match: Match
 
     def pieces(self, *, to_fill: bool = False) -> Iterator[Piece]:
-        """Yield the rows piece by piece, with progress, and report rows without values.
-
-        With ``to_fill`` rows may have gaps whatever the model is, and all columns of the frames are
-        as they are in the file.
-        """
+        """Yield the rows in pieces, with progress; `to_fill` keeps frames as the file has them."""
         n_columns = max(len(self.source.columns), 1)
+        # A few rows of a wide table take as much memory as many of a narrow one.
         size = max(1, min(ROWS_AT_A_TIME, NUMBERS_AT_A_TIME // n_columns))
         needs_all = not to_fill and not takes_gaps(self.model)
         done = unknown = 0
@@ -119,10 +111,7 @@ class Stream:
         make: Callable[[Piece, Dialect | None], pd.DataFrame],
         to_fill: bool = False,
     ) -> int:
-        """Write what is made of each piece, and return how many rows that are.
-
-        ``make`` is told how the text is written, or None if it is no text.
-        """
+        """Write what `make` makes of each piece, told how text is written; return how many rows."""
         with self.console.warnings_shown(), open_writer(output, like=self.source) as writer:
             for piece in self.pieces(to_fill=to_fill):
                 writer.write(make(piece, writer.dialect))
@@ -161,10 +150,7 @@ def open_stream(
     fate_of_others: str,
     finds_names: bool = False,
 ) -> Stream:
-    """Open a model and a table that belongs to it; say which columns the model does not know.
-
-    With ``finds_names`` a column that can only hold the names of the rows is taken for them.
-    """
+    """Open a model and a table that belongs to it; say which columns the model does not know."""
     if output is not None:
         check_streams(output, console.as_json)
     model = open_model(model_path, table)
@@ -232,12 +218,10 @@ def placed(
 def with_gaps_filled(
     stream: Stream, piece: Piece, whole: FloatArray, written: Dialect | None
 ) -> pd.DataFrame:
-    """Return a piece of the table with ``whole`` (m, D) where cells are missing.
-
-    All other cells stay what they are: in a text their characters (127.0, not 127), elsewhere the
-    type of their column. Only where a text goes into a file that writes numbers otherwise do they
-    have to be numbers.
-    """
+    """Return a piece of the table with ``whole`` (m, D) where cells are missing."""
+    # All other cells stay what they are: in a text their characters (127.0, not 127), elsewhere the
+    # type of their column. Only where a text goes into a file that writes numbers otherwise do they
+    # have to be numbers.
     source, frame = stream.source, piece.frame
     gaps = np.isnan(piece.Y) & ~np.isnan(whole)
     kept = np.where(np.isnan(piece.Y), whole, piece.Y)
@@ -263,12 +247,19 @@ def with_gaps_filled(
 
 
 class Tally:
-    """Sums of errors, and the rows with the largest ones."""
+    """Sums of errors, the rows with the largest ones, and how many rows are the model's own."""
 
     def __init__(self, model: TwoWayModel) -> None:
-        self._center, self._spread = center_and_spread(model)
+        self._model = model
+        if hasattr(model, "spread_"):
+            self._center, self._spread = model.center_, model.spread_
+        else:
+            self._center, _ = center_and_spread("standard", model.data_, model.weights_)
+            self._spread = 1.0
+        # Landmarks stand for rows but are none.
+        self._known = set() if (model.member_ < 0).all() else set(self._keys(model.data_))
         self._worst: list[tuple[float, int, str]] = []
-        self._n_rows = self._n_cells = 0
+        self._n_rows = self._n_cells = self._n_own = 0
         self._error = self._variation = 0.0
 
     def add(self, piece: Piece, errors: FloatArray) -> None:
@@ -278,6 +269,8 @@ class Tally:
         self._error += float(np.nansum(errors))
         self._n_rows += int(piece.known.sum())
         self._n_cells += int((~np.isnan(piece.Y)).sum())
+        if self._known:
+            self._n_own += sum(key in self._known for key in self._keys(piece.Y[piece.known]))
         names = piece.frame.index
         is_named = names.dtype.kind not in "iu"
         for k in np.argsort(-errors)[:WORST_ROWS]:  # NaN sorts last
@@ -289,14 +282,15 @@ class Tally:
 
     def facts(self) -> dict[str, Any]:
         """Return the figures."""
+        worst = [{"row": row, "name": name, "error": error} for error, row, name in self._worst]
         return {
             "rows": self._n_rows,
             "mean_squared_error": self._error / max(self._n_cells, 1),
             "mean_error_of_a_row": self._error / max(self._n_rows, 1),
             "variance_explained": 1 - self._error / self._variation if self._variation else None,
-            "worst_rows": [
-                {"row": number, "name": name, "error": error} for error, number, name in self._worst
-            ],
+            "worst_rows": worst,
+            "rows_of_the_model": self._n_own,
+            "leave_one_out_error_share": self._left_out_share() if self._n_own else None,
         }
 
     def lines(self) -> list[str]:
@@ -315,47 +309,22 @@ class Tally:
             lines += [f"  {name:<{width}}  {error:.6g}" for error, _, name in self._worst]
         return lines
 
-
-class OwnRows:
-    """Count the rows of a table that are a model's own."""
-
-    def __init__(self, model: TwoWayModel) -> None:
-        self._model = model
-        self._center, self._spread = center_and_spread(model)
-        # Landmarks stand for rows but are none.
-        keeps_rows = not (model.member_ < 0).all()
-        self._known = set(self._keys(model.data_)) if keeps_rows else set()
-        self.n_found = self._n_seen = 0
-
-    def add(self, Y: FloatArray) -> None:
-        """Look at some rows."""
-        self._n_seen += len(Y)
-        if self._known:
-            self.n_found += sum(key in self._known for key in self._keys(Y))
-
-    def error_share(self) -> float | None:
-        """Return the leave-one-out error as a share of the variance, None if it is not known."""
-        model = self._model
-        if not is_squared_error(model) or not is_left_out(model):
-            return None
-        variance = variance_of_rows(model)
-        return float(model.objective_) / variance if variance else None
-
-    def facts(self) -> dict[str, Any]:
-        """Return the figures."""
-        return {
-            "rows_of_the_model": self.n_found,
-            "leave_one_out_error_share": self.error_share() if self.n_found else None,
-        }
-
-    def in_words(self) -> str:
-        """Return a sentence for people."""
-        verb = "is" if self.n_found == 1 else "are"
-        words = f"{self.n_found:,} of {counted(self._n_seen, 'row')} {verb} the model's own"
-        share = self.error_share()
+    def about_own_rows(self) -> str:
+        """Say how many rows are the model's own, and what that means; "" if none is."""
+        if not self._n_own:
+            return ""
+        verb, share = "is" if self._n_own == 1 else "are", self._left_out_share()
+        words = f"{self._n_own:,} of {counted(self._n_rows, 'row')} {verb} the model's own"
         if share is None:
             return f"{words}: new rows may have larger errors"
         return f"{words}; leave-one-out error {100 * share:.3g} % of the variance"
+
+    def _left_out_share(self) -> float | None:
+        """Return the leave-one-out error as a share of the variance, None if it is not known."""
+        if not is_squared_error(self._model) or not is_left_out(self._model):
+            return None
+        variance = variance_of_rows(self._model)
+        return float(self._model.objective_) / variance if variance else None
 
     def _keys(self, Y: FloatArray) -> list[bytes]:
         """Return for each row bytes that only equal rows share."""
@@ -364,28 +333,14 @@ class OwnRows:
 
 
 def variance_of_rows(model: TwoWayModel, table: FloatArray | None = None) -> float:
-    """Return the mean squared distance of rows from their mean, in the units of a model.
-
-    Rows are those that its error counts: its own, with what it filled before the fit, or the
-    ``table`` that was given for a model whose rows are only landmarks.
-    """
+    """Return the mean squared distance of rows from their mean, in the units of a model."""
+    # Rows are those that its error counts: its own, with what it filled before the fit, or the
+    # `table` that was given for a model whose rows are only landmarks.
     description = model.kernel_regression()
     rows: FloatArray = model.data_ if description is None else description.data
     weights: FloatArray = model.weights_
     if table is not None and (model.member_ < 0).all():
         rows, weights = table, np.ones(len(table))
-    deviations = (rows - _weighted_mean(rows, weights)) / getattr(model, "spread_", 1.0)
+    mean, _ = center_and_spread("standard", rows, weights)
+    deviations = (rows - mean) / getattr(model, "spread_", 1.0)
     return float(weights @ np.nansum(deviations**2, axis=1) / weights.sum())
-
-
-def _weighted_mean(rows: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the mean (D,) of rows over their observed entries."""
-    seen = weights[:, None] * ~np.isnan(rows)
-    return np.asarray(np.nansum(seen * rows, axis=0) / seen.sum(axis=0))
-
-
-def center_and_spread(model: TwoWayModel) -> tuple[FloatArray, Any]:
-    """Return the centre of the rows a model was fitted to, and what it divides columns by."""
-    if hasattr(model, "spread_"):
-        return model.center_, model.spread_
-    return _weighted_mean(model.data_, model.weights_), 1.0

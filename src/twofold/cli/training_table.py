@@ -51,6 +51,7 @@ class TrainingTable:
     def constant(self) -> list[str]:
         """Columns with one value only."""
         Y = self.frame.to_numpy()
+        # Unlike minimum and maximum these pass over missing cells.
         is_constant = np.fmin.reduce(Y, axis=0) == np.fmax.reduce(Y, axis=0)
         return list(self.frame.columns[is_constant])
 
@@ -79,10 +80,7 @@ def read_training_table(
     image_shape: tuple[int, ...] | None = None,
     may_exceed_columns: bool = False,
 ) -> TrainingTable:
-    """Read a table, choose its columns and rows, say what was chosen, and check it.
-
-    With ``may_exceed_columns`` a map may have more dimensions q than there are columns.
-    """
+    """Read a table, choose its columns and rows, say what was chosen, and check it."""
     source = open_table(path, index=index, missing=missing or ())
     for note in source.notes:
         console.say(note)
