@@ -59,9 +59,8 @@ def comparison(comparison: Comparison, figure: Any = None) -> Any:
 
         size = (MAPS_IN_A_ROW * MAP_INCHES + SIDE_INCHES, n_rows * (MAP_INCHES + 0.35))
         figure = plt.figure(figsize=size, layout="constrained")
-    left, right = figure.subfigures(
-        1, 2, width_ratios=(MAPS_IN_A_ROW * MAP_INCHES, SIDE_INCHES), wspace=0.03
-    )
+    widths = (MAPS_IN_A_ROW * MAP_INCHES, SIDE_INCHES)
+    left, right = figure.subfigures(1, 2, width_ratios=widths, wspace=0.03)
     axes = left.subplots(n_rows, MAPS_IN_A_ROW, squeeze=False).ravel()
     model = comparison.scored[names[0]].model
     colors = None if comparison.labels is None else row_colors(model, comparison.labels)

@@ -1,7 +1,5 @@
 """Pictures of how a fit went and how far to trust it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,16 +9,8 @@ from matplotlib.ticker import MaxNLocator
 
 from twofold.array_types import FloatArray
 from twofold.contract import TwoWayModel
-from twofold.plots.drawing import (
-    ACCENT,
-    COLORS,
-    INK,
-    QUIET,
-    draw_level,
-    light_frame,
-    open_axes,
-    write_note,
-)
+from twofold.plots import drawing
+from twofold.plots.drawing import ACCENT, COLORS, INK, QUIET
 from twofold.plots.row_colors import DISTANCE, distances, nameless_row, row_errors, row_name
 
 # An objective that falls by more than this factor is seen better on a logarithmic scale.
@@ -52,7 +42,7 @@ def history(model: TwoWayModel, *, ax: Axes | None = None) -> Axes:
         raise ValueError("The model has no history: its fit ended before the first evaluation.")
     n_stages = max(len(values) - model.n_iter_, 1)
     joins = stage_joins(values, n_stages)
-    ax = open_axes(ax, (5.5, 3.2))
+    ax = drawing.open_axes(ax, (5.5, 3.2))
     iterations = np.arange(len(values))
     for first, last in zip([0, *joins], [*joins, len(values)], strict=True):
         # Each stage begins with the value at which the one before it ended.
@@ -78,8 +68,8 @@ def history(model: TwoWayModel, *, ax: Axes | None = None) -> Axes:
             ax.set_ylim(*sorted((0.0, 1.3 * float(values[0]))))
     # Above the axes: inside, the stages of a homotopy may pass anywhere.
     end = f"{values[-1]:.4g}  ({model.stop_reason_})"
-    write_note(ax, end, (1, 1), (0, 3), xycoords="axes fraction", ha="right")
-    light_frame(ax)
+    drawing.write_note(ax, end, (1, 1), (0, 3), xycoords="axes fraction", ha="right")
+    drawing.light_frame(ax)
     return ax
 
 
@@ -124,7 +114,7 @@ def errors(model: TwoWayModel, X: Any = None, *, ax: Axes | None = None) -> Axes
     known = np.flatnonzero(np.isfinite(found))
     order = known[np.argsort(-found[known], kind="stable")]
     ranks = np.arange(1, len(order) + 1)
-    ax = open_axes(ax, (5.5, 3.4))
+    ax = drawing.open_axes(ax, (5.5, 3.4))
     ax.plot(ranks, found[order], color=COLORS[0])
     ax.set_xscale("log")
     ax.set_xlim(0.85, 1.1 * len(order))
@@ -133,10 +123,11 @@ def errors(model: TwoWayModel, X: Any = None, *, ax: Axes | None = None) -> Axes
     ax.plot(ranks[: len(worst)], found[worst], "o", color=ACCENT, markersize=4)
     for rank, row in enumerate(worst, 1):
         name = row_name(model, int(row)) if X is None else _name_in_table(X, int(row))
-        write_note(ax, name, (rank, found[row]), (2, 4), rotation=45, rotation_mode="anchor")
+        slanted = {"rotation": 45, "rotation_mode": "anchor"}
+        drawing.write_note(ax, name, (rank, found[row]), (2, 4), **slanted)
     middle = float(np.median(found[order]))
-    draw_level(ax, middle)
-    write_note(ax, f"median {middle:.3g}", (1, middle), (0, 3))
+    drawing.draw_level(ax, middle)
+    drawing.write_note(ax, f"median {middle:.3g}", (1, middle), (0, 3))
     ax.set_xlabel("rows, the worst first")
     ax.set_ylabel(f"{DISTANCE}\n(root of the squared error)")
     ax.xaxis.set_major_formatter("{x:g}")
@@ -144,7 +135,7 @@ def errors(model: TwoWayModel, X: Any = None, *, ax: Axes | None = None) -> Axes
     if len(order) < 10:
         # There would be one power of ten to read off.
         ax.set_xticks(ranks)
-    light_frame(ax)
+    drawing.light_frame(ax)
     return ax
 
 
@@ -192,7 +183,7 @@ def dimension_curve(
         means[place] = found.mean()
         if len(found) > 1:
             spreads[place] = found.std(ddof=1) / np.sqrt(len(found))
-    ax = open_axes(ax, (4.8, 3.2))
+    ax = drawing.open_axes(ax, (4.8, 3.2))
     if spreads.any():
         ax.errorbar(dims, means, spreads, color=COLORS[0], capsize=3, linewidth=1.4, zorder=2)
     else:
@@ -204,7 +195,7 @@ def dimension_curve(
     if spreads.any():
         limit = means[least] + spreads[least]
         fewest = int(np.flatnonzero(means <= limit)[0])
-        draw_level(ax, limit)
+        drawing.draw_level(ax, limit)
         ax.plot(dims[fewest], means[fewest], "o", markersize=12, markerfacecolor="none",
                 markeredgecolor=INK, zorder=3,
                 label=f"fewest within one standard error: {dims[fewest]}")  # fmt: skip
@@ -212,5 +203,5 @@ def dimension_curve(
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel("latent dimensions")
     ax.set_ylabel("error")
-    light_frame(ax)
+    drawing.light_frame(ax)
     return ax

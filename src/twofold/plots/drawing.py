@@ -9,8 +9,6 @@ Markers cycle with a period that has no divisor in common with twelve: a categor
 and marker with another one only after sixty.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,10 +101,7 @@ def open_axes(ax: Axes | None, size: tuple[float, float] | None = None) -> Axes:
 
 
 def open_map(ax: Axes | None, view: LatentView) -> Axes:
-    """Return the given axes, or those of a new figure shaped like the map.
-
-    The figure is at most as large as matplotlib's settings say.
-    """
+    """Return the given axes, or those of a new figure shaped like the map."""
     if ax is not None or view.is_line:
         return open_axes(ax)
     most = np.asarray(rcParams["figure.figsize"]) - BESIDE_MAP
@@ -156,11 +151,9 @@ def intervals(axis: FloatArray, is_in: BoolArray) -> list[tuple[float, float]]:
 
 
 def paint(ax: Axes, lattice: Lattice, values: FloatArray, within: FloatArray | None = None) -> Any:
-    """Paint values (m,) over the domain of a plane; return the image that a colour bar needs.
-
-    Nothing is painted at NaN, nor where the support ``within`` (m,) is not positive: there the
-    image has a clean edge.
-    """
+    """Paint values (m,) over the domain of a plane; return the image that a colour bar needs."""
+    # Nothing is painted at NaN, nor where the support `within` (m,) is not positive: there the
+    # image has a clean edge.
     x, y = lattice.axes
     half = (x[1] - x[0]) / 2, (y[1] - y[0]) / 2
     seen = values if within is None else values[within > 0]
@@ -179,9 +172,8 @@ def paint(ax: Axes, lattice: Lattice, values: FloatArray, within: FloatArray | N
         zorder=0.5,
     )
     if within is not None and (within < 0).any():
-        shape = ax.contourf(
-            x, y, lattice.shaped(within), levels=[0, np.inf], colors=["none"], zorder=0
-        )
+        field = lattice.shaped(within)
+        shape = ax.contourf(x, y, field, levels=[0, np.inf], colors=["none"], zorder=0)
         paths = [path for path in shape.get_paths() if np.size(path.vertices)]
         if paths:
             image.set_clip_path(Path.make_compound_path(*paths), ax.transData)
@@ -217,10 +209,8 @@ def add_color_bar(ax: Axes, colored: Any, title: str | None) -> Any:
 
 
 def add_legend(ax: Axes, categories: Categories, seen: FloatArray | None) -> None:
-    """Draw a legend: few categories in the corner of a map with the fewest rows ``seen`` (n, 2).
-
-    Many stand beside the map, and so do those of rows that are nowhere (None).
-    """
+    """Draw a legend: few categories in the corner of a map with the fewest rows ``seen`` (n, 2)."""
+    # Many stand beside the map, and so do those of rows that are nowhere (None).
     handles = []
     for number, name in enumerate(categories.names):
         style = category_style(number)
@@ -250,10 +240,7 @@ def _emptiest_corner(ax: Axes, seen: FloatArray) -> str:
 
 
 def draw_rows(ax: Axes, seen: FloatArray, colors: RowColors | None, area: float) -> Any:
-    """Draw rows at places (n, 2), those without a value below the others.
-
-    Returns what a colour bar needs, None without amounts.
-    """
+    """Draw rows at places (n, 2); return what a colour bar needs, None without amounts."""
     rasterized = len(seen) > MOST_VECTOR_POINTS
 
     def scatter(rows: Any, **look: Any) -> Any:

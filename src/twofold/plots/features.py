@@ -9,8 +9,6 @@ own standard deviation σ_j, over the rows i:
 Squares add up, so a bar of length importance_j is split into parts as long as c_jm² are large.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -132,9 +130,8 @@ def sensitivities(
     elif isinstance(figure, Figure) and figure.get_layout_engine() is None and not figure.axes:
         # A part of a figure is laid out with the whole.
         figure.set_layout_engine("constrained")
-    panels = found.subplots(
-        rows, columns, sharex=True, sharey=not view.is_line, squeeze=False
-    ).ravel()
+    shared = {"sharex": True, "sharey": not view.is_line}
+    panels = found.subplots(rows, columns, squeeze=False, **shared).ravel()
     names = feature_names(model)
     for k, (panel, number) in enumerate(zip(panels, numbers, strict=False)):
         fields.draw(panel, k, None)
@@ -250,10 +247,8 @@ class _Fields:
 
 
 def _block_means(axes: list[FloatArray], values: FloatArray) -> Arrows:
-    """Return the middles (b, 2) and the means (b, c) of blocks of a lattice of values (m2, m1, c).
-
-    Blocks with less than half of their places known are left out.
-    """
+    """Return middles (b, 2) and means (b, c) of blocks of a lattice of values (m2, m1, c)."""
+    # Blocks with less than half of their places known are left out.
     side = PLACES_EACH
     counts = [len(axis) // side for axis in axes]
     middles = [

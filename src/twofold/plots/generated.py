@@ -4,8 +4,6 @@ An item is a row of data as a small picture: an image where its shape is known, 
 All items of a picture share one scale, from near the lowest to near the highest value of the data.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -302,11 +300,6 @@ def _draw_curves(
     up = (np.clip((rows - style.low) / (style.high - style.low), 0, 1) - 0.5) * box[1]
     curves = np.stack([along + centers[:, :1], up + centers[:, 1:]], axis=2)
     frames = centers[:, None] + CORNERS * frame / 2
-    look: dict[str, Any] = {
-        "facecolors": "white",
-        "edgecolors": MISSING,
-        "linewidths": 0.5,
-        "zorder": 2,
-    }
-    ax.add_collection(PolyCollection(list(frames), **look))
+    ax.add_collection(PolyCollection(list(frames), facecolors="white", edgecolors=MISSING,
+                                     linewidths=0.5, zorder=2))  # fmt: skip
     ax.add_collection(LineCollection(list(curves), colors=COLORS[0], linewidths=0.8, zorder=2.1))

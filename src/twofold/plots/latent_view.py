@@ -5,8 +5,6 @@ shown; the others stand at their median over the rows, so that whatever is paint
 (domain, magnification, features) is a plane cut through that median, while the rows are all seen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -50,9 +48,8 @@ class Lattice:
 
     def nearly(self, inside: BoolArray) -> BoolArray:
         """Return the places (m,) inside and next to them: the edge lies between places."""
-        return binary_dilation(
-            self.shaped(inside), generate_binary_structure(len(self.axes), 2), 2
-        ).ravel()
+        with_corners = generate_binary_structure(len(self.axes), 2)
+        return binary_dilation(self.shaped(inside), with_corners, 2).ravel()
 
     def evaluate(
         self, function: Callable[[FloatArray], FloatArray], wanted: BoolArray, n_values: int = 1
@@ -87,11 +84,9 @@ class LatentView:
 
     @cached_property
     def slanted_rows(self) -> FloatArray:
-        """The same with the rows of a lattice beside each other that would cover each other.
-
-        Each is moved along a slant, less than half of the gap between places, by the rank of what
-        is not shown of it: as if the lattice were seen from a little aside.
-        """
+        """The same with the rows of a lattice beside each other that would cover each other."""
+        # Each is moved along a slant, less than half of the gap between places, by the rank of what
+        # is not shown of it: as if the lattice were seen from a little aside.
         hidden = [m for m in range(self.q) if m not in self.dims]
         places, first = np.unique(self.rows, axis=0, return_inverse=True)
         layers, rank = np.unique(self.model.embedding_[:, hidden], axis=0, return_inverse=True)
@@ -130,7 +125,7 @@ class LatentView:
         rows_box = np.stack([self.rows.min(axis=0), self.rows.max(axis=0)], axis=1)
         side = float(np.ptp(rows_box, axis=1).max()) or 1.0
         box = rows_box
-        for _ in range(MOST_WIDENINGS):
+        for _ in range(MOST_WIDENINGS):  # until the domain, which may reach far, ends inside
             box = box + MARGIN * side * np.array([-1, 1])
             lattice = self._lattice(box, COARSE)
             inside = lattice.shaped(self.support(lattice)) > 0
@@ -142,9 +137,7 @@ class LatentView:
     def _lattice(self, box: FloatArray, size: int) -> Lattice:
         step = float(np.ptp(box, axis=1).max()) / (size - 1)
         counts = [max(int(np.ceil(np.ptp(side) / step)) + 1, 2) for side in box]
-        axes = [
-            np.linspace(side[0], side[1], count) for side, count in zip(box, counts, strict=True)
-        ]
+        axes = [np.linspace(low, high, k) for (low, high), k in zip(box, counts, strict=True)]
         seen = np.stack([along.ravel() for along in np.meshgrid(*axes)], axis=1)
         return Lattice(axes, self.places(seen))
 

@@ -5,8 +5,6 @@ magnification is ``sqrt(det(JᵀJ))``, data volume per latent volume, as the mod
 logarithm is drawn because its differences are factors.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -163,11 +161,9 @@ def magnification(
 
 
 def _near_rows(model: TwoWayModel, X: FloatArray) -> BoolArray:
-    """Say which places (m, q) have a row within a bandwidth of the latent density.
-
-    Further out all neighbours may lie in one plane. A mean of neighbours then has no slope across
-    it, and a magnification of 0 means that nothing is known.
-    """
+    """Say which places (m, q) have a row within a bandwidth of the latent density."""
+    # Further out all neighbours may lie in one plane. A mean of neighbours then has no slope across
+    # it, and a magnification of 0 means that nothing is known.
     unit = model.latent_unit()
     distance, _ = cKDTree(model.embedding_ / unit).query(X / unit)
     return np.asarray(distance <= 1 + NEARLY)

@@ -8,8 +8,6 @@ line must keep off points and names. A row with no such place stays without a na
 have few.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 from typing import Any, cast
@@ -79,10 +77,7 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def fit_titles(panels: Sequence[Axes], columns: int) -> int:
-    """Break and shorten the titles of a table of panels, so that none reaches the next one.
-
-    Returns how many lines the rows of panels are higher than with titles of one line.
-    """
+    """Break and shorten titles so that none reaches the next; return how many lines they add."""
     figure = cast(Any, panels[0].figure)
     figure.figure.draw_without_rendering()
     # Nothing makes room for a second line in a figure that is not laid out.
@@ -100,10 +95,8 @@ def fit_titles(panels: Sequence[Axes], columns: int) -> int:
 
 
 def draw_names(ax: Axes, model: TwoWayModel, seen: FloatArray, area: float) -> None:
-    """Write names beside rows drawn at ``seen`` (n, 2), beginning with rows far from one another.
-
-    The axes have their limits and legend by then; ``area`` is that of a point, in points squared.
-    """
+    """Write names beside rows drawn at `seen` (n, 2), first of rows far from one another."""
+    # The axes have their limits and legend by then: names keep off them.
     # Legends and colour bars take their room only when the figure is laid out.
     # The figure of a subfigure is the whole one.
     cast(Any, ax.figure).figure.draw_without_rendering()

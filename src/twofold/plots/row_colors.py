@@ -13,8 +13,6 @@ amounts. Other numbers get a colour bar. Rows without a value (NaN, None, empty 
 grey, below the others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral

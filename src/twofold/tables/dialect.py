@@ -6,8 +6,6 @@ numbers with a decimal comma and not three cells. Nothing is guessed that a wron
 spoil silently: thousands marks and comments are left as they are.
 """
 
-from __future__ import annotations
-
 import codecs
 import contextlib
 import csv
@@ -52,10 +50,7 @@ class Dialect:
 
 
 def examine(path: str | os.PathLike[str], name: str) -> tuple[Dialect, str]:
-    """Return how a text table is written, and its first lines with plain line ends.
-
-    ``name`` is what messages call it.
-    """
+    """Return how a text table is written, and its first lines with plain line ends."""
     raw, is_whole = _first_bytes(path, name)
     encoding, notes = _encoding(raw, name, is_whole)
     text = codecs.getincrementaldecoder(encoding)("replace").decode(raw, final=is_whole)
@@ -263,11 +258,9 @@ def _has_blanks(body: str, separator: str) -> bool:
 def _has_header(
     body: str, separator: str, records: Sequence[Sequence[str]], rules: CellRules
 ) -> tuple[bool, tuple[str, ...]]:
-    """Whether the first record holds names, and a note if that is not plain.
-
-    Names may look like numbers: pandas numbers unnamed columns from 0, and spectra have
-    wavelengths. They are names if they count up from 0 or 1, or if only they are quoted.
-    """
+    """Whether the first record holds names, and a note if that is not plain."""
+    # Names may look like numbers: pandas numbers unnamed columns from 0, and spectra have
+    # wavelengths. They are names if they count up from 0 or 1, or if only they are quoted.
     first, others = records[0], records[1:]
     is_number = [bool(cell.strip()) and rules.is_number(cell) for cell in first]
     texts = [i for i, cell in enumerate(first) if cell.strip() and not is_number[i]]

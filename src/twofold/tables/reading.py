@@ -6,8 +6,6 @@ Text has no types, so its cells come as text, exactly as they are in the file, a
 where they are asked for as numbers. The other kinds keep the types of their columns.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys
@@ -42,11 +40,9 @@ _ELSEWHERE = {
 
 
 class TableSource:
-    """A table that is read whole or in chunks, as often as wanted; made by `open_table`.
+    """A table that is read whole or in chunks, as often as wanted; made by `open_table`."""
 
-    Frames carry the index as text exactly as in the file, or row numbers from 0 if there is none.
-    """
-
+    # Frames carry the index as text exactly as in the file, or row numbers from 0 without one.
     columns: tuple[str, ...]  # in their order, without the index
     has_index: bool  # whether the rows have names
     index_name: str | None  # None if the index has no name, or there is none
@@ -88,6 +84,7 @@ class TableSource:
         """Return the number of rows; while a text is read what its bytes so far let expect."""
         if self.n_rows is not None:
             return self.n_rows
+        # Nobody has counted the lines of a text yet: as many more as bytes are left.
         share = self._table.share_read
         return round(self._rows_read / share) if share > 0 and self._rows_read else None
 
@@ -96,11 +93,7 @@ class TableSource:
         return f"<TableSource {self.path!r}: {rows} rows, {len(self.columns)} columns>"
 
     def read(self, numbers: Iterable[str] | Literal["detect"] = ()) -> pd.DataFrame:
-        """Return the whole table, the columns ``numbers`` as float64.
-
-        "detect" takes every column whose cells, missing ones aside, are all numbers, and lists the
-        others in ``left_out``.
-        """
+        """Return the whole table, ``numbers`` as float64; "detect" lists others in ``left_out``."""
         if isinstance(numbers, str) and numbers == "detect":
             return self._read_detected()
         frames = list(self.chunks(numbers=numbers))
@@ -109,11 +102,7 @@ class TableSource:
     def chunks(
         self, rows: int | None = None, *, numbers: Iterable[str] = ()
     ) -> Iterator[pd.DataFrame]:
-        """Yield the table in consecutive frames, holding only a part of it in memory.
-
-        ``rows`` is the length of each but the last, by default what is about 64 MB or less;
-        ``numbers`` are the columns wanted as float64.
-        """
+        """Yield the table in frames of ``rows``, by default of 64 MB, ``numbers`` as float64."""
         if rows is not None and rows < 1:
             raise ValueError(f"`rows` must be at least 1; got {rows}.")
         wanted, known = [numbers] if isinstance(numbers, str) else list(numbers), set(self.columns)
@@ -143,11 +132,9 @@ class TableSource:
         self.n_rows = done
 
     def _read_detected(self) -> pd.DataFrame:
-        """Read whole with number columns found by their cells.
-
-        The first block rules most text columns out. If a cell further down is no number, one
-        more pass over the text finds all such columns.
-        """
+        """Read whole with number columns found by their cells."""
+        # The first block rules most text columns out. If a cell further down is no number, one more
+        # pass over the text finds all such columns.
         reasons: dict[str, str] = {}
         self._look_for_text(reasons, blocks=1)
         try:
@@ -186,11 +173,9 @@ class TableSource:
 def open_table(
     path: str | os.PathLike[str], *, index: str | None = None, missing: Iterable[str] = ()
 ) -> TableSource:
-    """Open a table, having read its names and found out how it is written.
-
-    ``index`` is the column with the names of the rows, by default an unnamed first column, or what
-    the file itself calls its index; ``missing`` are markers of missing cells beside the usual ones.
-    """
+    """Open a table, having read its names and found out how it is written."""
+    # By default an unnamed first column is the index, or what the file itself calls so; `missing`
+    # are markers beside the usual ones.
     markers = [missing] if isinstance(missing, str) else [str(marker) for marker in missing]
     name = os.fspath(path)
     if name == "-":
@@ -229,6 +214,7 @@ def _from_stdin(index: str | None, missing: Sequence[str]) -> TableSource:
     except BaseException:
         os.unlink(spooled)
         raise
+    # The copy goes when nobody holds the table any more, at the end of the process at the latest.
     weakref.finalize(source, os.unlink, spooled)
     return source
 

@@ -150,6 +150,7 @@ class CellRules:
 
     def spellings(self) -> list[str]:
         """Return the markers in the usual cases, for parsers that compare exactly."""
+        # NaN, as numpy and pandas write it, is none of the three.
         forms = [(text, text.upper(), text.capitalize()) for text in self.texts]
         return sorted({form for three in forms for form in three} | {"NaN"})
 
@@ -158,6 +159,7 @@ def cell_rules(missing: Iterable[str] = (), decimal: str = ".") -> CellRules:
     """Return the rules for the usual markers of missing cells and some more."""
     texts = {marker.strip().casefold() for marker in (*MISSING_MARKERS, *missing)}
     plain = CellRules(frozenset(), (), decimal)
+    # A marker such as -999 also stands for -999.0; NaN needs no marker.
     numbers = {plain.number(marker) for marker in missing if plain.is_number(marker)}
     return CellRules(frozenset(texts), tuple(sorted(n for n in numbers if n == n)), decimal)
 
@@ -178,11 +180,7 @@ def _is_truth(cell: object) -> bool:
 def with_numbers(
     frame: pd.DataFrame, numbers: Collection[str], rules: CellRules, place: Callable[[int], str]
 ) -> pd.DataFrame:
-    """Return the frame with the named columns as float64.
-
-    ``place(i)`` says where row i of the frame stands in the file; a cell that is no number raises
-    `NotANumberError` with it.
-    """
+    """Return the frame with columns as float64; `place(i)` says where row i stands in the file."""
     wanted = [name for name in frame.columns if name in numbers]
     if not wanted:
         return frame
@@ -227,10 +225,9 @@ class NearlyNumbers(NamedTuple):
 
 
 def nearly_numbers(column: pd.Series, rules: CellRules) -> NearlyNumbers | None:
-    """Return what keeps a column of mostly numbers from being one, None for other columns.
-
-    Those are told from their first cells: a look at all of a long text column would take its time.
-    """
+    """Return what keeps a column of mostly numbers from being one, None for other columns."""
+    # Those are told from their first cells: a look at all of a long text column would take its
+    # time.
     if column.dtype.kind in "iufb":
         return None
     cells = [None if gap else cell for cell, gap in zip(column, column.isna(), strict=True)]

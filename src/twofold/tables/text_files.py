@@ -28,17 +28,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from twofold.tables.dialect import (
-    Dialect,
-    csv_records,
-    decompressing,
-    examine,
-    is_blank,
-    line_too_long,
-    open_bytes,
-    western_encoding,
-    western_note,
-)
+from twofold.tables import dialect as dialects
+from twofold.tables.dialect import Dialect, csv_records, is_blank
 from twofold.tables.table import Table, TableError, cell_rules, with_numbers
 
 # The first block is small, so that a look at the first rows is cheap. Parsing a block costs time
@@ -48,6 +39,7 @@ _BLOCK_BYTES, _COLUMN_BYTES = 1 << 23, 640
 _MAX_OPEN_BYTES = 1 << 26  # a quoted cell longer than this was never closed
 _ARROW_PIECE_BYTES, _ARROW_COLUMN_BYTES = 1 << 20, 2000
 _MANY_COLUMNS = 5000
+UNCLOSED = "Look for a quote that is opened and never closed."
 _INDEX_NAMES = ("", "Unnamed: 0")  # the latter is what pandas makes of the former
 
 
@@ -57,7 +49,7 @@ class TextTable(Table):
     dialect: Dialect
 
     def __init__(self, path: Path, name: str, missing: Sequence[str]) -> None:
-        self.dialect, head = examine(path, name)
+        self.dialect, head = dialects.examine(path, name)
         super().__init__(name, cell_rules(missing, self.dialect.decimal))
         self.notes += self.dialect.notes
         self._path = path
@@ -209,10 +201,8 @@ class TextTable(Table):
         except ValueError as error:
             reader.find_ragged(block)
             reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
-            raise TableError(
-                f"'{self._name}', from line {block.first_line}: {reason}.",
-                "Look for a quote that is opened and never closed.",
-            ) from error
+            where = f"'{self._name}', from line {block.first_line}"
+            raise TableError(f"{where}: {reason}.", UNCLOSED) from error
         frame.columns = self._labels()
         numbers = list(itertools.compress(self._labels(), is_number))
         return with_numbers(frame, numbers, self.rules, self._place(block, reader))
@@ -240,11 +230,10 @@ def _arrow(module: str) -> Any:
 
 
 def _is_short(data: bytes, dialect: Dialect) -> bool:
-    """Whether no number has more than 15 digits or an exponent.
-
-    Such a number is a quotient of two whole numbers that floats hold exactly, and then the quick
-    mode of pandas is exact as well (Clinger, 1990, How to read floating point numbers accurately).
-    """
+    """Whether no number has more than 15 digits or an exponent."""
+    # Such a number is a quotient of two whole numbers that floats hold exactly, and then the quick
+    # mode of pandas is exact as well (Clinger, 1990, How to read floating point numbers
+    # accurately).
     digits = b"0123456789" + dialect.decimal.encode()
     table = bytes.maketrans(digits + b"E+", b"0" * len(digits) + b"e-")
     shape = data.translate(table)
@@ -279,10 +268,7 @@ class BlockReader:
                     yield line, record
                 line = block.first_line + reader.line_num  # type: ignore[attr-defined]
         except csv.Error as error:
-            raise TableError(
-                f"'{self.name}', after line {line - 1}: {error}.",
-                "Look for a quote that is opened and never closed.",
-            ) from error
+            raise TableError(f"'{self.name}', after line {line - 1}: {error}.", UNCLOSED) from error
 
     def find_ragged(self, block: Block) -> None:
         """Raise for the first line of a block with more or fewer cells than there are names."""
@@ -316,8 +302,8 @@ class BlockReader:
                             "are.",
                             "Save the table again in one encoding, best in UTF-8.",
                         )
-                    western = western_encoding(data)
-                    self.notes.append(western_note(self.name, western))
+                    western = dialects.western_encoding(data)
+                    self.notes.append(dialects.western_note(self.name, western))
                 if western:
                     data = data.decode(western, errors="replace").encode()
                 seen_utf8 = not western
@@ -346,7 +332,7 @@ class BlockReader:
                 continue
             cut = self._last_line_end(rest)
             if not cut and len(rest) > _MAX_OPEN_BYTES:
-                raise line_too_long(self.name, line, len(rest))
+                raise dialects.line_too_long(self.name, line, len(rest))
             if cut:
                 yield rest[:cut]
                 line += rest.count(b"\n", 0, cut)
@@ -361,7 +347,7 @@ class BlockReader:
         later = max(_BLOCK_BYTES, min(_MAX_OPEN_BYTES, _COLUMN_BYTES * self.width))
         encoding = self.dialect.encoding
         size_of_file = max(1, self.path.stat().st_size)
-        with decompressing(self.name), open_bytes(self.path) as file:
+        with dialects.decompressing(self.name), dialects.open_bytes(self.path) as file:
             # What is compressed counts as it lies on the disk: its whole length is not known.
             raw: Any = getattr(file, "fileobj", None) or file
             source: Any = file
@@ -379,10 +365,8 @@ class BlockReader:
         if b'"' not in data:
             return data.rfind(b"\n") + 1
         if len(data) > _MAX_OPEN_BYTES:
-            raise TableError(
-                f"'{self.name}' has a quoted cell of more than {len(data) >> 20} MB.",
-                "Look for a quote that is opened and never closed.",
-            )
+            size = f"{len(data) >> 20} MB"
+            raise TableError(f"'{self.name}' has a quoted cell of more than {size}.", UNCLOSED)
         lines = data.decode("latin-1").split("\n")[:-1]  # one character per byte
         asked_for_more = False
 

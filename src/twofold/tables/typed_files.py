@@ -12,8 +12,6 @@ memory: number columns are the matrix ``X`` with ``feature_names``, others are a
 name. Of an ``.h5ad`` file of AnnData the annotations of the observations are columns as well.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import zipfile
@@ -302,10 +300,8 @@ class ParquetTable(TypedTable):
         return frame
 
     def _nullable_types(self, schema: Any, metadata: Any) -> dict[int, Any]:
-        """Return pandas' nullable types for columns of whole numbers or truth values with gaps.
-
-        Without them a column would change its type from batch to batch, as gaps come and go.
-        """
+        """Return pandas' nullable types for columns of whole numbers or truth values with gaps."""
+        # Without them a column would change its type from batch to batch, as gaps come and go.
         types = self._arrow.types
         found: dict[int, Any] = {}
         if any(types.is_nested(field.type) for field in schema):
@@ -380,6 +376,7 @@ class NpySink:
         assert self._dtype is not None
         shape = (self._n_rows, self._width)
         fields = f"{{'descr': {self._dtype.str!r}, 'fortran_order': False, 'shape': {shape}, }}"
+        # Eight bytes of magic and two of the length come before the fields, a line end after them.
         start = np.lib.format.magic(1, 0) + (_HEADER_BYTES - 10).to_bytes(2, "little")
         return start + fields.ljust(_HEADER_BYTES - 11).encode() + b"\n"
 

@@ -32,14 +32,10 @@ _MAX_WHOLE = 1e15  # whole numbers up to here are written without exponent by re
 
 
 class TableWriter:
-    """Write frames to a file one after the other; made by `open_writer`.
+    """Write frames to a file one after the other, as a context manager; made by `open_writer`."""
 
-    It is a context manager. The file is written under another name and takes its place when the
-    block ends without an exception; otherwise an older file of that name stays as it was.
-
-    The index is written if it has a name or holds anything but whole numbers.
-    """
-
+    # The file is written under another name and takes its place when the block ends without an
+    # exception; otherwise an older file of that name stays as it was.
     def __init__(
         self,
         path: str,
@@ -91,7 +87,11 @@ class TableWriter:
         """Append the rows of a frame, which must have the same columns each time."""
         if self._sink is None:
             raise RuntimeError("Use the writer in a with block: `with open_writer(path) as out:`.")
-        has_index, columns = _has_row_names(frame), list(frame.columns)
+        if frame.index.nlevels > 1:
+            raise TableError("An index of several levels cannot be written.", "Use reset_index().")
+        # More than row numbers: a name, or anything but whole numbers.
+        has_index = frame.index.name is not None or frame.index.dtype.kind not in "iu"
+        columns = list(frame.columns)
         if self._columns is None:
             self._columns, self._has_index = columns, has_index
             if has_index and isinstance(self._sink, NpySink):
@@ -112,20 +112,14 @@ class TableWriter:
 
 # What takes frames: `write`, then `finish` once all rows are there, then `close` in any case.
 Sink: TypeAlias = "TextSink | ParquetSink | NpySink | NpzSink"
-_BINARY: dict[str, Callable[[Path], Sink]] = {
-    ".parquet": ParquetSink,
-    ".pq": ParquetSink,
-    ".npy": NpySink,
-    ".npz": NpzSink,
-}
+_PARQUET: dict[str, Callable[[Path], Sink]] = dict.fromkeys((".parquet", ".pq"), ParquetSink)
+_BINARY = {**_PARQUET, ".npy": NpySink, ".npz": NpzSink}
 
 
 def open_writer(path: str | os.PathLike[str], *, like: TableSource | None = None) -> TableWriter:
-    """Return a writer for a table of the kind that the suffix tells; "-" is standard output.
-
-    ``like`` is a table of the same suffix whose separator (and Excel's line about it), decimal
-    comma, byte order mark and line ends are kept.
-    """
+    """Return a writer for a table of the kind that the suffix tells; "-" is standard output."""
+    # Of `like`, if it has the same suffix, separator (and Excel's line about it), decimal comma,
+    # byte order mark and line ends are kept.
     name = os.fspath(path)
     kind = _kind(name)
     if kind in TEXT_SUFFIXES:
@@ -160,11 +154,9 @@ def _is_device(path: Path) -> bool:
 
 
 def _dialect(kind: str, like: TableSource | None, is_file: bool) -> Dialect:
-    """Return how to write text: as ``like`` if it is of the same kind, else the usual way.
-
-    What came in a Western encoding goes back as UTF-8 with a byte order mark: without it the
-    programs that write such files would take the letters with accents for others.
-    """
+    """Return how to write text: as ``like`` if it is of the same kind, else the usual way."""
+    # What came in a Western encoding goes back as UTF-8 with a byte order mark: without it the
+    # programs that write such files would take the letters with accents for others.
     usual = Dialect("," if kind == ".csv" else "\t")
     if like is None or like.dialect is None or _kind(like.path) != kind:
         return usual
@@ -178,13 +170,6 @@ def _dialect(kind: str, like: TableSource | None, is_file: bool) -> Dialect:
         line_end="\r\n" if old.line_end == "\r\n" else "\n",
         has_separator_line=old.has_separator_line,
     )
-
-
-def _has_row_names(frame: pd.DataFrame) -> bool:
-    """Whether the index is more than row numbers."""
-    if frame.index.nlevels > 1:
-        raise TableError("An index of several levels cannot be written.", "Use reset_index().")
-    return frame.index.name is not None or frame.index.dtype.kind not in "iu"
 
 
 def _cannot_write(path: str, error: OSError) -> TableError:
