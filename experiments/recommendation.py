@@ -38,7 +38,7 @@ from twofold.datasets import (
     make_swiss_roll,
 )
 from twofold.selection import compare, procrustes_distance, stability, whiten
-from twofold.selection.embedders import Request, embedder
+from twofold.selection.embedders import EMBEDDERS, Request
 from twofold.selection.recommending import ranking
 
 N_ROWS = 300
@@ -121,7 +121,7 @@ def make_case(data: str, seed: int) -> Case:
     sample = DATA[data](seed)
     truth = true_coordinates(sample)
     wanted = Request(N_ROWS, truth.shape[1], N_NEIGHBORS, 0, None)
-    methods = {name: embedder(name, wanted) for name in METHODS}
+    methods = {name: EMBEDDERS[name](wanted) for name in METHODS}
     candidates = spoilt(truth, np.random.default_rng(seed)) | methods | {"ukr": "ukr"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

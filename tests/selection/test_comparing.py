@@ -15,7 +15,7 @@ from twofold.datasets import make_s_triangle, make_spiral, make_swiss_roll
 from twofold.loading import TWO_WAY, grid_of
 from twofold.metrics import coranking, neighborhood_hit
 from twofold.selection import compare, gp_evidence, procrustes_distance, whiten
-from twofold.selection.embedders import EMBEDDERS, Request, embedder, named_candidates
+from twofold.selection.embedders import EMBEDDERS, Request, named_candidates
 from twofold.selection.recommending import (
     WHITE_NOISE,
     Baseline,
@@ -184,14 +184,14 @@ def test_rows_are_checked():
 
 @pytest.mark.parametrize("name", [name for name in EMBEDDERS if name != "umap"])
 def test_every_named_method_embeds(name):
-    X = embedder(name, Request(60, 2, 8, 0, 1)).fit_transform(BENT.Y[:60])
+    X = EMBEDDERS[name](Request(60, 2, 8, 0, 1)).fit_transform(BENT.Y[:60])
     assert X.shape == (60, 2)
     assert np.isfinite(X).all()
 
 
 def test_families_of_the_library_go_by_their_names():
     for name, family in TWO_WAY.items():
-        model = embedder(name, Request(60, 2, 8, 5, 1))
+        model = EMBEDDERS[name](Request(60, 2, 8, 5, 1))
         assert type(model).__name__ == family
         assert model._wanted_dimensions() == 2
         assert getattr(model, "random_state", 5) == 5
@@ -209,7 +209,7 @@ def test_grids_have_about_as_many_nodes_whatever_their_axes():
 
 def test_tsne_says_how_many_dimensions_it_has():
     with pytest.raises(ValueError, match="up to 3"):
-        embedder("tsne", Request(60, 4, 8, 0, None))
+        EMBEDDERS["tsne"](Request(60, 4, 8, 0, None))
 
 
 # ---- the rule, on made-up scores ----------------------------------------------------------------

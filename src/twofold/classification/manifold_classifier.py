@@ -15,8 +15,6 @@ never with equal rows in different folds.
 A class of too few rows for a manifold gets one of no dimension, the mean of its rows.
 """
 
-from __future__ import annotations
-
 import os
 from typing import Any, ClassVar, Self
 
@@ -28,25 +26,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.checks import rows as checks
 from twofold.checks.numbers import is_number
-from twofold.checks.rows import (
-    check_entries,
-    check_errors,
-    check_missing,
-    check_size,
-    checked_weights,
-    validate_rows,
-)
-from twofold.contract import TwoWayModel
+from twofold.contract import TwoWayModel, nested_models
 from twofold.contract.distinct_rows import merge_duplicates
 from twofold.contract.fitted_state import Array, FittedState, Size, Value, check_state
-from twofold.contract.nested_models import (
-    Families,
-    fitted_part,
-    from_fitted_part,
-    from_template,
-    template_of,
-)
 from twofold.model_files import ModelFile, write_model_file
 from twofold.process_settings import warn
 
@@ -82,8 +66,7 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
         The largest squared error that is not rejected; infinite without ``reject``.
     reject_label_ : label
         The label of rejected rows; None without ``reject``.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    n_features_in_, feature_names_in_ : int, ndarray
 
     Examples
     --------
@@ -117,15 +100,9 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
         self.reject_label = reject_label
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit a manifold to the rows of each class.
+        """Fit a manifold to the rows X (n_samples, n_features) of each class in y (n_samples,).
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Data; NaN marks missing entries.
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), default=None
-            How much each row counts; a row of weight 0 takes no part.
+        NaN marks missing entries; a row whose ``sample_weight`` (n_samples,) is 0 takes no part.
         """
         template = self._template()
         _check_share(self.reject)
@@ -143,14 +120,14 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
 
     def _fit_classes(self, template: TwoWayModel, X: Any, y: Any, sample_weight: Any) -> Self:
         y = validate_data(self, X="no_validation", y=y)
-        Y = validate_rows(self, X, reset=True)
+        Y = checks.validate_rows(self, X, reset=True)
         check_consistent_length(Y, y)
-        check_entries(Y)
+        checks.check_entries(Y)
         check_classification_targets(y)
-        weights = checked_weights(sample_weight, Y)
+        weights = checks.checked_weights(sample_weight, Y)
         counted = weights > 0
         Y, y, weights = Y[counted], y[counted], weights[counted]
-        check_missing(Y, columns=False)
+        checks.check_missing(Y, columns=False)
         self.classes_, codes = np.unique(y, return_inverse=True)
         self.thresholds_ = np.full(len(self.classes_), np.inf)
         self.reject_label_ = None
@@ -211,7 +188,7 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> FloatArray:
         check_is_fitted(self)
-        return validate_rows(self, X, reset=False)
+        return checks.validate_rows(self, X, reset=False)
 
     def _errors(self, Y: FloatArray) -> FloatArray:
         return np.column_stack([-model.score_samples(Y) for model in self.models_])
@@ -225,18 +202,18 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
         """Write the fitted classifier to a file that runs no code when opened."""
         check_is_fitted(self)
         parameters = self.get_params(deep=False)
-        parameters["model"] = template_of(self.model)
+        parameters["model"] = nested_models.template_of(self.model)
         fitted = {name: value for name, value in vars(self).items() if name.endswith("_")}
         fitted["models_"] = [
             {"class_name": ClassMean.__name__, "mean": model.mean_}
             if isinstance(model, ClassMean)
-            else fitted_part(model)
+            else nested_models.fitted_part(model)
             for model in self.models_
         ]
         write_model_file(path, ModelFile(type(self).__name__, parameters, fitted, {}))
 
     @classmethod
-    def from_file(cls, stored: ModelFile, families: Families | None = None) -> Self:
+    def from_file(cls, stored: ModelFile, families: nested_models.Families | None = None) -> Self:
         """Return the fitted classifier of a file that was read.
 
         ``families`` holds the classes that its manifolds may have, by name; None means only UKR.
@@ -246,11 +223,11 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
 
             families = {"UKR": UKR}
         parameters, fitted = dict(stored.params), dict(stored.attributes)
-        parameters["model"] = from_template(parameters["model"], families)
+        parameters["model"] = nested_models.from_template(parameters["model"], families)
         fitted["models_"] = [
             ClassMean(part["mean"])
             if part["class_name"] == ClassMean.__name__
-            else from_fitted_part(part, families)
+            else nested_models.from_fitted_part(part, families)
             for part in fitted["models_"]
         ]
         _check_restored(fitted, check_state(fitted, cls.fitted_state)["D"])
@@ -269,7 +246,7 @@ class ClassMean:
     def score_samples(self, X: FloatArray) -> FloatArray:
         """Return the negative squared distance of rows (n, D) from the mean."""
         with np.errstate(over="ignore"):
-            return -check_errors(np.nansum((X - self.mean_) ** 2, axis=1))
+            return -checks.check_errors(np.nansum((X - self.mean_) ** 2, axis=1))
 
 
 def _check_share(reject: Any) -> None:
@@ -309,7 +286,7 @@ def _fitted(
 ) -> TwoWayModel | ClassMean:
     """Return a clone fitted to some rows, or their mean; errors say whose rows they were."""
     try:
-        check_missing(Y)
+        checks.check_missing(Y)
         if reason := _too_small(template, Y, weights):
             advice = "Their mean stands for the class. (Or leave it out.)"
             warn(f"{name} has {len(Y)} row(s): {reason} {advice}")
@@ -328,7 +305,7 @@ def _too_small(template: TwoWayModel, Y: FloatArray, weights: FloatArray) -> str
     """Return why rows are too few for a manifold, or nothing if they are enough."""
     q = min(template.wanted_dimensions(), Y.shape[1])  # more than that is not for want of rows
     try:
-        check_size(merge_duplicates(Y, weights).Y, q, len(Y))
+        checks.check_size(merge_duplicates(Y, weights).Y, q, len(Y))
     except ValueError as error:
         return str(error)
     return ""

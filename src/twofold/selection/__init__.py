@@ -1,7 +1,5 @@
 """Choosing between embeddings without knowing the true one."""
 
-from __future__ import annotations
-
 from twofold.selection.comparing import Comparison, compare
 from twofold.selection.dimension import DimensionChoice, choose_dimension
 from twofold.selection.evidence import Evidence, gp_evidence

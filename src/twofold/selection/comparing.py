@@ -1,7 +1,5 @@
 """Several embeddings of the same rows side by side, with a recommendation."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from dataclasses import dataclass, field, replace
@@ -13,14 +11,8 @@ from sklearn.utils import column_or_1d
 from twofold.array_types import FloatArray, IntArray
 from twofold.checks.rows import check_differences
 from twofold.metrics.checks import check_same_rows, checked_table
-from twofold.selection.embedders import (
-    DIMENSION_HINT,
-    USUAL,
-    Request,
-    embedder,
-    named_candidates,
-    unfitted,
-)
+from twofold.selection import embedders
+from twofold.selection.embedders import EMBEDDERS, Request, unfitted
 from twofold.selection.recommending import Baseline, baselines, ranking, recommend
 from twofold.selection.scores import (
     Scored,
@@ -93,7 +85,7 @@ class Comparison:
 
 def compare(
     Y: Any,
-    candidates: Any = USUAL,
+    candidates: Any = embedders.USUAL,
     *,
     labels: Any = None,
     n_components: int = 2,
@@ -141,7 +133,7 @@ def compare(
     """
     table = checked_table(Y, "Y")
     check_differences(table)
-    named = named_candidates(candidates)
+    named = embedders.named_candidates(candidates)
     labels = None if labels is None else column_or_1d(labels)
     if labels is not None and len(labels) != len(table):
         raise ValueError(
@@ -151,7 +143,7 @@ def compare(
     n, n_columns = rows.distinct.shape
     n_neighbors = check_whole(n_neighbors, "n_neighbors")
     if any(isinstance(candidate, str) for candidate in named.values()):
-        hint = f" (n_features={n_columns}.){DIMENSION_HINT}"
+        hint = f" (n_features={n_columns}.){embedders.DIMENSION_HINT}"
         n_components = check_whole(n_components, "n_components", n_columns, hint)
     wanted = Request(n, n_components, min(n_neighbors, n - 1), random_state, n_jobs)
     scored: dict[str, Scored] = {}
@@ -191,7 +183,7 @@ def _measure(
     """Return the scores of a candidate, and what its method warned of."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        estimator = embedder(candidate, wanted) if isinstance(candidate, str) else candidate
+        estimator = EMBEDDERS[candidate](wanted) if isinstance(candidate, str) else candidate
         is_method = hasattr(estimator, "fit_transform")
         started = time.perf_counter()
         found = unfitted(estimator).fit_transform(rows.distinct) if is_method else estimator
@@ -202,15 +194,9 @@ def _measure(
         check_same_rows(rows.distinct, "Y", X, "embedding")
         X = X[rows.member]
     check_same_rows(rows.table, "Y", X, "embedding")
-    scored = score_embedding(
-        rows.distinct,
-        X[rows.first],
-        directions=rows.directions,
-        labels=rows.labels,
-        n_neighbors=wanted.n_neighbors,
-        random_state=wanted.random_state,
-        n_jobs=wanted.n_jobs,
-    )
+    told = {name: getattr(wanted, name) for name in ("n_neighbors", "random_state", "n_jobs")}
+    of_rows: dict[str, Any] = {"directions": rows.directions, "labels": rows.labels}
+    scored = score_embedding(rows.distinct, X[rows.first], **of_rows, **told)
     if stability:
         scored.scores["instability"] = float("nan") if measured is None else measured.offset
     scored.scores["seconds"] = seconds

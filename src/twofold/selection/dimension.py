@@ -9,8 +9,6 @@ rule: kernel regression needs ever more rows as dimensions grow, so it stops fal
 manifolds of four or five dimensions, and curves that fill a cloud reconstruct it well.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,16 +19,8 @@ from sklearn.manifold import Isomap
 
 from twofold.array_types import FloatArray
 from twofold.checks.rows import check_differences
+from twofold.metrics import local_dimension as local
 from twofold.metrics.checks import checked_table
-from twofold.metrics.local_dimension import (
-    MAP_DIMENSION,
-    MOST_ROWS,
-    USUAL_MOST,
-    LocalDimension,
-    LocalScale,
-    drawn_rows,
-    local_dimension,
-)
 from twofold.process_settings import without_warnings
 from twofold.selection.scores import linear_error, spread_of
 from twofold.ukr import UKR, upgrade
@@ -106,21 +96,21 @@ def choose_dimension(
     """
     table = checked_table(Y, "Y")
     check_differences(table)
-    most = USUAL_MOST if max_dimension is None else max_dimension
+    most = local.USUAL_MOST if max_dimension is None else max_dimension
     if most < 1:
         raise ValueError(f"`max_dimension` must be at least 1; got {max_dimension!r}.")
     rng = np.random.default_rng(random_state)
     # A row that is there several times has itself for neighbours.
-    rows = drawn_rows(np.unique(table, axis=0), MOST_ROWS, rng)
-    found = local_dimension(rows, most, random_state)
+    rows = local.drawn_rows(np.unique(table, axis=0), local.MOST_ROWS, rng)
+    found = local.local_dimension(rows, most, random_state)
     if isinstance(found, str):
         by_dimension, by_size = pd.Index([], name="dimension"), pd.Index([], name="n_neighbors")
         scores = pd.DataFrame(index=by_dimension, columns=SCORES, dtype=float)
         scales = pd.DataFrame(index=by_size, columns=SCALES, dtype=float)
         return DimensionChoice(None, False, found, scores, scales)
     q = found.dimension
-    largest = min(most, table.shape[1] - 1, (q or MAP_DIMENSION) + 2)
-    curve = _reconstructions(drawn_rows(rows, MOST_RECONSTRUCTED, rng), largest, n_jobs)
+    largest = min(most, table.shape[1] - 1, (q or local.MAP_DIMENSION) + 2)
+    curve = _reconstructions(local.drawn_rows(rows, MOST_RECONSTRUCTED, rng), largest, n_jobs)
     scores, scales = _scores(found, curve, rows), _scales(found)
     if q is None:
         return DimensionChoice(None, False, found.why_none(), scores, scales)
@@ -162,7 +152,9 @@ def _row_errors(model: UKR, Y: FloatArray) -> FloatArray:
     return np.asarray(((Y - F) ** 2).sum(axis=1))
 
 
-def _scores(found: LocalDimension, curve: dict[int, FloatArray], rows: FloatArray) -> pd.DataFrame:
+def _scores(
+    found: local.LocalDimension, curve: dict[int, FloatArray], rows: FloatArray
+) -> pd.DataFrame:
     """Return what is known of each dimension."""
     gaps = found.decided.gaps(max(curve))
     return pd.DataFrame(
@@ -176,7 +168,7 @@ def _scores(found: LocalDimension, curve: dict[int, FloatArray], rows: FloatArra
     )
 
 
-def _scales(found: LocalDimension) -> pd.DataFrame:
+def _scales(found: local.LocalDimension) -> pd.DataFrame:
     """Return what neighbourhoods of each size say."""
     return pd.DataFrame(
         {
@@ -188,7 +180,7 @@ def _scales(found: LocalDimension) -> pd.DataFrame:
     )
 
 
-def _reason(q: int, scale: LocalScale, scores: pd.DataFrame, fall: float) -> str:
+def _reason(q: int, scale: local.LocalScale, scores: pd.DataFrame, fall: float) -> str:
     gap, error = scores["gap"][q], scores["reconstruction_error"][q]
     times = f"by a factor of {gap:.3g}" if gap < BY_FAR else "by far"
     found = (

@@ -1,7 +1,5 @@
 """Methods by name, so that pictures of the same rows can be asked for in one word."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -84,20 +82,6 @@ EMBEDDERS: dict[str, Callable[[Request], Any]] = {
 }
 
 
-def embedder(name: str, wanted: Request) -> Any:
-    """Return an estimator with ``fit_transform`` for a key of ``EMBEDDERS``.
-
-    Raises ValueError if there is none or it does not go up to that dimension, ImportError if its
-    package is not installed.
-    """
-    if name not in EMBEDDERS:
-        raise ValueError(
-            f"Known methods are {', '.join(EMBEDDERS)}; got {name!r}. Pass any other as an "
-            "estimator or as its embedding: {name: estimator or array}."
-        )
-    return EMBEDDERS[name](wanted)
-
-
 def unfitted(estimator: Any) -> Any:
     """Return a copy that has seen no data; what cannot be cloned is used as it is."""
     return clone(estimator) if hasattr(estimator, "get_params") else estimator
@@ -131,7 +115,8 @@ def named_candidates(candidates: Any) -> dict[str, Any]:
     for name, candidate in found.items():
         if isinstance(candidate, str) and candidate not in EMBEDDERS:
             raise ValueError(
-                f"Known methods are {', '.join(EMBEDDERS)}; got {candidate!r} for {name!r}."
+                f"Known methods are {', '.join(EMBEDDERS)}; got {candidate!r} for {name!r}. Pass "
+                "any other as an estimator or as its embedding: {name: estimator or array}."
             )
         if isinstance(candidate, type):
             raise TypeError(f"{name!r} is a class; pass an estimator: {candidate.__name__}(...).")

@@ -282,7 +282,7 @@ class GaussianProcess:
         """Return nlml, the signal variance and C⁻¹Y, and leave the Cholesky factor behind."""
         width, noise_share = np.exp(place)
         _fill_triangle(self.correlation, self.factor, self.sq_dists, -0.5 / width**2)
-        diagonal = np.einsum("ii->i", self.factor)
+        diagonal = np.einsum("ii->i", self.factor)  # a view, which sees the Cholesky factor later
         diagonal[:] = 1.0 + noise_share
         factor, info = lapack.dpotrf(self.factor.T, lower=0, overwrite_a=1, clean=0)
         if info:
@@ -305,9 +305,8 @@ class GaussianProcess:
             nlml, grad = self.value_and_grad(place)
             return nlml / (n * D), grad / (n * D)
 
-        found = minimize(
-            per_entry, start, jac=True, method="L-BFGS-B", bounds=BOUNDS, options=STOPPING
-        )
+        limits = {"bounds": BOUNDS, "options": STOPPING}
+        found = minimize(per_entry, start, jac=True, method="L-BFGS-B", **limits)
         nlml, signal = self.value(found.x)
         # With next to no noise rounding can end the line search; what counts is the slope there.
         converged = bool(found.success) or float(np.abs(found.jac).max()) < FLAT
@@ -342,10 +341,7 @@ def _contract(W: FloatArray, correlation: FloatArray, sq_dists: FloatArray) -> t
 
 
 def descend(Y: FloatArray, X: FloatArray, start: FloatArray, max_iter: int) -> FloatArray:
-    """Return latent points (n, q) that explain whitened data Y (n, D) better.
-
-    The search starts from whitened points X (n, q) and logarithms of width and noise share (2,).
-    """
+    """Return latent points (n, q) that explain whitened Y (n, D) better than whitened X (n, q)."""
     n, q = X.shape
     bounds = [(None, None)] * (n * q) + [tuple(bound) for bound in BOUNDS]
 
@@ -355,14 +351,8 @@ def descend(Y: FloatArray, X: FloatArray, start: FloatArray, max_iter: int) -> F
         # Per entry, so that the optimiser's tolerances mean the same for all data.
         return value / Y.size, np.concatenate([by_latent.ravel(), by_place]) / Y.size
 
-    found = minimize(
-        objective,
-        np.concatenate([X.ravel(), start]),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options={"maxiter": max_iter},
-    )
+    first, options = np.concatenate([X.ravel(), start]), {"maxiter": max_iter}
+    found = minimize(objective, first, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return np.asarray(found.x[:-2].reshape(n, q))
 
 

@@ -13,8 +13,6 @@ S. Harmeling, "Exploring model selection techniques for nonlinear dimensionality
 report EDI-INF-RR-0960, Edinburgh 2007, section 4.
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np

@@ -21,8 +21,6 @@ The numbers were set on the cases of ``experiments/recommendation.py``; for all 
 factor of two does as well. Labels and stability have no part in it.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -31,13 +29,7 @@ import numpy as np
 import pandas as pd
 
 from twofold.array_types import FloatArray
-from twofold.metrics.local_dimension import (
-    FEWEST_ROWS,
-    MOST_ROWS,
-    drawn_rows,
-    local_scales,
-    of_one_piece,
-)
+from twofold.metrics import local_dimension as local
 from twofold.selection.scores import linear_error
 
 TORN_FACTOR, TORN_MARGIN = 2.0, 0.02
@@ -65,13 +57,12 @@ class Recommendation(NamedTuple):
     reason: str
 
 
-def baselines(
-    Y: FloatArray, dimensions: list[int], random_state: int | None
-) -> dict[int, Baseline]:
+def baselines(Y: FloatArray, dimensions: list[int], seed: int | None) -> dict[int, Baseline]:
     """Return what can be expected of embeddings of data Y (n, D), by dimension."""
     rows = np.unique(Y, axis=0)
-    rows = drawn_rows(rows, MOST_ROWS, np.random.default_rng(random_state))
-    scales = of_one_piece(local_scales(rows, random_state)) if len(rows) >= FEWEST_ROWS else []
+    rows = local.drawn_rows(rows, local.MOST_ROWS, np.random.default_rng(seed))
+    is_enough = len(rows) >= local.FEWEST_ROWS
+    scales = local.of_one_piece(local.local_scales(rows, seed)) if is_enough else []
     found = {}
     for q in dimensions:
         if q >= Y.shape[1]:
@@ -112,7 +103,7 @@ def recommend(table: pd.DataFrame, expected: dict[int, Baseline]) -> Recommendat
     if math.isnan(base.flatness):
         why = (
             f"Too few rows to tell: whether data is a manifold of {_dimensions(q)} shows in the "
-            f"neighbourhoods of at least {FEWEST_ROWS} different rows. The scores put {name} "
+            f"neighbourhoods of at least {local.FEWEST_ROWS} different rows. The scores put {name} "
             "first."
         )
     elif base.flatness < LEAST_FLATNESS:

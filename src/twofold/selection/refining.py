@@ -7,8 +7,6 @@ Gaussian process latent variable model, which moves them to raise the evidence i
 scores, continuity above all, before you believe it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 

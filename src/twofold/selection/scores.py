@@ -11,8 +11,6 @@
   :class:`twofold.metrics.CoRanking`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,11 +54,7 @@ def score_embedding(
     random_state: int | None = 0,
     n_jobs: int | None = -1,
 ) -> Scored:
-    """Measure an embedding X (n, q) of data Y (n, D).
-
-    ``directions`` are the :func:`leading_directions` of Y, if they are known already;
-    ``n_neighbors`` those of trustworthiness, continuity and neighbourhood hit.
-    """
+    """Measure an embedding X (n, q) of data Y (n, D)."""
     k = min(n_neighbors, most_scored_neighbors(len(Y)))
     evidence = gp_evidence(
         leading_directions(Y) if directions is None else directions,
@@ -118,10 +112,7 @@ def linear_error(Y: FloatArray, q: int) -> float:
 
 
 def distinct_rows(Y: FloatArray) -> tuple[IntArray, IntArray]:
-    """Return where rows of Y (n, D) come first (m,), and which of these each row is (n,).
-
-    Raises ValueError if there are too few to embed.
-    """
+    """Return where rows of Y (n, D) come first, and which of these each is; raise for too few."""
     found = merge_duplicates(Y, np.ones(len(Y)))
     if len(found.first) < FEWEST_ROWS:
         raise ValueError(
@@ -133,10 +124,7 @@ def distinct_rows(Y: FloatArray) -> tuple[IntArray, IntArray]:
 
 
 def data_notes(Y: FloatArray, n_copies: int, n_neighbors: int, labels: Any) -> list[str]:
-    """Return what a reader of scores of distinct rows Y (n, D) should know about them.
-
-    ``labels`` are those of all rows, None if there are none.
-    """
+    """Return what a reader of scores of distinct rows Y (n, D) should know about them."""
     notes = []
     if n_copies:
         notes.append(

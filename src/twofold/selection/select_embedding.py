@@ -1,7 +1,5 @@
 """An estimator that tries several methods and becomes the one to trust."""
 
-from __future__ import annotations
-
 from copy import copy
 from typing import Any
 
@@ -100,14 +98,9 @@ class SelectEmbedding(TwoWayModel):
                 )
 
     def _fit_distinct(self, Y: FloatArray, weights: FloatArray, source: IntArray) -> FloatArray:
-        found = compare(
-            fill_for_start(Y),
-            self.candidates,
-            n_components=self.n_components,
-            n_neighbors=self.n_neighbors,
-            random_state=int(check_random_state(self.random_state).randint(2**31 - 1)),
-            n_jobs=self.n_jobs,
-        )
+        wanted = self.get_params(deep=False)  # which are those of `compare`
+        wanted["random_state"] = int(check_random_state(self.random_state).randint(2**31 - 1))
+        found = compare(fill_for_start(Y), **wanted)
         self.table_, self.failures_ = found.table, found.failures
         self.chosen_ = str(found.table.index[0])
         self.recommended_, self.reason_ = found.recommended, found.reason

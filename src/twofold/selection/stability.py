@@ -20,9 +20,6 @@ cannot be that close, however rows are matched, so that figure is an artefact of
 0.0005 to 0.8 on other data, and noise of 0.3 gives 0.2 to 0.9.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -123,12 +120,18 @@ def stability(
     if by == "noise":
         deviation = Y.std(axis=0)
         Y = (Y - Y.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
-    original = _embed(estimator, Y, np.arange(len(Y)))
+    rows = np.arange(len(Y))
+    original = _embed(estimator, Y, rows)
     rng = np.random.default_rng(random_state)
     embedded: list[_Embedded] = []
     offsets: list[float] = []
     failures: list[str] = []
-    for number, (rows, surrogate) in enumerate(_surrogates(Y, by, repeats, noise, rng)):
+    for number in range(repeats):
+        if by == "bootstrap":  # without copies, see the top of this file
+            rows = np.unique(rng.integers(len(Y), size=len(Y)))
+            surrogate = Y[rows]
+        else:
+            surrogate = np.sqrt(1 - noise) * Y + np.sqrt(noise) * rng.standard_normal(Y.shape)
         try:
             found = _embed(estimator, surrogate, rows)
             offsets.append(_distance(original, found))
@@ -141,24 +144,9 @@ def stability(
     for r, one in enumerate(embedded):
         for s in range(r):
             distances[r, s] = distances[s, r] = _distance(one, embedded[s])
-    scatter = float(distances.mean()) if len(embedded) > 1 else float("nan")
-    return Stability(
-        float(np.mean(offsets)), scatter, np.array(offsets), distances, tuple(failures)
-    )
-
-
-def _surrogates(
-    Y: FloatArray, by: str, repeats: int, noise: float, rng: np.random.Generator
-) -> Iterator[tuple[IntArray, FloatArray]]:
-    """Yield perturbed rows with their numbers in Y (n, D)."""
-    n = len(Y)
-    for _ in range(repeats):
-        if by == "bootstrap":
-            rows = np.unique(rng.integers(n, size=n))
-            yield rows, Y[rows]
-        else:
-            mixed = np.sqrt(1 - noise) * Y + np.sqrt(noise) * rng.standard_normal(Y.shape)
-            yield np.arange(n), mixed
+    scatter, offset = float(distances.mean()), float(np.mean(offsets))
+    scatter = scatter if len(embedded) > 1 else float("nan")
+    return Stability(offset, scatter, np.array(offsets), distances, tuple(failures))
 
 
 def _embed(estimator: Any, Y: FloatArray, rows: IntArray) -> _Embedded:
