@@ -82,8 +82,9 @@ class CoordinatePress(Criterion):
     def value_and_gradient(self, scale: float, ridge: float) -> tuple[float, FloatArray]:
         """Return the error of the coordinates."""
         # Centred coordinates have the same residuals and lose fewer digits.
-        centred = self.X - self.X.mean(axis=0)
-        share = np.asarray(1 / (centred**2).sum())
+        ones = np.ones(len(self.X))  # sums by products: their rounding is in reported figures
+        centred = self.X - ones @ self.X / len(ones)
+        share = np.asarray(1 / (ones @ (centred**2).sum(axis=1)))
         return _squares(self.sq_dists, centred, share, scale, ridge)
 
 
