@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from twofold.checks.rows import RowError
 from twofold.cli import arguments as arg
 from twofold.cli import describing
 from twofold.cli.arguments import MODEL_SUFFIX, STANDARD, beside, check_output, shown
@@ -87,6 +86,7 @@ def fit(
     diffusion-map, which have no steps.
     """
     from twofold import Scaled
+    from twofold.checks.rows import RowError
     from twofold.cli.training_table import read_training_table
 
     console = Console(quiet=quiet, as_json=json)
