@@ -129,8 +129,8 @@ def scaled_rows(rows: TrainingTable, scale: str, console: Console) -> FloatArray
     """Return the rows as methods see them: scaled, and without holes."""
     import numpy as np
 
+    from twofold.latent.starts import fill_for_start
     from twofold.scaled import center_and_spread
-    from twofold.ukr.filling import fill_for_start
 
     Y = rows.frame.to_numpy(dtype=np.float64)
     if scale != "none":
