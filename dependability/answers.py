@@ -28,6 +28,8 @@ Answers = dict[str, np.ndarray[Any, Any]]
 
 TABLE = make_random_manifold(60, 2, 5, noise=0.02, random_state=0).Y
 TRAIN, NEW = TABLE[:50], TABLE[50:]
+# Linear algebra shares work among threads only where there is enough of it.
+MANY = make_random_manifold(200, 2, 8, noise=0.02, random_state=0).Y
 LABELS = (TRAIN[:, 0] > np.median(TRAIN[:, 0])).astype(int)
 FINGERPRINTS = Path(__file__).parents[1] / "tests" / "dependability" / "fingerprints.json"
 AGREEMENT = 1e-4

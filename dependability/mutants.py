@@ -56,7 +56,7 @@ SHARED = ("coverage", "joblib", "numba", "numpy", "pandas", "polars", "pytest", 
 SHARED += ("sklearn.model_selection", "sklearn.manifold", "scipy.optimize", "scipy.stats")
 BITS = ("RShift", "LShift", "BitOr", "BitAnd", "BitXor", "Invert")
 NEVER_CHANGED = ("name", "string", "newline", "endmarker", "trailer", "arglist", "simple_stmt")
-OF_SPEED_ALONE = ("compiled", "compiled_in_order", "cache")
+OF_SPEED_ALONE = ("compiled", "compiled_in_order", "compiled_into_callers", "cache")
 KILLED, SURVIVED, TIMEOUT, HARMLESS = "killed", "survived", "timeout", "equivalent"
 TARGET = 0.85
 # Seconds after which even a process that only waits is given up.

@@ -131,7 +131,8 @@ def test_units_do_not_matter(dtype: type, factor: float):
     power = dtype(2.0 ** round(np.log2(factor)))
     scaled = UKR(**QUICK).fit(Y * power)
     X = plain.embedding_[:5]
-    near = {"rtol": 1e-3, "atol": 1e-3}  # rows are in another order: rounding differs
+    # Rows are in another order, and iterations carry the rounding on.
+    near = {"rtol": 1e-3, "atol": 1e-3 if dtype is np.float64 else 0.05}
     np.testing.assert_allclose(scaled.embedding_, plain.embedding_, **near)
     np.testing.assert_allclose(
         scaled.inverse_transform(X) / power, plain.inverse_transform(X), **near

@@ -1,4 +1,4 @@
-"""How the inner loops are compiled: two decorators, each with one set of flags.
+"""How the inner loops are compiled: three decorators, each with one set of flags.
 
 The loops release the interpreter lock, so plain threads run them side by side, and they are kept
 on disk after the first compilation. ``reassoc`` and ``nnan`` let the compiler vectorise sums and
@@ -6,9 +6,14 @@ minima (no NaN ever gets here; infinities do); the order of additions is then fi
 code and not by the number of threads. Loops whose additions must keep the order they are written in
 do without these flags.
 
-Loops raise nothing to a whole power by ``**``, they call `square`: numba compiles powers and sums
-of arrays once a process, with the flags of whichever loop came first, so that last bits would
-depend on what else has been compiled.
+Bits must not depend on what a process has compiled before, nor on whether it compiled at all or
+opened what an earlier one left. So
+
+* loops raise nothing to a whole power by ``**``, they call `square`, and add up arrays themselves:
+  numba compiles such parts once a process, with the flags of whichever loop came first;
+* what loops call and is too long to be compiled into them keeps the order of its additions, or is
+  compiled into them all the same: several loops bring a copy of their own, which the compiler may
+  have rearranged differently, and the copy that is opened first serves all.
 
 Loops check no index, so none may come from numbers that nobody checked: coordinates are finite
 (`checks.rows.check_finite_points`), counts are bounded by the arrays they count in, and lists of
@@ -36,9 +41,15 @@ def compiled(function: Function) -> Function:
     return _compile(function, fastmath=FAST_MATH)
 
 
+def compiled_into_callers(function: Function) -> Function:
+    """Compile such a function into every loop that calls it, with no code of its own."""
+    return _compile(function, fastmath=FAST_MATH, forceinline=True)
+
+
 def compiled_in_order(function: Function) -> Function:
     """Compile such a function; additions keep their order."""
-    return _compile(function)
+    # Without a word on flags it would inherit those of the loop it is compiled for.
+    return _compile(function, fastmath=False)
 
 
 def _compile(function: Function, **flags: object) -> Function:
@@ -59,7 +70,7 @@ def _warn_once() -> None:
     )
 
 
-@compiled
+@compiled_into_callers
 def square(x: Number) -> Number:
     """Return ``x²``."""
     return x * x

@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from twofold.array_types import FloatArray
-from twofold.compiled import compiled
+from twofold.compiled import compiled_in_order, compiled_into_callers
 
 
-@compiled
+@compiled_into_callers
 def dot(a: FloatArray, b: FloatArray) -> float:
     """Return ``a·b``."""
     total = 0.0
@@ -20,7 +20,7 @@ def dot(a: FloatArray, b: FloatArray) -> float:
     return total
 
 
-@compiled
+@compiled_in_order
 def factor(A: FloatArray, least: float) -> bool:
     """Overwrite the lower half of A (p, p), which alone is read, with its Cholesky factor.
 
@@ -42,7 +42,7 @@ def factor(A: FloatArray, least: float) -> bool:
     return True
 
 
-@compiled
+@compiled_in_order
 def solve_factored(L: FloatArray, B: FloatArray) -> None:
     """Overwrite B (p, m) with the solutions of ``L Lᵀ X = B``."""
     p, m = B.shape

@@ -200,7 +200,7 @@ def test_magnification_of_large_data_is_a_number():
     np.testing.assert_allclose(
         large.magnification(large.embedding_),
         model.magnification(model.embedding_) * 2.0**800,
-        rtol=1e-9,
+        rtol=1e-6,  # some are nearly 0 and lose digits
     )
 
 
