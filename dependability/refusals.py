@@ -9,6 +9,7 @@ from pathlib import Path
 import sklearn
 
 import twofold
+from twofold.checks.rows import RowError
 
 OURS = str(Path(twofold.__file__).parent)
 THEIRS = str(Path(sklearn.__file__).parent / "utils")
@@ -21,7 +22,7 @@ def is_refusal(error: BaseException) -> bool:
     checks, or a conversion that these asked for. A LinAlgError is a ValueError, too, and so is what
     numpy says of shapes; neither was meant.
     """
-    if type(error) not in (ValueError, TypeError) or not str(error):
+    if type(error) not in (ValueError, TypeError, RowError) or not str(error):
         return False
     frames = traceback.extract_tb(error.__traceback__)
     known = [frame for frame in frames if frame.filename.startswith((OURS, THEIRS))]

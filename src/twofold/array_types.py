@@ -3,8 +3,6 @@
 Throughout the library ``Y`` (n, D) is data and ``X`` (n, q) is latent.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -21,8 +21,6 @@ rows are filled with rows that exist. With ``NUMBA_BOUNDSCHECK=1`` every index i
 ``make test-bounds`` does.
 """
 
-from __future__ import annotations
-
 import functools
 import warnings
 from collections.abc import Callable

@@ -21,8 +21,6 @@ Any other radial kernel is one :class:`Kernel` with two numpy functions:
 0.5
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields

@@ -23,8 +23,6 @@ folder, and leftovers are removed only under an exclusive one; the system drops 
 killed process.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import hashlib

@@ -8,8 +8,6 @@ counted: the first one makes it and the last one takes it back, in whatever orde
 A forked child has none of its parent's threads: there nobody wants anything any more.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import warnings

@@ -14,8 +14,6 @@ at infinity (Klanke 2007, section 4.3). These small objects say what is done abo
 Density(penalty=0.05, threshold=None, start=None, decay=0.7, target=None)
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from numbers import Real

@@ -27,8 +27,6 @@ Memory is bounded by `blocks`: blocks of rows for which what is computed holds
 vanish, and dividing by a power of two loses no digit.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import TypeVar

@@ -6,8 +6,6 @@
 the quartiles, which for normal data is the standard deviation, too, but which outliers do not move.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 

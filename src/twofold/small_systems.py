@@ -3,8 +3,6 @@
 Calls of BLAS and LAPACK would cost more than the arithmetic.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from twofold.array_types import FloatArray

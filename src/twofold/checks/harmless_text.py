@@ -1,7 +1,5 @@
 """Texts of strangers, made harmless where a terminal or a spreadsheet program would obey them."""
 
-from __future__ import annotations
-
 import re
 
 # Control characters but for line ends and tabs, marks that turn the direction of writing round, and

@@ -1,7 +1,5 @@
 """Checks of numbers that many functions and models take, with one wording for all."""
 
-from __future__ import annotations
-
 import math
 from numbers import Integral, Real
 

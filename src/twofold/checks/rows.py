@@ -63,10 +63,12 @@ def checked_weights(sample_weight: Any, Y: Any) -> FloatArray:
 
     They must be finite and not negative, the largest of them neither huge nor next to nothing.
     """
-    if sample_weight is not None and np.shape(sample_weight) not in ((), (len(Y),)):
+    n = np.shape(Y)[0]
+    shape = () if sample_weight is None else np.asarray(sample_weight).shape
+    if shape not in ((), (n,)):
         raise ValueError(
-            f"`sample_weight` must be one number for each of the {len(Y)} rows; got an array of "
-            f"shape {np.shape(sample_weight)}."
+            f"`sample_weight` must be one number for each of the {n} rows; got an array of shape "
+            f"{shape}."
         )
     weights: FloatArray = _check_sample_weight(
         sample_weight, Y, dtype=np.float64, ensure_non_negative=True

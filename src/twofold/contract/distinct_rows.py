@@ -6,8 +6,6 @@ Distinct rows are kept in the order of a 64-bit hash, not of their arrival: a fi
 the order of the rows, and a row the model was trained on is found by binary search.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

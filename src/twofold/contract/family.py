@@ -5,8 +5,6 @@ Five have to be written; the others have an answer that does for most families. 
 contract makes of them, such as the return trip of a row, a family may replace there, too.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import Any
 

@@ -9,8 +9,6 @@ in a shape stand for sizes, which the first array of the table that has them dec
 What a fit only reports, and nothing computes with, is checked for its kind alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias

@@ -1,7 +1,5 @@
 """Models that take new rows in without starting over, by `partial_fit`."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np

@@ -4,8 +4,6 @@ A file holds parameters and fitted attributes and runs no code when opened. What
 from them is built again by ``_wake``.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self

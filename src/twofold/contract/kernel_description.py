@@ -1,7 +1,5 @@
 """The way back of a model in plain arrays, for those who run it elsewhere: in a web page, say."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Self
 

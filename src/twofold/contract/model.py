@@ -23,8 +23,6 @@ At this surface arguments carry scikit-learn's names (``X`` is what goes in); be
 and ``X`` is latent, always.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager

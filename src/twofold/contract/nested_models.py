@@ -4,8 +4,6 @@ Both become plain dicts that a model file can keep; coming back, a class is only
 among the families the caller names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 

@@ -23,8 +23,6 @@ an appliance has settled. Several lamps have nearly the same power, hence cannot
 apart.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

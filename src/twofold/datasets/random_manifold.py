@@ -14,8 +14,6 @@ the curvature: along a unit direction v the second derivative of f has mean squa
 the expectation taken over directions and phases; c follows from the curvature that is asked for.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

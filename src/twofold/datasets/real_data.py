@@ -8,8 +8,6 @@ Files ``NAME.npz`` are looked for in the folder named by the environment variabl
 then in ``shared/data`` under the current directory and under each of its parents.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any, NamedTuple

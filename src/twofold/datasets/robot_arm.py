@@ -13,8 +13,6 @@ Klanke (2007, section 3.2) uses the arm without its dimensions; those here are p
 PA-10, with which his table 3.1 comes out. Lengths are in metres, angles in radians.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -14,8 +14,6 @@ how much of the pixel is covered, times the brightness of what is in front. The 
 smoothly, not by an order, and every part is a smooth function of the angle; so is the picture.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import cached_property
 

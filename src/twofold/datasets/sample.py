@@ -19,8 +19,6 @@ which makes sigma a standard deviation as in the Gaussian case. Uniform noise is
 width because the thesis states it so: ``[-0.1, 0.1]`` for the spiral.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass

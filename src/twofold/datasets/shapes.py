@@ -38,8 +38,6 @@ sections, and the least value wins; so the answer is global as long as the grid 
 against the curve's radius of curvature.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias, get_args

@@ -14,8 +14,6 @@ in the order of their cells, so the cells beside each other along the last gridd
 contiguous *run* of points, and a ball around any place is covered by a few runs.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import NamedTuple

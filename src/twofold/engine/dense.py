@@ -5,8 +5,6 @@ A block of query rows takes its weights ``k`` (rows, n), the product ``A = k V``
 block is in cache. Nothing of size n × n is ever kept.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The compiled loops of local polynomial fits; see :mod:`twofold.engine.local_fit`."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -5,8 +5,6 @@ pays as soon as fewer than an eighth of all pairs are within reach. Local polyno
 a pair than either, and pay for every pair that is left out.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 from dataclasses import dataclass

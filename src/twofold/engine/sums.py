@@ -16,8 +16,6 @@ done and carried back block by block, so each pair is weighed once and no n × n
 polynomials change the weights and their derivative, nothing else (see `local_fit`).
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ the number of threads, to the last bit.
 A forked child has none of its parent's threads, and begins without pools.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor

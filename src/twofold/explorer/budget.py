@@ -10,8 +10,6 @@ Of these the first that fits is taken:
 The positions of all rows are always there.
 """
 
-from __future__ import annotations
-
 import sys
 import zlib
 from collections.abc import Callable

@@ -4,8 +4,6 @@ The scripts are modules without a build step. They are joined in the order of th
 the words ``import … from "./x.js"`` and ``export``: a file opened from disk may load no others.
 """
 
-from __future__ import annotations
-
 import base64
 import html
 import math

@@ -9,8 +9,6 @@ over the nearest places, with the model's latent scale a. This happens where ker
 compared with the gaps between rows, so that g changes little from row to row.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from contextlib import nullcontext

@@ -13,8 +13,6 @@ Landmarks(count=200, choice='kharmonic', adapt=False)
 1000
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from numbers import Integral

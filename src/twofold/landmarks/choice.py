@@ -1,7 +1,5 @@
 """Choosing landmark vectors: k-means, K-harmonic means or chance; see :mod:`twofold.landmarks`."""
 
-from __future__ import annotations
-
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning

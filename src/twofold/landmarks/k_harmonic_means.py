@@ -27,8 +27,6 @@ centres in one place stay together if ``(p + 2) Σ_i ω_i d_i^(p-2) (u_i·e)² <
 all e (the second derivative of E): for rows spread alike in all directions, if p < δ - 2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, Literal, Self

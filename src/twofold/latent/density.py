@@ -1,7 +1,5 @@
 """Densities over latent points: how wide their kernels are, and points drawn, by rejection."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

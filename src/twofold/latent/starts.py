@@ -1,7 +1,5 @@
 """Where latent points begin: those a user brings, and rows filled well enough to start from."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

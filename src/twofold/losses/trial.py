@@ -1,7 +1,5 @@
 """Trying out a user's loss on a small table before a fit relies on it."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray

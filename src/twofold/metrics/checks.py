@@ -1,7 +1,5 @@
 """Checks that every score makes of the tables it is given."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

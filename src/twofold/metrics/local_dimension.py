@@ -28,8 +28,6 @@ above it folds do. Scales at which neighbourhoods reach into other clusters do n
 without any such scale, a Gaussian cloud for example, get no answer.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 

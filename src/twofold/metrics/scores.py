@@ -39,8 +39,6 @@ Of latent points at the same distance, the one with the smaller first coordinate
 the second and so on, then the row that comes first: on a line, left before right.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, Literal, get_args
 

@@ -8,8 +8,6 @@ Products of rows and centres are quick, ``||y - c||² = ||y||² + ||c||² - 2 y�
 the two are near each other; there the entries are subtracted one by one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Self
 

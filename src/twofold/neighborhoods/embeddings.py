@@ -26,8 +26,6 @@ As kernels, with values for new rows, LLE, Isomap and Laplacian eigenmaps are in
 :mod:`twofold.kernel_pca.data_dependent`; what the two have in common is here.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.sparse import csr_array, diags_array, eye_array

@@ -7,8 +7,6 @@ left. Between the parts this is a minimum spanning tree: clusters far apart are 
 along their gaps, and nothing else in the graph changes.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from dataclasses import dataclass
 

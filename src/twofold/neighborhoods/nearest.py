@@ -6,8 +6,6 @@ matter, come from trees (:func:`twofold.neighborhoods.graphs.find_neighbors`): t
 each of 20,000 rows with 3 columns take 0.25 s there and 2.5 s here.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -7,8 +7,6 @@ optimization problems with simple constraints", SIAM J. Control Optim. 20 (1982)
 experiment of the UKR thesis uses with a growing box.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

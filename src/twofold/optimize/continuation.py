@@ -5,8 +5,6 @@ that grows, a barrier that recedes (homotopy; UKR thesis, section 4.4.3). Each s
 best point of the one before, with fresh step sizes, because the scale of the problem has changed.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack

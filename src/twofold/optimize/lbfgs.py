@@ -20,8 +20,6 @@ so that its result depends on the number of threads (seen with SciPy 1.17 and 40
 is also float64 only and knows boxes but not balls.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 

@@ -4,8 +4,6 @@ The loop owns what all methods share: counting, the best point seen, callbacks, 
 interrupts. A method only knows how to get from one state to the next.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterable

@@ -27,8 +27,6 @@ steps are halved, because an infinite value does not tell which coordinate went 
 All arithmetic is elementwise in the dtype of X, so a run does not depend on the number of threads.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 

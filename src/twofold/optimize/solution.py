@@ -4,8 +4,6 @@ An objective is anything with ``value_and_grad``; a run reports each iteration a
 ends with a `Solution` whose `StopReason` is a sentence a user can act on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum

@@ -18,8 +18,6 @@ that does not do worse by more than half a standard error of the difference, row
 one, as is the custom, stops early enough to be seen in errors of new rows.)
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 

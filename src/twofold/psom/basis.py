@@ -24,8 +24,6 @@ operations is that of the written-out matrix, but all of them run at the speed o
 and memory is that of the two groups.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -8,8 +8,6 @@ roughness penalty (Klanke 2007, chapter 3). The rooms of this folder: `grid`, `b
 with `annealing` the fit without; `parameters` and `training_places` belong to the estimator.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace

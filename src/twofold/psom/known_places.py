@@ -35,8 +35,6 @@ Columns of W do not interact; NaN is missing, and each column may miss other nod
 chosen is one for all columns.
 """
 
-from __future__ import annotations
-
 import contextlib
 from dataclasses import dataclass, replace
 from functools import cached_property

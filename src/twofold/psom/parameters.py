@@ -1,7 +1,5 @@
 """What the parameters of the estimator mean, and what is wrong with them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from numbers import Integral

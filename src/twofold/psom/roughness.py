@@ -43,8 +43,6 @@ then cost two products:
     (I + λ M)⁻¹ W = Q diag(1 / (1 + λ e)) Qᵀ W.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import product as all_pairs
 

@@ -17,8 +17,6 @@ probes: for random signs u, the mean of uᵀ (I - H) u is the trace of I - H (Hu
   comparison and for its simplicity.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

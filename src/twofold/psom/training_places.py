@@ -9,8 +9,6 @@ entries (and from nodes). Where the match lies outside of the domain, the best p
 on the line from that training row to the match.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

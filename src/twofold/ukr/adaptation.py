@@ -16,8 +16,6 @@ Without a given γ it is the one of lowest generalised cross-validation error
 try many. With Huber's loss entries are reweighed by ``L'(r)/2r`` in a few rounds.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

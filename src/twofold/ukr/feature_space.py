@@ -11,8 +11,6 @@ O(r n²) then, r <= n - 1 coordinates: the linear kernel is not worth a matrix u
 UKR takes it by itself.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray

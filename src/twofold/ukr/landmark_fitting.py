@@ -18,8 +18,6 @@ nearest): rows must be reconstructed from the landmarks around their own, so ker
 overlapping and no parameter is needed. With penalties all landmarks are seen, as in (5.41).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ What a fit leaves is all that a saved file holds: plain arrays and values in the
 which `_restore` builds what regression and projection need.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar, cast

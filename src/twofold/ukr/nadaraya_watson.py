@@ -5,8 +5,6 @@
 with the bandwidth, one for all or one a dimension, from the leave-one-out error (4.10, 4.11).
 """
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np

@@ -10,8 +10,6 @@ steps with the Jacobian of the regression
 step. A step that leaves the domain or does not lower the error is shortened.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

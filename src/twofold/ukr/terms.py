@@ -8,8 +8,6 @@ Density variance (5.20, with p as a sum, as the reported values of λ need it):
   λ Σ_i ω_i (p_i - p̄)² / Σω,  p_i = Σ_k ω_k F(s_ik) n / Σω; the change of p̄ cancels
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

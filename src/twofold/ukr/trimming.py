@@ -8,8 +8,6 @@ that did not, which may so come back (the reweighing step of robust regression; 
 1987, section 4.4).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -9,8 +9,6 @@ found, by leave-one-out error, is only the bandwidth of the kernel regression th
   and ``a`` (0 to 1) are found.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
