@@ -27,7 +27,14 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+LONG = ("plots", "recipes")  # 20 s each; the examples of their functions run all the same
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(p, marks=[pytest.mark.slow] if p.stem in LONG else []) for p in PAGES],
+    ids=lambda page: page.stem,
+)
 def test_page_runs(page: Path, capsys, tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}

@@ -112,7 +112,7 @@ def test_every_class_gets_the_same_seed_and_the_template_stays_unfitted(plain):
 # ---- rejection ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("share", [0.05, 0.2])
+@pytest.mark.parametrize("share", [pytest.param(0.05, marks=pytest.mark.slow), 0.2])
 def test_share_of_rejected_members_is_about_the_one_asked_for(share):
     rejected = []
     for seed in range(5):

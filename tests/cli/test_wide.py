@@ -49,6 +49,7 @@ def refused_infinity(folder, gaps: pd.DataFrame, model) -> str:
     return refused("transform", model, folder / "infinite.csv")
 
 
+@pytest.mark.slow
 def test_commands_on_a_wide_table(tmp_path):
     run_all(tmp_path, n=8, D=6000)
 

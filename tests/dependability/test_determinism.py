@@ -159,7 +159,9 @@ def test_eight_threads_at_once_get_the_same_bits_of_one_model(name):
     assert limits() == before
 
 
-@each_family
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[] if n == "UKR" else [pytest.mark.slow]) for n in ALL]
+)
 def test_eight_fits_at_once_give_the_same_bits(name):
     before = limits()
     assert at_once(lambda: digest(of_model(fitted(name)))) == {known(name)}

@@ -177,6 +177,7 @@ def case_of(model):
     return description_of(model), model._surface, model.latent_scale_, P
 
 
+@pytest.mark.cover(1)
 @pytest.mark.parametrize("missing", [0.0, 0.25])
 @pytest.mark.parametrize("kernel", ["gaussian", "quartic", "triweight"])
 def test_regression_and_density_are_the_models(ask_all, kernel, missing):
@@ -224,6 +225,7 @@ def test_epanechnikov_kernel(ask_all):
     check(ask_all, cases)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 def test_large_tables(ask_all, missing):
     # From a million codes on, sums go through vectors; 131 features do not fill them.
@@ -307,6 +309,7 @@ def test_nearest_rows_and_references(ask):
     np.testing.assert_allclose(distances, np.sqrt(scaled[order]), rtol=1e-3)
 
 
+@pytest.mark.cover(1)
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("kernel", ["gaussian", "quartic"])

@@ -169,6 +169,7 @@ def test_a_sample_is_exact_for_its_queries():
     assert found.continuity(4) == pytest.approx(oracle.continuity(Q, 4))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("score", ["q_nx", "trustworthiness", "auc", "q_local"])
 def test_standard_error_is_the_spread_of_samples(score):
     # More than half of the points are drawn, so the draws overlap and spread less.

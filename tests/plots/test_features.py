@@ -135,6 +135,7 @@ def test_the_twelve_that_change_most(model):
         plots.sensitivities(model, [])
 
 
+@pytest.mark.slow
 def test_units_do_not_decide_which_scaled_columns_change_most(table):
     Y = table[0][:, [20, 21, 26, 27, 28, 29, 34, 35, 36, 37, 42, 43, 44]]
     units = np.full(13, 1.0)
@@ -167,7 +168,14 @@ def test_features_without_names_count_from_one(model):
         plots.sensitivity(model, "x0")
 
 
-@pytest.mark.parametrize("figure", [None, Figure(), Figure(figsize=(15, 4))])
+@pytest.mark.parametrize(
+    "figure",
+    [
+        None,
+        pytest.param(Figure(), marks=pytest.mark.slow),
+        pytest.param(Figure(figsize=(15, 4)), marks=pytest.mark.slow),
+    ],
+)
 def test_long_names_do_not_run_into_each_other(table, figure):
     names = [f"expression of the gene number {i} in the tissue" for i in range(6)]
     names += [f"an_identifier_without_any_space_but_long_{i}" for i in range(6, 12)]

@@ -37,6 +37,7 @@ def test_coordinates_are_kept_and_the_rest_falls(noisy):
     assert (rest(target, found.Y) <= rest(target, target.rows) + 1e-12).all()
 
 
+@pytest.mark.slow
 def test_ends_as_low_as_the_plain_projected_gradient(noisy):
     target, _ = noisy
     found = Constrained(tol=1e-5).find(target)

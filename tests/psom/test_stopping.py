@@ -54,6 +54,7 @@ def test_the_unit_of_the_data_does_not_change_the_map(unit):
     assert_allclose(other.history_, unit**2 * metres.history_, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_seeds_agree_about_the_end():
     sample = make_fish_bowl(150, noise=0.1, random_state=0)
     found = [PSOM((6, 6), random_state=seed).fit(sample.Y) for seed in range(5)]

@@ -133,6 +133,7 @@ def test_bad_schedules_are_refused(arguments, message):
         get_schedule("gcv")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("counts", [(5,), (4, 3)])
 def test_whole_annealing_by_the_formulas(counts):
     Y = make_random_manifold(25, len(counts), 3, noise=0.05, random_state=1).Y
@@ -297,6 +298,7 @@ def test_bad_starts_are_explained(init, message):
 # ---- the experiment of the thesis ---------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_fish_bowl():
     """Klanke 2007, section 3.5: annealing gives a smoother map than a fixed smoothness."""
     Y = make_fish_bowl(1000, noise=0.1, random_state=1).Y

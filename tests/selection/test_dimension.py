@@ -16,6 +16,7 @@ from twofold.datasets import (
 from twofold.selection import choose_dimension
 
 
+@pytest.mark.cover(1)
 @pytest.mark.parametrize("q", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("noise", [0.0, 0.05])
 def test_manifolds_in_twenty_dimensions(q: int, noise: float):
@@ -25,6 +26,7 @@ def test_manifolds_in_twenty_dimensions(q: int, noise: float):
     assert f"{q} dimension" in choice.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [3, 4, 6, 8, 10])
 @pytest.mark.parametrize("n", [80, 400])
 def test_a_gaussian_cloud_has_no_dimension(d: int, n: int):

@@ -149,7 +149,10 @@ def test_the_objective_is_the_trace_formula(name):
     assert model.objective_ == pytest.approx(np.trace(B @ G @ B.T) / len(Y), rel=1e-6)
 
 
-@kernels
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[] if n == "rbf" else [pytest.mark.slow]) for n in KERNELS],
+)
 def test_projection_is_the_minimum_of_the_kernel_distance(name):
     model = fitted(name)
     low, high = model.embedding_.min(axis=0), model.embedding_.max(axis=0)

@@ -59,6 +59,7 @@ class TestFishBowl:
         apart = np.sqrt(-model.score_samples(NEW_BOWL.Y))
         assert np.median(apart) < 1.5 * NOISE
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("choice", CHOICES)
     def test_adaptation_lowers_the_inward_bias(self, choice):
         before = 10 - norms(bowl_model(choice, False)).mean()

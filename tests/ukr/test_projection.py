@@ -49,6 +49,7 @@ def test_the_error_is_that_of_the_place_found(kernel):
     np.testing.assert_allclose(found.error, expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_no_start_leads_to_a_lower_error():
     surface = bent_sheet()
     Y = on_the_sheet(surface, 6)[1] + 0.2 * np.random.default_rng(3).normal(size=(6, 3))

@@ -96,6 +96,7 @@ def test_the_error_is_the_loss_at_the_place_found(name):
     np.testing.assert_allclose(found.error, expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 @losses
 def test_no_start_leads_to_a_lower_error(name):
     manifold, loss = surface(), LOSSES[name]

@@ -73,6 +73,7 @@ def order_kept(X, latent):
     return abs(spearmanr(X[:, 0], latent[:, 0]).statistic)
 
 
+@pytest.mark.slow
 @both_kinds
 @pytest.mark.parametrize("name", SAMPLES)
 def test_the_extension_falls_as_the_tolerance_grows(name, per):
@@ -167,6 +168,7 @@ def test_rows_may_have_tolerances_of_their_own():
     assert extension(found.solution.X) < between
 
 
+@pytest.mark.slow
 def test_one_tolerance_a_row_is_one_for_all_its_entries():
     name, Y = "half circle", SAMPLES["half circle"].Y
     rows = np.linspace(0.1, 1.0, len(Y))

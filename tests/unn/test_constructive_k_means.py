@@ -20,6 +20,7 @@ def shuffles(n, count):
     return [rng.permutation(n) for _ in range(count)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wanted", "threshold", "expected"),
     [
@@ -89,6 +90,7 @@ def test_farthest_leaves_no_row_beyond_the_threshold(threshold):
     np.testing.assert_array_equal(model.predict(Y), model.labels_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_clusters", [2, 4, 7])
 def test_auto_finds_clear_clusters(n_clusters):
     Y, y = make_blobs(400, n_features=5, centers=n_clusters, random_state=1)

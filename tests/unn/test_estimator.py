@@ -78,6 +78,7 @@ def test_objective_is_the_leave_one_out_error(search, refine):
     assert model.n_iter_ == len(Y) + refine
 
 
+@pytest.mark.cover(1)
 @pytest.mark.parametrize("missing", [None, "embed_and_repair", "distances"])
 @pytest.mark.parametrize(
     ("n_components", "search"),

@@ -140,6 +140,7 @@ def test_interrupt_keeps_what_was_reached():
     np.testing.assert_array_equal(stopped.X, same.X)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("K", "ours"), [(2, 17.7), (5, 22.9), (10, 31.1)])
 def test_the_books_table(K, ours):
     # Kramer 2013, Table 6.2, has 13.3, 24.4 and 31.1 on random data of its own; an independent
