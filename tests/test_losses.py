@@ -272,6 +272,13 @@ def test_a_given_delta_stays():
     assert loss.fitted(residuals()) is loss
 
 
+@pytest.mark.parametrize("trim", [0.5, 1, np.inf, np.nan, True])
+def test_rows_are_trimmed_beyond_one_only(trim):
+    with pytest.raises(ValueError, match="`trim` must be a number above 1"):
+        Huber(trim=trim)
+    assert Huber(trim=1.01).trim == 1.01
+
+
 def test_huber_without_delta_says_so():
     with pytest.raises(ValueError, match=r"no `delta` yet. Give one, Huber\(delta=\.\.\.\)"):
         Huber().value_and_slope(residuals())

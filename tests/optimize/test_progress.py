@@ -77,6 +77,14 @@ def test_the_time_left_follows_the_recent_pace(clock):
     assert screen.file.getvalue().rindex("at most 3:20 left") > screen.file.getvalue().rindex("49/")
 
 
+def test_time_before_a_run_does_not_count(clock):
+    bar = ProgressBar(console=(screen := console(True)), clock=clock)
+    clock.now += 3600  # made long before it is used
+    with bar:
+        play(bar, clock, 0.1, 5)
+    assert not screen.file.getvalue()
+
+
 def test_hours_are_written_out(clock):
     screen = console(True)
     with ProgressBar(console=screen, clock=clock) as bar:
