@@ -205,6 +205,7 @@ def test_samples_lie_near_the_data(family: Family, spread: str):
         pytest.skip("evenly drawn points hardly ever meet a domain of so many dimensions")
     new = model.sample(50, random_state=0, spread=spread)
     assert new.shape == (50, 6)
+    assert model.sample(spread=spread).shape == (1, 6)
     np.testing.assert_array_equal(new, model.sample(50, random_state=0, spread=spread))
     distance = ((new[:, None] - TRAIN[None]) ** 2).sum(axis=2).min(axis=1)
     assert np.median(distance) < 0.2 * variance(TRAIN)
