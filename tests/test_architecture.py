@@ -221,3 +221,12 @@ def test_public_names_are_there():
     assert sorted(twofold.__all__) == [name for name in dir(twofold) if not name.startswith("_")]
     with pytest.raises(AttributeError, match="no attribute 'TSNE'"):
         _ = twofold.TSNE
+
+
+def test_tests_named_in_lists_exist():
+    root = SOURCE.parents[1]
+    for named in (root / "tests" / "interpreted.txt").read_text().split():
+        path, *parts = named.split("::")
+        text = (root / path).read_text()
+        for part in parts:
+            assert f" {part.split('[')[0]}(" in text or f"class {part}" in text, named
