@@ -158,9 +158,11 @@ def check_images(values: FloatArray) -> FloatArray:
     """Return values (m, …) of a map at m places, or raise where it left the range of numbers."""
     rows = _rows_that_are_not_finite(values)
     if len(rows):
-        raise ValueError(
+        raise RowError(
             f"{len(rows)} place(s) lie so far outside of the domain that the map leaves the range "
-            f"of numbers (first: row {rows[0]}); pass places for which `in_domain` is True."
+            "of numbers",
+            int(rows[0]),
+            "; pass places for which `in_domain` is True.",
         )
     return values
 

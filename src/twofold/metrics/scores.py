@@ -48,6 +48,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import column_or_1d
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.checks.rows import RowError
 from twofold.compiled import compiled_in_order, square
 from twofold.metrics.checks import check_neighbors, check_same_rows, checked_table
 from twofold.metrics.co_ranking import coranking
@@ -264,7 +265,7 @@ def reconstruction_error(Y: Any, Y_hat: Any, *, relative: bool = True) -> float:
         raise ValueError("`Y` has no observed entry, so there is nothing to compare.")
     if np.isnan(Y_hat[seen]).any():
         row = int(np.flatnonzero((np.isnan(Y_hat) & seen).any(axis=1))[0])
-        raise ValueError(f"`Y_hat` is missing where `Y` is observed (first: row {row}).")
+        raise RowError("`Y_hat` is missing where `Y` is observed", row, ".")
     error = float(((Y - Y_hat)[seen] ** 2).sum())
     if not relative:
         return error / len(Y)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from twofold.array_types import FloatArray
 from twofold.checks.numbers import check_count
-from twofold.checks.rows import check_missing
+from twofold.checks.rows import RowError, check_missing
 from twofold.process_settings import warn
 from twofold.psom.annealing import get_schedule
 from twofold.psom.grid import SPACINGS, Grid
@@ -128,9 +128,10 @@ def check_inside(X: FloatArray, grid: Grid) -> None:
     """Raise if places X (m, q) lie outside of the domain."""
     outside = np.flatnonzero(((grid.lo > X) | (grid.hi < X)).any(axis=1))
     if len(outside):
-        raise ValueError(
-            f"{len(outside)} place(s) of `X` lie outside of `bounds` (first: row {outside[0]}); "
-            "widen the bounds, or leave these samples out."
+        raise RowError(
+            f"{len(outside)} place(s) of `X` lie outside of `bounds`",
+            int(outside[0]),
+            "; widen the bounds, or leave these samples out.",
         )
 
 
@@ -196,7 +197,8 @@ def check_searched(Y: FloatArray, component_weights: Any) -> None:
         return
     rows = np.flatnonzero(~((weights > 0) & ~np.isnan(Y)).any(axis=1))
     if len(rows):
-        raise ValueError(
-            f"{len(rows)} row(s) have nothing to search for (first: row {rows[0]}): every entry is "
-            "NaN or has `component_weights` 0. Give weight to an observed entry."
+        raise RowError(
+            f"{len(rows)} row(s) have nothing to search for",
+            int(rows[0]),
+            ": every entry is NaN or has `component_weights` 0. Give weight to an observed entry.",
         )
