@@ -1,4 +1,7 @@
-"""Tests marked ``cover`` run on a cover of their parameters; the rest of the product is slow."""
+"""Tests marked ``cover`` run on a cover of their parameters; the rest of the product is slow.
+
+Slow ones may take longer than others before they count as hanging.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ from collections import defaultdict
 
 import pytest
 from covers import cover
+
+SECONDS_OF_SLOW_TESTS = 3000
 
 
 def name_of(value):
@@ -30,3 +35,6 @@ def pytest_collection_modifyitems(items):
         for number, item in enumerate(same):
             if number not in chosen:
                 item.add_marker("slow")
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.timeout(SECONDS_OF_SLOW_TESTS))
