@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 # One process a core: threads of linear algebra in each of them would stand in each other's way.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
-.PHONY: clean-cache demo test test-all test-bounds lint bench clean fuzz-inputs soak fuzz-files fuzz-tables faults versions audit
+.PHONY: clean-cache demo test test-all test-bounds lint bench clean fuzz-inputs fuzz-parameters soak fuzz-files fuzz-tables faults versions audit
 
 demo: .venv/.demo
 	$(BIN)/python examples/digits_demo.py demo-output
@@ -49,6 +49,10 @@ bench: .venv/.bench
 # Odd inputs for everything public; COUNT=20000 tries more of them.
 fuzz-inputs: .venv/.test
 	$(BOUNDS) OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m dependability.inputs --count $(or $(COUNT),2000)
+
+# Odd values of every parameter of every estimator.
+fuzz-parameters: .venv/.test
+	$(BOUNDS) OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m dependability.parameters
 
 # Odd tables, read and given to commands.
 fuzz-tables: .venv/.test

@@ -129,7 +129,7 @@ def test_kernel_regression_in_units_of_the_data(model):
 @pytest.mark.parametrize(
     ("wrong", "error", "message"),
     [
-        (Scaled(how="minmax"), ValueError, "'standard' or 'robust'; got 'minmax'"),
+        (Scaled(how="minmax"), ValueError, "'standard', 'robust'.*got 'minmax'"),
         (Scaled(StandardScaler()), TypeError, "two-way model"),
         (Scaled(UKR(data_kernel="precomputed")), ValueError, "no columns to scale"),
     ],

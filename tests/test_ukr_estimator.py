@@ -38,8 +38,8 @@ BAD_PARAMETERS = {
     "n_jobs": ({"n_jobs": 0}, "`n_jobs`.*got 0"),
     "n_jobs text": ({"n_jobs": "x"}, "`n_jobs`.*'x'"),
     "verbose": ({"verbose": "loud"}, "'loud'"),
-    "callbacks": ({"callbacks": [3]}, "`callbacks` must be a sequence of functions"),
-    "one callback": ({"callbacks": print}, "`callbacks` must be a sequence of functions"),
+    "callbacks": ({"callbacks": [3]}, "`callbacks` must be a list of functions"),
+    "one callback": ({"callbacks": print}, "`callbacks` must be a list of functions"),
     "regularization": ({"regularization": "ridge"}, "'ridge'"),
     "threshold": ({"regularization": Density(threshold=0.001)}, "between 1/n"),
 }

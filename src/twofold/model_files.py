@@ -218,6 +218,9 @@ def _decode_model(header: dict[str, Any], tensors: Mapping[str, AnyArray]) -> Mo
         part: {name: _decode(value, tensors) for name, value in header[part].items()}
         for part in ("params", "attributes", "arrays", "versions")
     }
+    for name, array in parts["arrays"].items():
+        if not isinstance(array, np.ndarray):
+            raise ModelFileError(f"`{name}` is no array")
     return ModelFile(class_name=str(header["class_name"]), **parts)
 
 

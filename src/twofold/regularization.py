@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Literal
 
-from twofold.checks.numbers import check_count, is_number
+from twofold.checks.parameters import check_count, is_number
 
 Homotopy = Literal["auto", "none", "density", "box"]
 

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.checks.parameters import check_choice
 from twofold.checks.rows import check_finite_entries, check_missing, checked_weights
 from twofold.contract import TwoWayModel
 from twofold.contract.distinct_rows import merge_duplicates
@@ -89,8 +90,7 @@ class Scaled(GrowingModel):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _check_parameters(self) -> None:
-        if self.how not in ("standard", "robust"):
-            raise ValueError(f"`how` must be 'standard' or 'robust'; got {self.how!r}.")
+        check_choice("how", self.how, ("standard", "robust"))
         if self.model is None:
             return
         if not isinstance(self.model, TwoWayModel):

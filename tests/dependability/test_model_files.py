@@ -88,6 +88,17 @@ NAN = {"__type__": "float", "value": "nan"}
         ("UKR", set_header("attributes", "transform", value=1), "`transform` is no attribute"),
         ("UKR", set_header("attributes", "n_features_in_", value=7), r"shape \(24, 4\)"),
         ("PSOM", set_header("params", "grid", value=[4, 4]), "the parameters ask for"),
+        (
+            "KernelExtension",
+            set_header("attributes", "bandwidth_", value=1e300),
+            "no finite number",
+        ),
+        ("UNN-line", set_header("arrays", "history_", value={"a": 1}), "`history_` is no array"),
+        (
+            "UKR-precomputed",
+            set_header("attributes", "feature_mean_", value=2**63),
+            "no finite number",
+        ),
         ("UKR-huber", set_header("attributes", "loss_", "delta", value=None), "no `delta` yet"),
         ("ManifoldClassifier", set_header("attributes", "models_", value=[]), "no label for each"),
     ],

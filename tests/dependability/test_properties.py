@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
-from dependability.child import FINE
+from dependability.child import FINE, REFUSED
 from dependability.inputs import NAMES, try_inputs, verdict
 from dependability.odd_tables import CHOICES, Recipe
+from dependability.parameters import CASES, try_parameters, verdict_on
 from dependability.report import findings
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -78,3 +80,25 @@ def test_cases_by_number_in_child_processes():
     outcomes = try_inputs(list(range(10)), processes=1)
     assert [outcome.case for outcome in outcomes] == list(range(10))
     assert not findings(outcomes)
+
+
+# One parameter of each kind that was once answered by something else than a sentence.
+ODD_PARAMETERS = [
+    ("UKR", "callbacks", np.array(3)),
+    ("UKR", "verbose", np.zeros((2, 2))),
+    ("Scaled", "how", np.zeros((2, 2))),
+    ("DiffusionMap", "bandwidth", 1e200),
+    ("DiffusionMap", "bandwidth", 1e-200),
+    ("KernelExtension", "bandwidth", 1e200),
+    ("KernelExtension", "bandwidth", 1e-200),
+]
+
+
+@pytest.mark.parametrize(("estimator", "parameter", "value"), ODD_PARAMETERS)
+def test_odd_parameters_are_refused(estimator, parameter, value):
+    assert verdict_on(estimator, parameter, value) == REFUSED
+
+
+@pytest.mark.slow
+def test_every_odd_value_of_every_parameter():
+    assert not findings(try_parameters(range(len(CASES))))

@@ -153,8 +153,11 @@ def test_pickle():
         ({"source": lambda Y: np.full((90, 90), np.nan)}, "with NaN or infinity"),
         ({"source": lambda Y: np.tril(diffusion(Y))}, "symmetric"),
         ({"n_components": 0}, "`n_components` must be an integer of at least 1; got 0"),
-        ({"bandwidth": -1.0}, "`bandwidth` must be 'auto' or a number above 0; got -1.0"),
-        ({"ridge": "small"}, "`ridge` must be 'auto' or a number above 0; got 'small'"),
+        (
+            {"bandwidth": -1.0},
+            "`bandwidth` must be 'auto' or a number from 1e-150 to .*; got -1.0",
+        ),
+        ({"ridge": "small"}, "`ridge` must be 'auto' or a number from 1e-150 to"),
         ({"choose_by": "gcv"}, "`choose_by` must be one of .* got 'gcv'"),
     ],
 )

@@ -54,7 +54,10 @@ class TestLandmarks:
             ({"count": 10.0}, "`count` must be"),
             ({"count": True}, "`count` must be"),
             ({"count": "all"}, "`count` must be"),
-            ({"choice": "som"}, "`choice` must be 'kmeans', 'kharmonic' or 'random'; got 'som'"),
+            (
+                {"choice": "som"},
+                "`choice` must be one of .'kmeans', 'kharmonic', 'random'.; got 'som'",
+            ),
             ({"adapt": -0.1}, "`adapt` must be True, False or the smoothness"),
             ({"adapt": np.nan}, "`adapt` must be"),
             ({"adapt": "auto"}, "`adapt` must be"),

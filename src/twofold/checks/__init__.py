@@ -1,1 +1,1 @@
-"""What is wrong with numbers, rows and weights that a user passes, said in a sentence."""
+"""What is wrong with parameters, rows and weights that a user passes, said in a sentence."""

@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.checks import rows as checks
-from twofold.checks.numbers import is_number
+from twofold.checks.parameters import is_number
 from twofold.contract import TwoWayModel, nested_models
 from twofold.contract.distinct_rows import merge_duplicates
 from twofold.contract.fitted_state import Array, FittedState, Size, Value, check_state

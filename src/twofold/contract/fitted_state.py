@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from twofold.checks.numbers import is_integer, is_number
+from twofold.checks.parameters import is_integer, is_number
 from twofold.contract.row_notes import RowNotes
 
 Sizes: TypeAlias = dict[str, int]
@@ -103,8 +103,12 @@ class Number:
 
     def check(self, value: Any, sizes: Sizes) -> None:
         """Raise unless the value is such a number."""
-        if not is_number(value) or not self.low <= value <= self.high or not np.isfinite(value):
-            raise ValueError(f"is {value!r}, no finite number in [{self.low:.6g}, {self.high:.6g}]")
+        # Integers beyond 64 bits are numbers to Python only.
+        is_known = is_number(value) and np.asarray(value).dtype.kind in "fi"
+        if not is_known or not self.low <= value <= self.high or not np.isfinite(value):
+            raise ValueError(
+                f"is {_brief(value)}, no finite number in [{self.low:.6g}, {self.high:.6g}]"
+            )
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from itertools import pairwise
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.checks.numbers import is_number
+from twofold.checks.parameters import is_number
 from twofold.checks.rows import check_finite_points
 from twofold.engine import cells, dense
 from twofold.engine.cells import GRIDDED, CellGrid

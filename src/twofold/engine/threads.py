@@ -19,7 +19,7 @@ import numpy as np
 from scipy import linalg
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from twofold.checks.numbers import is_integer
+from twofold.checks.parameters import is_integer
 from twofold.process_settings import HeldSetting
 
 Task = TypeVar("Task")

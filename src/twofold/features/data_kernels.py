@@ -32,7 +32,7 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from twofold.array_types import FloatArray
-from twofold.checks.numbers import check_count, check_positive, is_number
+from twofold.checks.parameters import check_count, check_positive, is_number
 from twofold.compiled import compiled
 from twofold.rowwise import GAP, OVERLAP, PRODUCT, SQUARED_GAP, exponentials, own_sums, pair_sums
 

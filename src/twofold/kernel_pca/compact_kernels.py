@@ -20,7 +20,7 @@ from scipy import sparse
 from sklearn.neighbors import BallTree, KDTree
 
 from twofold.array_types import FloatArray
-from twofold.checks.numbers import check_count, check_positive
+from twofold.checks.parameters import check_count, check_positive
 from twofold.features.data_kernels import DataKernel, check_rows
 from twofold.neighborhoods.nearest import neighbor_scale
 from twofold.rowwise import SQUARED_GAP, blocks, pair_sums

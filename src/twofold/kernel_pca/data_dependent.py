@@ -35,7 +35,7 @@ from scipy.sparse.csgraph import dijkstra
 from scipy.sparse.linalg import eigsh
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.checks.numbers import check_count, check_positive, is_number
+from twofold.checks.parameters import check_count, check_positive, is_number
 from twofold.features import data_kernels
 from twofold.features.data_kernels import (
     RBF,

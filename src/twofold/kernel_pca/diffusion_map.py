@@ -26,8 +26,15 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.checks.numbers import check_count, check_positive, is_number
-from twofold.contract.fitted_state import TINY, Array, FittedState, Number, check_there
+from twofold.checks.parameters import (
+    NARROWEST,
+    WIDEST,
+    check_choice,
+    check_count,
+    check_width,
+    is_number,
+)
+from twofold.contract.fitted_state import Array, FittedState, Number, check_there
 from twofold.features.data_kernels import RBF, check_rows
 from twofold.kernel_pca import memory
 from twofold.kernel_pca.data_dependent import DataDependentKernel, neighbor_graph
@@ -146,7 +153,7 @@ class DiffusionMap(SpectralModel):
 
     fitted_state: ClassVar[FittedState] = {
         **SpectralModel.fitted_state,
-        "bandwidth_": Number(low=TINY),
+        "bandwidth_": Number(NARROWEST, WIDEST),
         "stationary_": Array(("n",), low=0),
         "tilt_": Array(("n",), low=0),
         "reach_": Array(("n",), low=0, is_optional=True),
@@ -265,11 +272,10 @@ class DiffusionMap(SpectralModel):
         if not is_number(self.time) or not 0 <= self.time < np.inf:
             raise ValueError(f"`time` must be a finite number of at least 0; got {self.time!r}.")
         if self.bandwidth != "auto":
-            check_positive("bandwidth", self.bandwidth)
+            check_width("bandwidth", self.bandwidth)
         if self.n_neighbors is not None:
             check_count("n_neighbors", self.n_neighbors)
-        if self.extension not in EXTENSIONS:
-            raise ValueError(f"`extension` must be one of {EXTENSIONS}; got {self.extension!r}.")
+        check_choice("extension", self.extension, EXTENSIONS)
         method, _ = get_method(self.preimage, WalkKernel(1.0, 1.0, 1, None, np.ones(1)))
         if method.needs_rest and self.n_neighbors and self.extension != "ridge":
             raise ValueError(

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.checks.numbers import check_count, is_number
+from twofold.checks.parameters import check_choice, check_count, is_number
 from twofold.contract.fitted_state import Array, FittedState, Number, Value, check_there
 from twofold.engine.threads import count_threads, run_tasks
 from twofold.features.data_kernels import RBF, Custom, DataKernel, Linear, rounding_of
@@ -345,8 +345,7 @@ class KernelPCA(SparseMatrixModel):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         kernel = get_kernel(self.kernel)
-        if self.eigen_solver not in SOLVERS:
-            raise ValueError(f"`eigen_solver` must be one of {SOLVERS}; got {self.eigen_solver!r}.")
+        check_choice("eigen_solver", self.eigen_solver, SOLVERS)
         if not is_number(self.tol) or not self.tol >= 0:
             raise ValueError(f"`tol` must be a number of at least 0; got {self.tol!r}.")
         if self.landmarks is not None:

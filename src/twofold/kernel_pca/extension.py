@@ -17,7 +17,6 @@ coordinates that are asked for (:mod:`~twofold.preimages.press`), at a ridge of 
 """
 
 import os
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -26,7 +25,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import FloatArray
-from twofold.checks.numbers import check_count
+from twofold.checks.parameters import NARROWEST, WIDEST, check_choice, check_count, check_width
 from twofold.checks.rows import check_entries
 from twofold.contract import fitted_state as kept
 from twofold.engine.threads import single_threaded_blas
@@ -114,7 +113,7 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         "feature_names_in_": kept.Array(("D",), "U", is_optional=True),
         "embedding_": kept.Array(("N", "q")),
         "map_": kept.Value((GaussianCoordinates,)),
-        "bandwidth_": kept.Number(low=kept.TINY),
+        "bandwidth_": kept.Number(NARROWEST, WIDEST),
         "ridge_": kept.Number(low=0),
         "eigenvalues_": kept.Array(("q",), is_optional=True),
         "kernel_matrix_": kept.Array(("N", "N"), is_optional=True),
@@ -186,12 +185,9 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         check_count("n_components", self.n_components)
         for name in ("bandwidth", "ridge"):
             number = getattr(self, name)
-            if number != "auto" and not (isinstance(number, Real) and 0 < float(number) < np.inf):
-                raise ValueError(f"`{name}` must be 'auto' or a number above 0; got {number!r}.")
-        if self.choose_by is not None and self.choose_by not in CRITERIA:
-            raise ValueError(
-                f"`choose_by` must be one of {CRITERIA} or None; got {self.choose_by!r}."
-            )
+            if not isinstance(number, str) or number != "auto":
+                check_width(name, number)
+        check_choice("choose_by", self.choose_by, (*CRITERIA, None))
 
     def _embed(self, Y: FloatArray) -> tuple[FloatArray, press.MatrixOf | None]:
         """Return the coordinates of rows Y (m, D), and the kernel, None for an embedding."""

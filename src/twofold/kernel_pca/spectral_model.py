@@ -37,7 +37,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from twofold import preimages
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.checks.numbers import check_count
+from twofold.checks.parameters import check_count
 from twofold.checks.rows import LARGEST
 from twofold.contract import TwoWayModel
 from twofold.contract.fitted_state import COMMON, TINY, Array, FittedState, Number, Report, Value

@@ -20,7 +20,7 @@ from typing import Literal
 
 import numpy as np
 
-from twofold.checks.numbers import is_integer, is_number
+from twofold.checks.parameters import check_choice, is_integer, is_number
 
 __all__ = ["Landmarks", "get_landmarks"]
 __dir__ = __all__.copy  # numpy and the like are not ours to show
@@ -55,10 +55,7 @@ class Landmarks:
             raise ValueError(
                 f"`count` must be 'auto' or an integer of at least {LEAST}; got {self.count!r}."
             )
-        if self.choice not in ("kmeans", "kharmonic", "random"):
-            raise ValueError(
-                f"`choice` must be 'kmeans', 'kharmonic' or 'random'; got {self.choice!r}."
-            )
+        check_choice("choice", self.choice, ("kmeans", "kharmonic", "random"))
         is_smoothness = is_number(self.adapt) and 0 <= self.adapt < math.inf
         if not (is_smoothness or isinstance(self.adapt, bool)):
             raise ValueError(

@@ -44,7 +44,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.checks.numbers import check_count, is_number
+from twofold.checks.parameters import check_count, is_number
 from twofold.checks.rows import check_entries, checked_weights
 from twofold.compiled import compiled
 from twofold.engine.threads import count_threads, run_tasks, single_threaded_blas

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray
-from twofold.checks.numbers import check_count
+from twofold.checks.parameters import check_count
 
 # Of drawing again: a domain may be a small part of the box around it.
 MOST_ROUNDS = 1_000

@@ -36,7 +36,7 @@ from typing import Any, ClassVar, Literal, Protocol, cast
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.checks.numbers import is_number
+from twofold.checks.parameters import is_number
 
 __all__ = [
     "EpsilonInsensitive",

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.checks.numbers import is_integer
+from twofold.checks.parameters import is_integer
 from twofold.compiled import compiled
 from twofold.engine.threads import count_threads, run_tasks
 from twofold.neighborhoods.distances import Units, block_slices, squared_distance

@@ -17,7 +17,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.utils.multiclass import check_classification_targets
 
 from twofold.array_types import FloatArray
-from twofold.checks.numbers import is_integer, is_number
+from twofold.checks.parameters import is_integer, is_number
 from twofold.rowwise import blocks
 from twofold.unn.rows import new_rows, training_rows
 

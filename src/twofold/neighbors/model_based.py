@@ -29,6 +29,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.multiclass import check_classification_targets
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.checks.parameters import check_choice
 from twofold.rowwise import blocks
 from twofold.unn.rows import new_rows, training_rows
 
@@ -72,8 +73,7 @@ class ModelBasedKNN(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Find the balls of rows X (n_samples, n_features) with labels y (n_samples,)."""
-        if self.mode not in MODES:
-            raise ValueError(f"`mode` must be one of {MODES}; got {self.mode!r}.")
+        check_choice("mode", self.mode, MODES)
         Y, y = training_rows(self, X, y)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)

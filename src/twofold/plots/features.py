@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.checks.numbers import check_count
+from twofold.checks.parameters import check_count
 from twofold.contract import TwoWayModel
 from twofold.plots import drawing
 from twofold.plots.drawing import COLORS, category_style

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 
 from twofold.array_types import FloatArray
-from twofold.checks.numbers import check_count
+from twofold.checks.parameters import check_count
 from twofold.contract import TwoWayModel
 from twofold.plots import drawing
 from twofold.plots.drawing import COLORS, MISSING, QUIET

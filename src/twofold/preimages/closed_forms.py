@@ -63,7 +63,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.checks.numbers import check_count
+from twofold.checks.parameters import check_count
 from twofold.features import L1, RBF, Linear, Polynomial
 from twofold.preimages.medians import SortedColumns
 from twofold.preimages.points import ClosedForm, FeaturePoints

@@ -27,7 +27,7 @@ import numpy as np
 from scipy.spatial.distance import cdist, pdist, squareform
 
 from twofold.array_types import FloatArray
-from twofold.checks.numbers import check_positive
+from twofold.checks.parameters import check_positive
 from twofold.contract.family import DOMAIN_SHARE
 from twofold.latent.density import scott_widths
 from twofold.preimages import press

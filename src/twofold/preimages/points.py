@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.checks.numbers import check_count, check_positive
+from twofold.checks.parameters import check_count, check_positive
 from twofold.engine.threads import count_threads
 from twofold.features import RBF, DataKernel, Linear, Polynomial
 from twofold.preimages.coordinates import CoordinateMap

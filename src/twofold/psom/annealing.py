@@ -24,7 +24,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.checks.numbers import check_count, is_number
+from twofold.checks.parameters import check_count, is_number
 
 # The rows of both experiments of the thesis, for which its λ are given.
 ROWS_OF_SCHEDULE = 1000

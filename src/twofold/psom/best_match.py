@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.checks.numbers import check_count
+from twofold.checks.parameters import check_count
 from twofold.checks.rows import LARGEST
 from twofold.compiled import compiled
 from twofold.engine.threads import count_threads, run_tasks

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twofold.array_types import FloatArray
+from twofold.checks.parameters import check_choice
 
 SPACINGS = ("chebyshev", "regular")
 
@@ -58,8 +59,7 @@ class Grid:
         ``spacing`` is "chebyshev" or "regular"; ``bounds`` (q, 2) are the lowest and highest
         coordinate of each axis, [-1, 1] if None.
         """
-        if spacing not in SPACINGS:
-            raise ValueError(f"`spacing` must be one of {SPACINGS}; got {spacing!r}.")
+        check_choice("spacing", spacing, SPACINGS)
         counts = [_checked_count(count) for count in np.atleast_1d(np.asarray(counts, object))]
         lo, hi = _borders(bounds, len(counts))
         steps = [_chebyshev(n) if spacing == "chebyshev" else np.linspace(0, 1, n) for n in counts]

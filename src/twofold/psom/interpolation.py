@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.checks.numbers import is_integer
+from twofold.checks.parameters import is_integer
 from twofold.compiled import compiled
 from twofold.engine.threads import count_threads, run_tasks
 from twofold.psom.basis import AxisBasis

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twofold.array_types import FloatArray
-from twofold.checks.numbers import check_count
+from twofold.checks.parameters import check_count, check_progress
 from twofold.checks.rows import RowError, check_missing
 from twofold.process_settings import warn
 from twofold.psom.annealing import get_schedule
@@ -144,14 +144,7 @@ def check_common(model: Any) -> None:
             f"`n_starts` must be at most {MOST_STARTS}, far more than ever help; got "
             f"{model.n_starts}."
         )
-    if model.verbose not in (True, False, "auto"):
-        raise ValueError(f"`verbose` must be True, False or 'auto'; got {model.verbose!r}.")
-    is_list = isinstance(model.callbacks, Sequence) and not isinstance(model.callbacks, str)
-    if not (is_list and all(callable(callback) for callback in model.callbacks)):
-        raise ValueError(
-            "`callbacks` must be a list of functions that take an event, such as [print]; got "
-            f"{model.callbacks!r}."
-        )
+    check_progress(model.verbose, model.callbacks)
     Windows.of(make_unit_grid(model.grid, model.nodes), model.local)
 
 

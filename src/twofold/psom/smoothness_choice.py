@@ -25,7 +25,7 @@ import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
 from twofold.array_types import FloatArray
-from twofold.checks.numbers import is_number
+from twofold.checks.parameters import is_number
 
 # Range of λ relative to the largest s². Data without noise drive it to the lower end.
 LEAST, MOST = 1e-10, 1e3

@@ -9,8 +9,7 @@ leaves is a `manifold`. Only those who ask for it go through `trimming`, `landma
 
 from __future__ import annotations
 
-import numbers
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -20,7 +19,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.checks.numbers import check_count, is_number
+from twofold.checks.parameters import check_choice, check_count, check_progress, is_number
 from twofold.checks.rows import check_differences, check_entries
 from twofold.engine import DEGREES, check_cutoff
 from twofold.engine.threads import count_threads
@@ -366,15 +365,8 @@ class UKR(KernelManifold):
         count_threads(self.n_jobs)
         get_kernel(self.kernel, training=True)
         for name, allowed in (("optimizer", OPTIMIZERS), ("degree", DEGREES)):
-            if not _is_one_of(given[name], allowed):
-                raise ValueError(f"`{name}` must be one of {allowed}; got {given[name]!r}.")
-        if self.verbose not in (True, False, "auto"):
-            raise ValueError(f"`verbose` must be True, False or 'auto'; got {self.verbose!r}.")
-        if not isinstance(self.callbacks, Iterable) or not all(map(callable, self.callbacks)):
-            raise ValueError(
-                "`callbacks` must be a sequence of functions, e.g. [print]; "
-                f"got {self.callbacks!r}."
-            )
+            check_choice(name, given[name], allowed)
+        check_progress(self.verbose, self.callbacks)
         kernel = None if self.data_kernel is None else get_data_kernel(self.data_kernel)
         if self.n_components == "auto" and kernel is not None:
             raise ValueError(
@@ -395,12 +387,6 @@ class UKR(KernelManifold):
             else getattr(given, "is_precomputed", False)
         )
         return tags
-
-
-def _is_one_of(value: object, allowed: tuple[object, ...]) -> bool:
-    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
-        value = int(value)
-    return any(type(value) is type(choice) and value == choice for choice in allowed)
 
 
 def check_combination(

@@ -36,7 +36,7 @@ from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.metrics.pairwise import euclidean_distances
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.checks.numbers import is_number
+from twofold.checks.parameters import check_choice, is_number
 from twofold.checks.rows import checked_weights
 from twofold.compiled import compiled, square
 from twofold.engine.threads import single_threaded
@@ -164,8 +164,7 @@ class ConstructiveKMeans(ClusterMixin, BaseEstimator):
         is_distance = is_number(zeta) and 0 < float(zeta) < np.inf
         if not is_distance and not (isinstance(zeta, str) and zeta == "auto"):
             raise ValueError(f"`threshold` must be 'auto' or a distance above 0; got {zeta!r}.")
-        if self.order not in ORDERS:
-            raise ValueError(f"`order` must be one of {ORDERS}; got {self.order!r}.")
+        check_choice("order", self.order, ORDERS)
 
 
 class _Clusters(NamedTuple):

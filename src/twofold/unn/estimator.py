@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.checks.numbers import check_count, is_integer
+from twofold.checks.parameters import check_count, is_integer
 from twofold.contract import TwoWayModel
 from twofold.contract.distinct_rows import DistinctRows
 from twofold.contract.fitted_state import COMMON, Array, FittedState, Value

@@ -28,7 +28,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from twofold.array_types import FloatArray
-from twofold.checks.numbers import is_number
+from twofold.checks.parameters import is_number
 from twofold.compiled import compiled
 from twofold.features import RBF, Linear, Polynomial, Sigmoid, get_data_kernel
 from twofold.losses import EpsilonInsensitive, Huber, Squared, get_loss

@@ -17,7 +17,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from twofold.checks.numbers import check_count, check_positive, is_number
+from twofold.checks.parameters import check_count, check_positive, is_number
 from twofold.model_files import register_value_type
 
 # Up to this many rows "auto" looks at every gap of the line.

@@ -27,7 +27,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.checks.numbers import check_count
+from twofold.checks.parameters import check_count
 from twofold.checks.rows import check_size
 from twofold.contract.fitted_state import COMMON, Array, FittedState, Number, Value
 from twofold.features import RBF, Linear, Polynomial, Sigmoid
