@@ -18,11 +18,11 @@ THEIRS = str(Path(sklearn.__file__).parent / "utils")
 def is_refusal(error: BaseException) -> bool:
     """Say whether an error is one that says what was wrong with the input.
 
-    It is, if it is a ValueError or a TypeError that a ``raise`` of ours raised, or scikit-learn's
-    checks, or a conversion that these asked for. A LinAlgError is a ValueError, too, and so is what
-    numpy says of shapes; neither was meant.
+    It is, if it is a ValueError, a TypeError or a MemoryError that a ``raise`` of ours raised, or
+    scikit-learn's checks, or a conversion that these asked for. A LinAlgError is a ValueError, too,
+    and so is what numpy says of shapes; neither was meant.
     """
-    if type(error) not in (ValueError, TypeError, RowError) or not str(error):
+    if type(error) not in (ValueError, TypeError, RowError, MemoryError) or not str(error):
         return False
     frames = traceback.extract_tb(error.__traceback__)
     known = [frame for frame in frames if frame.filename.startswith((OURS, THEIRS))]

@@ -182,7 +182,12 @@ FAMILIES = {"kernel_pca", "psom", "ukr", "unn"}
 
 @pytest.mark.parametrize(
     ("file", "family"),
-    [("ukr_kernel", "ukr"), ("unn", "unn"), ("psom", "psom"), ("diffusion_map", "kernel_pca")],
+    [
+        ("ukr_kernel", "ukr"),
+        pytest.param("unn", "unn", marks=pytest.mark.slow),
+        pytest.param("psom", "psom", marks=pytest.mark.slow),
+        pytest.param("diffusion_map", "kernel_pca", marks=pytest.mark.slow),
+    ],
 )
 def test_a_model_is_opened_by_its_own_family(file, family):
     path = SOURCE.parent.parent / "tests" / "files" / f"{file}_0_1.twofold"

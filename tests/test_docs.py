@@ -27,7 +27,15 @@ MODULES = [
 ]
 
 
-LONG = ("plots", "recipes")  # 20 s each; the examples of their functions run all the same
+# Pages and modules whose examples take seconds; those of single functions run all the same.
+LONG = ("first_steps", "how_ukr_works", "plots", "psom", "recipes", "unn")
+LONG_MODULES = tuple(
+    f"twofold.{name}"
+    for name in (
+        *("classification.manifold_classifier", "scaled", "ukr.upgrade"),
+        *("plots.comparison", "plots.diagnosis", "plots.features", "plots.generated", "plots.maps"),
+    )
+)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +63,10 @@ def test_commands_run(page: Path, tmp_path: Path):
     assert len(list(tmp_path.iterdir())) >= 5
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(m, marks=[pytest.mark.slow] if m in LONG_MODULES else []) for m in MODULES],
+)
 def test_docstring_examples_run(name: str):
     results = doctest.testmod(importlib.import_module(name))
     assert results.attempted > 0

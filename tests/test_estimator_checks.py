@@ -13,11 +13,11 @@ from twofold.regularization import Extension
 
 # One of every class by default; what options change is in the tests of each family.
 ONE_OF_EACH = [
-    UKR(init="pca", max_iter=10),
-    Scaled(UKR(init="pca", max_iter=10), how="robust"),
+    UKR(init="pca", max_iter=3),
+    Scaled(UKR(init="pca", max_iter=3), how="robust"),
     KernelPCA(),
     DiffusionMap(),
-    PSOM(5),
+    PSOM(3),
     UNN(),
 ]
 VARIANTS = [

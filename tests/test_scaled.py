@@ -32,6 +32,7 @@ def test_is_a_pipeline_of_scaler_and_model(wine):
     )
 
 
+@pytest.mark.slow
 def test_columns_count_alike_whatever_their_units(wine, model):
     units = 10.0 ** np.arange(-6, 7)
     Y = wine.to_numpy()
@@ -106,6 +107,7 @@ def test_saved_and_opened(wine, model, tmp_path):
     assert list(again.feature_names_in_) == list(wine.columns)
 
 
+@pytest.mark.slow
 def test_in_a_classifier_and_its_file(wine, tmp_path):
     y = load_wine().target
     classifier = ManifoldClassifier(Scaled(UKR(1, init="pca", max_iter=5))).fit(wine, y)

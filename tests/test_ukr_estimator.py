@@ -78,6 +78,7 @@ def test_a_failed_fit_leaves_the_model_as_it_was():
     assert len(model.embedding_) == len(DATA.Y)
 
 
+@pytest.mark.slow
 def test_a_fit_forgets_the_one_before():
     model = upgrade(PICTURE, TRAIN, bandwidth="local").set_params(**QUICK)
     np.testing.assert_array_equal(model.fit(TRAIN).embedding_, UKR(**QUICK).fit(TRAIN).embedding_)
@@ -121,6 +122,7 @@ def test_bounds_hold_for_the_embedding(bound: dict[str, float]):
         assert np.abs(model.embedding_).max() <= 1.5 * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtype", "factor"),
     [(np.float32, 1e25), (np.float32, 1e-25), (np.float64, 1e200), (np.float64, 1e-200)],
@@ -193,6 +195,7 @@ def test_text_columns_are_named():
         UKR().fit(frame)
 
 
+@pytest.mark.slow
 def test_masked_arrays_are_missing_entries():
     holes = np.random.default_rng(0).random(TRAIN.shape) < 0.1
     masked = UKR(**QUICK).fit(np.ma.array(TRAIN, mask=holes))
@@ -241,6 +244,7 @@ def test_a_callback_can_stop_the_fit():
     assert model.n_iter_ == 3
 
 
+@pytest.mark.slow
 def test_far_away_rows_are_placed_without_a_word():
     model = UKR(**QUICK).fit(TRAIN)
     assert np.isfinite(model.transform(NEW * 1e200)).all()

@@ -75,6 +75,7 @@ def test_streams_and_exit_codes_of_the_real_command(model_file, table, tmp_path)
     assert "\x1b" not in failed.stderr + wrong.stderr
 
 
+@pytest.mark.slow
 def test_no_color_is_honoured(tmp_path):
     loud = {**os.environ, "FORCE_COLOR": "1", "TERM": "xterm-256color"}
     loud.pop("NO_COLOR", None)
@@ -85,6 +86,7 @@ def test_no_color_is_honoured(tmp_path):
     assert not any(code in plain_text.stderr for code in colours)
 
 
+@pytest.mark.slow
 def test_tracebacks_only_on_request(tmp_path):
     asked = execute("info", tmp_path / "none.twofold", env={**os.environ, "TWOFOLD_TRACEBACK": "1"})
     assert asked.returncode == 1
@@ -92,6 +94,7 @@ def test_tracebacks_only_on_request(tmp_path):
     assert "error: There is no model file" in asked.stderr
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_ends_the_command_quietly(model_file, tmp_path):
     long = pd.concat([make_frame()] * 100)
     path = write_csv(long, tmp_path / "long.csv")
@@ -108,6 +111,7 @@ def test_a_reader_that_leaves_ends_the_command_quietly(model_file, tmp_path):
     assert said == ""
 
 
+@pytest.mark.slow
 def test_interrupted_write_leaves_the_old_file(model_file, tmp_path):
     rng = np.random.default_rng(0)
     many = make_frame().iloc[rng.integers(0, 60, 20_000)].copy()

@@ -95,6 +95,7 @@ def test_methods_by_name():
         chosen_methods(["foo"])
 
 
+@pytest.mark.slow
 def test_families_of_the_library_can_be_compared(table):
     done = run_well("compare", table, "--with", "unn,kernel-pca,diffusion-map,psom", "-k", "8")
     methods = {line.split()[0] for line in done.stdout.splitlines()[1:]}

@@ -98,6 +98,7 @@ def test_dimensions_and_columns(table, tmp_path):
         assert "needs at least 6 columns of numbers" in said
 
 
+@pytest.mark.slow
 def test_parameters_by_name(table, tmp_path):
     path = tmp_path / "m.twofold"
     options = ["--set", "n_neighbors=3", "--set", "search=greedy", "--set", "shuffle=false"]
@@ -187,6 +188,7 @@ def test_the_error_of_filled_rows_is_a_share_of_their_variance(tmp_path):
     assert scored["leave_one_out_error_share"] == pytest.approx(facts["error_share"])
 
 
+@pytest.mark.slow
 def test_how_a_fit_went(table, tmp_path):
     path = tmp_path / "m.twofold"
     done = run_well("fit", table, "-o", path, "--method", "unn")
@@ -257,6 +259,7 @@ def test_gaps_are_filled_by_every_method(models, holes, tmp_path, name):
         assert "twofold complete" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_pictures_and_page_of_every_method(models, tmp_path, name):
     model = models / f"{name}.twofold"
@@ -270,7 +273,13 @@ def test_pictures_and_page_of_every_method(models, tmp_path, name):
 # ---- info ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+@pytest.mark.parametrize(
+    "family",
+    [
+        pytest.param(f, marks=[pytest.mark.slow] if f.is_variant else [], id=f.name)
+        for f in FAMILIES
+    ],
+)
 @pytest.mark.filterwarnings("ignore")
 def test_info_about_every_family(tmp_path, family):
     model = family.make()

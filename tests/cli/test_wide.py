@@ -59,6 +59,7 @@ def test_commands_on_a_very_wide_table_take_less_than_two_minutes(tmp_path):
     assert run_all(tmp_path, n=50, D=100_000) < 120
 
 
+@pytest.mark.slow
 def test_cells_of_a_wide_table_are_read_as_those_of_any_other(tmp_path):
     narrow = "a,b,c,d,e\n1,NA,x, 3 ,1e3\n2,,y,4,−5\n\n-0.5,?,,inf,7\n"
     filler = [f"f{k}" for k in range(6000)]

@@ -23,8 +23,6 @@ from twofold.datasets import make_random_manifold
 
 # By default variants of a family take only those tests that their options are most likely to break.
 ALSO_OF_VARIANTS = (
-    "test_learns_the_manifold",
-    "test_fits_with_missing_entries",
     "test_jacobian_is_the_derivative",
     "test_saved_and_opened_again",
 )

@@ -164,6 +164,7 @@ def test_roll_inner_side_is_positive():
     assert (SwissRoll().signed_distance(points + 0.05 * points * across) < 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise_kind", "reported"), [("gaussian", 0.401), ("laplacian", 0.366)])
 def test_roll_raw_data_distance_is_that_of_the_thesis(noise_kind, reported):
     # Klanke (2007), section 5.1.4: means over 100 sets.
@@ -186,6 +187,7 @@ def test_triangle_by_hand():
     np.testing.assert_allclose(STriangle().point(latent), expected, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_triangle_distance_matches_brute_force():
     rng = np.random.default_rng(0)
     Y = rng.uniform((-2, -3, -3), (2, 3, 3), size=(300, 3))

@@ -49,7 +49,9 @@ def model_of(name: str):
 
 
 @each_family
-@pytest.mark.parametrize("n_jobs", [1, 4, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "n_jobs", [4, *(pytest.param(other, marks=pytest.mark.slow) for other in (1, 2))]
+)
 def test_any_number_of_threads_gives_the_same_bits(name, n_jobs):
     assert digest(of_model(fitted(name, n_jobs))) == known(name)
 
@@ -159,6 +161,7 @@ def test_eight_threads_at_once_get_the_same_bits_of_one_model(name):
     assert limits() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[] if n == "UKR" else [pytest.mark.slow]) for n in ALL]
 )

@@ -48,6 +48,7 @@ def test_arithmetic_is_not_turned_into_operations_on_bits():
     assert not any(sign in line for line in returned for sign in "|&^")
 
 
+@pytest.mark.slow
 def test_the_sample_is_drawn_over_places_and_repeats_with_its_seed():
     paths = [Path("src/twofold/kernels.py")]
     some, places = drawn_mutants(paths, 5, seed=3)

@@ -330,6 +330,7 @@ def test_the_basis_is_the_weights_of_the_oracle(kernel, degree, q):
     assert largest_error(B, np.array([fits.weights_at(x) for x in fits.Q])) < 1e-9
 
 
+@pytest.mark.slow
 @degrees
 @pytest.mark.parametrize("kernel", [GAUSSIAN, TRIWEIGHT], ids=name_of)
 def test_any_number_of_threads_gives_the_same_bits(kernel, degree, monkeypatch):

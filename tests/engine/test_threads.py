@@ -105,6 +105,7 @@ except MemoryError:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="memory is limited by Linux")
 def test_linear_algebra_without_memory_is_refused_instead_of_waiting_for_ever():
     one_thread = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}

@@ -178,6 +178,7 @@ def wheel_is_taken(page, *, ctrl=False):
     return page.evaluate(turn, ctrl)
 
 
+@pytest.mark.slow
 def test_the_widget_talks_to_python(images, browser):
     pytest.importorskip("anywidget")
     widget = explorer.show(images)

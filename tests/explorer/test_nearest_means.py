@@ -136,6 +136,7 @@ def test_the_scripts_answer_as_the_model(kind, ask):  # noqa: F811
         )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(NODE is None, reason="node is not installed")
 @pytest.mark.parametrize("kind", ["gaussian", "lattice", "scaled", "gaps"])
 def test_a_pasted_row_goes_where_the_model_puts_it(kind, ask):  # noqa: F811
@@ -212,6 +213,7 @@ def test_a_stand_in_says_how_far_off_it_is_all_over_the_domain(count):
     assert (inside == model.in_domain(around)).mean() > 0.93
 
 
+@pytest.mark.slow
 def test_a_table_that_does_not_fit_has_a_stand_in():
     model = UNN(2, **OPTIONS).fit(digits(600))
     header, arrays = payload_of(model, room=25_000)
@@ -223,6 +225,7 @@ def test_a_table_that_does_not_fit_has_a_stand_in():
     assert header["regression"]["difference"] == pytest.approx(found, rel=0.25)
 
 
+@pytest.mark.slow
 def test_trial_places_lie_all_over_the_domain():
     model = model_of("gaussian")
     trial = make_trial(model, latent_scale(model, None), 1.0)

@@ -177,6 +177,7 @@ def case_of(model):
     return description_of(model), model._surface, model.latent_scale_, P
 
 
+@pytest.mark.slow
 @pytest.mark.cover(1)
 @pytest.mark.parametrize("missing", [0.0, 0.25])
 @pytest.mark.parametrize("kernel", ["gaussian", "quartic", "triweight"])
@@ -186,6 +187,7 @@ def test_regression_and_density_are_the_models(ask_all, kernel, missing):
     check(ask_all, [case_of(model) for model in models])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("q", [1, 3, 4])
 def test_other_numbers_of_latent_dimensions(ask_all, q):
     Y = sheet(q=q, missing=0.1)
@@ -198,6 +200,7 @@ def test_weights_and_eight_bits(ask_all):
     check(ask_all, [case_of(model)], bits=8)
 
 
+@pytest.mark.slow
 def test_widths_of_references(ask_all):
     rng = np.random.default_rng(4)
     t = np.sort(rng.normal(size=120))
@@ -309,6 +312,7 @@ def test_nearest_rows_and_references(ask):
     np.testing.assert_allclose(distances, np.sqrt(scaled[order]), rtol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.cover(1)
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("degree", [0, 1])

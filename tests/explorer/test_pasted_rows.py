@@ -34,6 +34,7 @@ def paste(page, text):
     return page.locator(".tf-notice").inner_text()
 
 
+@pytest.mark.slow
 def test_rows_of_a_scaled_model_are_put_where_transform_puts_them(wine, wine_model, wine_page):
     rng = np.random.default_rng(0)
     pairs = rng.integers(len(wine.data), size=(8, 2))

@@ -216,6 +216,7 @@ def test_what_cannot_fit_says_by_how_much():
     payload_of(model, room=5_000 + caught.value.excess)
 
 
+@pytest.mark.slow
 def test_a_stand_in_is_near_the_model_and_says_how_near():
     X, Y = sheet(600, D=60)
     model = upgrade(X, Y, **OPTIONS)
@@ -247,6 +248,7 @@ def test_more_references_make_a_better_stand_in():
     assert differences[2] < 0.5 * differences[1]
 
 
+@pytest.mark.slow
 def test_models_of_another_kind_get_a_stand_in():
     _, Y = sheet(80)
     model = UKR(data_kernel="rbf", init="pca", max_iter=3, **OPTIONS).fit(Y)

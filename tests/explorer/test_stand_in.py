@@ -40,6 +40,7 @@ class TestFinding:
         np.testing.assert_allclose(box.low, [0, -3], atol=1e-3)
         np.testing.assert_allclose(box.high, [100, -1], atol=1e-3)
 
+    @pytest.mark.slow
     def test_places_found_in_training_make_none(self):
         # The domain is where rows are, then.
         rows = np.random.default_rng(0).uniform(size=(40, 3))
@@ -128,6 +129,7 @@ class TestPage:
         assert row[round(low[0]) + 3 : round(high[0]) - 3].mean() > 0.99
         assert not row[: round(low[0]) - 3].any()
 
+    @pytest.mark.slow
     def test_a_pasted_row_far_off_goes_to_the_border(self, open_page, tmp_path):
         model = grid_model((5, 4))
         page = open_page(explorer.write(model, tmp_path / "a.html"))

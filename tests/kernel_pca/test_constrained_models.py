@@ -46,6 +46,7 @@ def test_a_noisy_sinusoid_comes_back_as_in_the_thesis():
     assert distance(free.fit(Y).reconstruct(Y), clean) > 1.4 * distance(found, clean)
 
 
+@pytest.mark.slow
 def test_a_walk_keeps_further_coordinates_too():
     Y, clean = sinusoid(300)
     for extension in ("analytic", "ridge"):

@@ -116,6 +116,7 @@ def test_saved_and_pickled_models_are_the_same(kernel, tmp_path):
         assert type(again.data_) is type(model.data_)
 
 
+@pytest.mark.slow
 def test_memory_grows_with_the_entries_not_with_the_square():
     m = 4000
     Y = np.random.default_rng(0).uniform(0, 30, (m, 2))

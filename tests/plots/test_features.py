@@ -112,6 +112,7 @@ def test_block_means_by_hand():
     assert len(_block_means(axes, values)[0]) == 0  # 4 of 9 are known
 
 
+@pytest.mark.slow
 def test_features_by_name(table):
     frame = pd.DataFrame(table[0][:, 20:30], columns=[f"pixel {i}" for i in range(20, 30)])
     model = UKR(init="pca", max_iter=2).fit(frame)

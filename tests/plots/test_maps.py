@@ -82,6 +82,7 @@ def test_one_color_without_labels(model):
     assert item.get_sizes() == [3.5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [None, [f"digit number {row}" for row in range(150)]])
 def test_names_cover_nothing(model, table, names):
     if names is not None:

@@ -26,6 +26,7 @@ def test_without_matplotlib_the_error_says_what_to_install():
     assert 'pip install "twofold[plot]"' in done.stderr
 
 
+@pytest.mark.slow
 def test_pyplot_is_loaded_only_for_a_new_figure():
     done = run("import sys, twofold.plots; print('matplotlib.pyplot' in sys.modules)")
     assert done.stdout.strip() == "False"

@@ -56,6 +56,7 @@ def test_distances_to_a_point_of_length_one_are_products():
     np.testing.assert_allclose(Direct().find(target).Y, expected, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_searches_are_never_worse_than_closed_forms_in_the_same_basin():
     Y, _ = cases.sinusoid(150)
     for q in (1, 10):

@@ -213,6 +213,7 @@ def test_as_near_as_by_a_general_search(name):
         assert found.mean() <= 1.02 * theirs.mean() + 1e-9
 
 
+@pytest.mark.slow
 def test_ends_far_from_all_rows_are_no_ends():
     # One axis of ten clusters: where every coordinate vanishes the criterion is low, far away.
     rng = np.random.default_rng(0)

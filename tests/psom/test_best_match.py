@@ -55,6 +55,7 @@ def test_images_of_places_are_carried_back(local):
         np.testing.assert_allclose(found.places, X, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_same_places_as_scipy():
     Y = bent(places()) + 0.3 * np.random.default_rng(1).normal(size=(50, 4))
     p = np.array([1.0, 0.5, 2.0, 1.0])

@@ -213,6 +213,7 @@ def test_bad_places_are_explained():
 # ---- without places -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_nothing_to_choose():
     sample = make_fish_bowl(300, noise=0.1, random_state=0)
     model = PSOM(random_state=0).fit(sample.Y)
@@ -280,6 +281,7 @@ def test_interrupt_keeps_the_best_and_says_so():
     assert model.transform(Y + 0.01).shape == (100, 2)
 
 
+@pytest.mark.slow
 def test_progress_is_drawn_only_where_wished(capsys, monkeypatch):
     monkeypatch.setattr("twofold.optimize.progress.SECONDS_BEFORE_BAR", 0.0)
     monkeypatch.setattr("twofold.optimize.progress.SECONDS_BETWEEN_LINES", 0.0)

@@ -51,6 +51,7 @@ def test_tiny_and_huge_data_give_the_same_map(unit):
         assert_allclose(other.node_values_ / unit, one.node_values_, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [1e-150, 1e130])
 def test_learning_without_places_does_not_mind_the_unit(unit):
     Y = make_random_manifold(50, 1, 3, noise=0.05, random_state=0).Y

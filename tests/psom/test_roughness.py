@@ -53,6 +53,7 @@ def test_many_nodes_lose_no_digits():
     assert Roughness(grid).of(grid.places() ** 5) == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grid", [UNEVEN, GRIDS["two nodes"]], ids=["uneven", "two nodes"])
 def test_order_of_axes_against_quadrature(grid):
     w = np.random.default_rng(0).normal(size=grid.size)

@@ -292,6 +292,7 @@ def test_arm_hard_fit_agrees_while_samples_are_few():
     assert_allclose(interpolate(grid, hard.W, X), Y, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_arm_with_noise_is_smoothed_by_gcv():
     grid = Grid.make((6,) * 4, bounds=ARM_RANGES)
     X, Y = arm_samples(1500, 1)

@@ -225,6 +225,7 @@ def arm_error(W, seed):
     return float(np.linalg.norm(interpolate(ARM, W, X) - wrist(X), axis=1).mean())
 
 
+@pytest.mark.slow
 def test_arm_gcv_finds_the_best_smoothness():
     Y = wrist(ARM.places())
     Y += np.random.default_rng(0).normal(scale=10, size=Y.shape)

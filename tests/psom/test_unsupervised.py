@@ -147,6 +147,7 @@ def test_whole_annealing_by_the_formulas(counts):
     assert_allclose(interpolate(grid, found.W, node * sign), W, atol=2e-4)
 
 
+@pytest.mark.slow
 def test_result_does_not_depend_on_the_number_of_threads(monkeypatch):
     monkeypatch.setattr("twofold.psom.unsupervised.ROWS_PER_CHUNK", 50)
     monkeypatch.setattr("twofold.psom.best_match.ROWS_PER_TASK", 40)
@@ -179,6 +180,7 @@ def test_cycles_are_repeated_steps():
 # ---- the stop -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_held_out_rows_stop_before_noise_is_learned():
     sample = make_random_manifold(150, 1, 3, noise=0.15, random_state=3)
     grid = Grid.make((14,))

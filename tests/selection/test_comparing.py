@@ -96,6 +96,7 @@ def test_labels_never_decide(found):
     assert list(other.table.index) == list(found.table.index)
 
 
+@pytest.mark.slow
 def test_a_cloud_gets_no_recommendation():
     cloud = np.random.default_rng(0).normal(size=(150, 3))
     found = compare(cloud, ["pca", "tsne"], n_neighbors=8)
@@ -105,6 +106,7 @@ def test_a_cloud_gets_no_recommendation():
     assert len(found.table) == 2
 
 
+@pytest.mark.slow
 def test_a_shadow_of_a_roll_gets_no_recommendation():
     roll = make_swiss_roll(300, noise=0.2, random_state=0)
     found = compare(roll.Y, ["pca"], n_neighbors=8)
@@ -153,6 +155,7 @@ def test_more_columns_than_rows():
     assert found.scored["pca"].evidence.n_kept == 15
 
 
+@pytest.mark.slow
 def test_same_seed_same_table():
     tables = [compare(BENT.Y, ["tsne"], n_neighbors=8).table.drop(columns="seconds") for _ in "ab"]
     pd.testing.assert_frame_equal(*tables)
@@ -319,6 +322,7 @@ def test_no_label_at_all_is_no_hit():
     assert np.isnan(found.table["neighborhood_hit"]["pca"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_isotropic_blobs_get_no_recommendation(seed):
     rows, _ = make_blobs(200, 10, centers=4, cluster_std=0.5, random_state=seed)

@@ -16,6 +16,7 @@ from twofold.datasets import (
 from twofold.selection import choose_dimension
 
 
+@pytest.mark.slow
 @pytest.mark.cover(1)
 @pytest.mark.parametrize("q", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("noise", [0.0, 0.05])
@@ -51,6 +52,7 @@ def test_curves_and_surfaces(rows, q):
     assert (choice.dimension, choice.confident) == (q, True)
 
 
+@pytest.mark.slow
 def test_clusters_are_no_curve():
     rows, _ = make_blobs(600, 5, centers=8, random_state=0)
     choice = choose_dimension(rows)
@@ -71,6 +73,7 @@ def test_scores_and_scales():
     assert (choice.scores["linear_error"].diff()[1:] < 0).all()
 
 
+@pytest.mark.slow
 def test_the_unit_of_all_columns_together_does_not_matter():
     rows = make_random_manifold(200, 2, 8, noise=0.03, random_state=0).Y
     one, other = choose_dimension(rows), choose_dimension(1e6 * rows - 3)

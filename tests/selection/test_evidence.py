@@ -49,6 +49,7 @@ def test_gradient_at_many_rows():
     assert relative_error(process.value_and_grad(place)[1], expected) < 1e-6
 
 
+@pytest.mark.slow
 def test_evidence_is_the_optimum_over_three_numbers():
     sample = make_random_manifold(40, 1, 3, noise=0.1, random_state=1)
     found = gp_evidence(sample.Y, sample.latent)

@@ -286,6 +286,7 @@ def test_row_numbers_go_on_from_chunk_to_chunk(table):
     assert [frame.index[0] for frame in source.chunks(4)] == [0, 4, 8]
 
 
+@pytest.mark.slow
 def test_memory_of_chunks_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(text_files, "_BLOCK_BYTES", 1 << 20)
     path = tmp_path / "large.csv"
@@ -472,6 +473,7 @@ def test_pandas_and_pyarrow_are_loaded_at_first_use():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.slow
 def test_estimators_load_without_pandas_and_pyarrow():
     # scikit-learn imports pandas where it is installed, so it is hidden here.
     code = "import sys; sys.modules.update(pandas=None, pyarrow=None); from twofold import UKR"

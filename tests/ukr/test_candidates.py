@@ -90,6 +90,7 @@ def test_pca_keeps_the_aspect_ratio():
     np.testing.assert_allclose(X.std(axis=0), values[:2] / values[0])
 
 
+@pytest.mark.slow
 def test_result_does_not_depend_on_the_number_of_threads(monkeypatch):
     Y = curved_sheet(500, D=20)
     for most in (1_000, 200):  # all rows embedded, most rows placed
@@ -100,6 +101,7 @@ def test_result_does_not_depend_on_the_number_of_threads(monkeypatch):
             assert X.tobytes() == second[name].tobytes(), name
 
 
+@pytest.mark.slow
 def test_result_does_not_depend_on_the_threads_of_the_libraries(tmp_path):
     # Wide enough for BLAS and OpenMP to split the work, were they allowed to.
     Y = curved_sheet(600, D=40)
@@ -144,6 +146,7 @@ def test_seed_matters():
     assert not np.array_equal(first, second)
 
 
+@pytest.mark.slow
 def test_offset_and_unit_of_the_data_do_not_matter():
     Y = curved_sheet(200)
     expected = make_candidates(Y, 2)
@@ -187,6 +190,7 @@ def test_tsne_does_not_tear_the_spiral(seed):
     assert abs(spearmanr(found["pca"][:, 0], t).statistic) < 0.9
 
 
+@pytest.mark.slow
 def test_digits_start_reaches_the_leave_one_out_error():
     Y, _ = train_test_split(load_digits().data, test_size=0.1, random_state=0)
     X = one(make_candidates(Y, 2, methods=["tsne"]), "tsne")

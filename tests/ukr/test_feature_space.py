@@ -149,6 +149,7 @@ def test_the_objective_is_the_trace_formula(name):
     assert model.objective_ == pytest.approx(np.trace(B @ G @ B.T) / len(Y), rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [pytest.param(n, marks=[] if n == "rbf" else [pytest.mark.slow]) for n in KERNELS],
@@ -295,6 +296,7 @@ class TestPrecomputed:
             np.testing.assert_array_equal(again.reconstruct(new), model.reconstruct(new))
             np.testing.assert_array_equal(again.score_samples(new), model.score_samples(new))
 
+    @pytest.mark.slow
     @both
     def test_cross_validation_cuts_both_sides(self, kind):
         options = {"init": "pca", "max_iter": 3}

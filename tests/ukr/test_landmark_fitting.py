@@ -51,6 +51,7 @@ def off_the_spiral(model):
 
 
 class TestFishBowl:
+    @pytest.mark.slow
     def test_the_error_is_close_to_the_noise(self):
         model = bowl_model()
         off = np.abs(np.linalg.norm(model.reconstruct(NEW_BOWL.Y), axis=1) - 10)
@@ -67,11 +68,13 @@ class TestFishBowl:
         assert before > 0.2
         assert abs(after) < 0.5 * before
 
+    @pytest.mark.slow
     def test_adaptation_lowers_the_error(self):
         for choice in CHOICES:
             before, after = bowl_model(choice, False), bowl_model(choice, True)
             assert after.score(NEW_BOWL.Y) > before.score(NEW_BOWL.Y)
 
+    @pytest.mark.slow
     def test_a_given_smoothness_is_kept(self):
         model = bowl_model("kmeans", 0.1)
         assert model.smoothness_ == 0.1
@@ -79,6 +82,7 @@ class TestFishBowl:
         assert not hasattr(bowl_model("kmeans", False), "smoothness_")
         assert abs(10 - norms(model).mean()) < 0.15
 
+    @pytest.mark.slow
     def test_landmarks_that_stay_are_those_chosen(self):
         model = bowl_model("random", False)
         drawn = (BOWL.Y[:, None] == model.data_[None]).all(axis=2)
@@ -101,6 +105,7 @@ class TestSpiral:
         assert inward[0] > 0.01
         assert abs(inward[1]) < 0.3 * inward[0]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("k", [1, 2, 4])
     def test_several_landmarks_may_be_left_out(self, k):
         model = spiral_model(regularization=LeaveKOut(k)).fit(SPIRAL.Y)
@@ -114,6 +119,7 @@ class TestSpiral:
         with pytest.raises(ValueError, match="Leaving 19 of 20 landmarks out"):
             spiral_model(20, regularization=LeaveKOut(19)).fit(SPIRAL.Y)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("degree", [1, 2, "2-axes"])
     def test_local_polynomials(self, degree):
         model = spiral_model(degree=degree).fit(SPIRAL.Y)
@@ -123,6 +129,7 @@ class TestSpiral:
         model = spiral_model(regularization=Extension(penalty=1e-5)).fit(SPIRAL.Y)
         assert off_the_spiral(model) < 0.03
 
+    @pytest.mark.slow
     def test_huber_withstands_outliers(self):
         rng = np.random.default_rng(0)
         Y = SPIRAL.Y.copy()
@@ -132,6 +139,7 @@ class TestSpiral:
         assert robust.loss_.delta > 0
         assert off_the_spiral(robust) < off_the_spiral(squared)
 
+    @pytest.mark.slow
     def test_smoothest(self):
         model = spiral_model(
             loss=EpsilonInsensitive(0.06), regularization="smoothest", max_iter=60
@@ -155,6 +163,7 @@ class TestWhatIsKept:
         assert model.weights_.shape == (60,)
         assert model.embedding_.shape == (600, 2)
 
+    @pytest.mark.slow
     def test_a_saved_file_is_small_and_does_not_hold_the_rows(self, tmp_path):
         rng = np.random.default_rng(0)
         wide = BOWL.Y @ rng.normal(size=(3, 40))
@@ -190,6 +199,7 @@ class TestNumberOfLandmarks:
 
 
 class TestWeightsAndMissingEntries:
+    @pytest.mark.slow
     def test_weights_are_repeated_rows(self):
         weights = np.ones(300)
         weights[:100] = 2
@@ -210,6 +220,7 @@ class TestWeightsAndMissingEntries:
             found = np.median(model.inverse_transform(model.embedding_)[:, 1])
             assert abs(found - height) < 0.03
 
+    @pytest.mark.slow
     def test_missing_entries(self):
         rng = np.random.default_rng(0)
         turned = SPIRAL.Y @ rng.normal(size=(2, 5))
@@ -249,6 +260,7 @@ class TestStarts:
 
 
 class TestReproducible:
+    @pytest.mark.slow
     @pytest.mark.parametrize("choice", CHOICES)
     def test_the_seed_decides(self, choice):
         made = [
@@ -258,6 +270,7 @@ class TestReproducible:
         np.testing.assert_array_equal(made[0].embedding_, made[1].embedding_)
         assert not np.array_equal(made[0].data_, made[2].data_)
 
+    @pytest.mark.slow
     def test_units_do_not_matter(self):
         plain = spiral_model(max_iter=10, init="isomap").fit(SPIRAL.Y)
         scaled = spiral_model(max_iter=10, init="isomap").fit(2.0**40 * SPIRAL.Y)
@@ -285,6 +298,7 @@ class TestReproducible:
 
 
 class TestFeatureSpace:
+    @pytest.mark.slow
     def test_a_linear_kernel_is_data_space(self):
         options = {"init": "isomap", "max_iter": 10}
         plain = spiral_model(**options).fit(SPIRAL.Y)
@@ -294,6 +308,7 @@ class TestFeatureSpace:
             linear.reconstruct(NEW_SPIRAL.Y), plain.reconstruct(NEW_SPIRAL.Y), atol=0.03
         )
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("kernel", ["rbf", "l1"])
     def test_other_kernels(self, kernel):
         model = spiral_model(data_kernel=kernel, init="isomap").fit(SPIRAL.Y)

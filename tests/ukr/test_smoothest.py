@@ -87,6 +87,7 @@ def test_the_extension_falls_as_the_tolerance_grows(name, per):
     assert extensions[-1] < 0.5 * extensions[0]
 
 
+@pytest.mark.slow
 @both_kinds
 @pytest.mark.parametrize("name", SAMPLES)
 def test_tolerances_are_kept(name, per):
@@ -110,6 +111,7 @@ def test_the_order_along_the_curve_is_kept(name, per):
         assert order_kept(smoothed(name, eps, per)[1].solution.X, latent) > 0.99
 
 
+@pytest.mark.slow
 def test_a_smoother_curve_is_nearer_to_the_truth():
     sample = make_spiral(300, random_state=0)
     loo = UKR(1, init="isomap", max_iter=60, random_state=0).fit(sample.Y)
@@ -128,6 +130,7 @@ def test_a_smoother_curve_is_nearer_to_the_truth():
     assert order_kept(model.embedding_, sample.latent) > 0.99
 
 
+@pytest.mark.slow
 @both_kinds
 def test_outliers_do_not_pull(per):
     """A row far off has its own residual for a tolerance, so it stays where it is left."""
@@ -154,6 +157,7 @@ def test_outliers_do_not_pull(per):
     assert away < at_start + 0.3
 
 
+@pytest.mark.slow
 def test_rows_may_have_tolerances_of_their_own():
     name, sample = "half circle", SAMPLES["half circle"]
     half = np.where(sample.latent[:, 0] < np.pi / 2, 0.1, 1.0)
@@ -210,6 +214,7 @@ def test_the_estimator_takes_tolerances_of_rows_in_their_order(per):
         UKR(1, loss=EpsilonInsensitive(np.ones(7), per), **made).fit(sample.Y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [1.0, 2.0**10])
 def test_the_objective_is_the_extension_in_any_unit(factor):
     Y = factor * SAMPLES["half circle"].Y
@@ -248,6 +253,7 @@ def test_without_iterations_the_start_is_left():
     assert found.violation == 0
 
 
+@pytest.mark.slow
 def test_the_first_fit_leaves_one_out_by_squares():
     """A tolerance that every residual keeps from the start leaves nothing to do but to shrink."""
     name, Y = "half circle", SAMPLES["half circle"].Y

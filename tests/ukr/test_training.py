@@ -55,6 +55,7 @@ class TestLeaveOneOut:
         before = make_objective(GAUSSIAN, CURVE).value_and_grad(start)[1]
         assert np.linalg.norm(grad) < 1e-3 * np.linalg.norm(before)
 
+    @pytest.mark.slow
     def test_the_density_falls_in_stages(self):
         solution, events = run(LeaveOneOut("density"), max_iter=20)
         n = len(TRIANGLE)
@@ -78,6 +79,7 @@ class TestLeaveOneOut:
         assert {event.label for event in events} == {"leave-one-out"}
         assert [event.iteration for event in events] == list(range(1, solution.n_iter + 1))
 
+    @pytest.mark.slow
     def test_boxes_grow_until_nothing_is_bound(self):
         solution, events = run(LeaveOneOut("box"), CURVE, 1, max_iter=40)
         labels = [stage.label for stage in solution.stages]
@@ -88,6 +90,7 @@ class TestLeaveOneOut:
         for stage, later in zip(solution.stages, solution.stages[1:], strict=False):
             assert later.value <= stage.value
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("homotopy", ["density", "box"])
     def test_the_way_leads_to_a_model_as_good_as_the_data(self, homotopy):
         # Noise of 0.05 in two dimensions is 0.005; leaving out and a kernel's width add to it.
@@ -156,6 +159,7 @@ class TestDensity:
         error = error_of(solution.X, TRIANGLE, leave_one_out=False)
         assert solution.value == pytest.approx(error + penalty, rel=1e-5)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("kernel", [GAUSSIAN, QUARTIC], ids=name_of)
     @pytest.mark.parametrize("threshold", [0.03, 0.3])
     def test_the_threshold_holds(self, kernel, threshold):
@@ -165,6 +169,7 @@ class TestDensity:
         assert density.min() < 1.5 * threshold  # the bound is reached
         assert all(oracle.density(kernel, event.X, event.X).min() > threshold for event in events)
 
+    @pytest.mark.slow
     def test_a_higher_threshold_is_smoother(self):
         errors = [
             error_of(run(Density(threshold=threshold))[0].X, TRIANGLE, leave_one_out=False)

@@ -26,6 +26,7 @@ def model(rows):
     return UKR(1, loss=Huber(trim=4), max_iter=60, random_state=0).fit(rows[1])
 
 
+@pytest.mark.slow
 def test_wrong_rows_take_no_part(rows, model):
     _, Y, wrong = rows
     left_out = model.member_ < 0
@@ -97,6 +98,7 @@ def test_senseless_bounds_are_refused(trim):
         Huber(trim=trim)
 
 
+@pytest.mark.slow
 def test_which_rows_were_left_out_is_said(rows, model):
     _, Y, wrong = rows
     np.testing.assert_array_equal(model.trimmed_, model.member_ < 0)

@@ -18,6 +18,7 @@ def first_components(Y, q):
     return 2 * X / X.std()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("Y", "q"),
     [
@@ -37,6 +38,7 @@ def test_the_better_of_both_ways_is_kept(Y, q):
     assert found.value == min(ways)
 
 
+@pytest.mark.slow
 def test_a_way_that_was_asked_for_is_gone():
     Y = make_half_circle(60, noise=0.05, random_state=0).Y
     X = first_components(Y, 1)

@@ -79,6 +79,7 @@ def test_bandwidths_do_not_depend_on_the_units_of_the_picture():
     assert other.objective_ == pytest.approx(model.objective_, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_the_bandwidths_are_near_the_best():
     X, Y = drawn_sheet()
     model = upgrade(X, Y, **OPTIONS)

@@ -47,6 +47,7 @@ def test_the_error_falls_and_is_that_of_the_result(space, q):
         assert found.X.max() <= 1
 
 
+@pytest.mark.slow
 def test_three_dozen_rows_do_better_than_any_order():
     # Kramer 2013 reports 24.5 for K = 2; section 12 of our digest 9.3 to 10.2 on other data.
     Y = make_rows(30)

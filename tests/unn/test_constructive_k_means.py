@@ -101,6 +101,7 @@ def test_auto_finds_clear_clusters(n_clusters):
     assert scaled.threshold_ == pytest.approx(1e-6 * model.threshold_, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_auto_on_digits():
     Y, y = digits_of(range(6))
     model = ConstructiveKMeans().fit(Y)

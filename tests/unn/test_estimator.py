@@ -341,7 +341,7 @@ def test_searches_of_whole_embeddings_do_not_grow():
         ({"refine": "x"}, "`refine` must be 'auto' or an integer of at least 0"),
         ({"refine": None}, "`refine` must be 'auto' or an integer of at least 0"),
         ({"refine": 2, "search": "evolution"}, "changes the whole embedding anyway"),
-        ({"verbose": "loud"}, "`verbose` must be one of"),
+        ({"verbose": "loud"}, "`verbose` must be True, False or"),
         ({"n_jobs": 0}, "`n_jobs` must be"),
     ],
     ids=str,

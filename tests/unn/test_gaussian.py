@@ -188,6 +188,7 @@ def test_digits_come_out_as_in_the_book(K, dsre, shared):
 # ---- refinement -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_gaps", [False, True])
 def test_refines_as_the_slow_way_does(has_gaps):
     Y = with_gaps(rows()) if has_gaps else rows()

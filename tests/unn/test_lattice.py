@@ -54,6 +54,7 @@ def test_same_sites_as_the_oracle(exhaustive, include_self, criterion, q, K):
     assert history[-1] <= history[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("criterion", ["point", "full"])
 @pytest.mark.parametrize("exhaustive", [True, False], ids=["exhaustive", "greedy"])
 def test_other_errors_and_missing_entries(criterion, exhaustive):

@@ -166,6 +166,7 @@ def test_rows_of_weight_zero_have_a_cluster():
         assert len(np.unique(model.labels_[code == BLOB_OF])) == 1
 
 
+@pytest.mark.slow
 def test_files_keep_everything(tmp_path, blobs):
     model = SubmanifoldUNN(data_kernel="select", selection_size=30, random_state=0).fit(BLOBS)
     model.save(tmp_path / "model")
@@ -177,6 +178,7 @@ def test_files_keep_everything(tmp_path, blobs):
     np.testing.assert_array_equal(again.transform(new), blobs.transform(new))
 
 
+@pytest.mark.slow
 def test_threads_change_nothing():
     one, two = (SubmanifoldUNN(n_jobs=n, random_state=0).fit(BLOBS) for n in (1, 2))
     np.testing.assert_array_equal(one.embedding_, two.embedding_)
@@ -204,6 +206,7 @@ def test_wrong_parameters_are_refused(wrong, message):
         SubmanifoldUNN(**wrong).fit(BLOBS)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks([SubmanifoldUNN()])
 def test_scikit_learn_check(estimator, check):

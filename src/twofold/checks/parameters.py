@@ -50,7 +50,7 @@ def check_choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
         raise ValueError(f"`{name}` must be one of {allowed}; got {value!r}.")
 
 
-def check_progress(verbose: object, callbacks: object) -> None:
+def check_progress(verbose: object, callbacks: object = ()) -> None:
     """Raise ValueError unless these say how a fit tells of its progress."""
     if not _is_one_of(verbose, (True, False, 1, 0, "auto")):
         raise ValueError(f"`verbose` must be True, False or 'auto'; got {verbose!r}.")

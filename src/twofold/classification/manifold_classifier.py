@@ -319,9 +319,9 @@ def _threshold(
     n = len(distinct.Y)
     if reject * (n + 1) < 1 - 1e-9:
         raise ValueError(
-            f"`reject` = {reject} needs at least {int(np.ceil(1 / reject - 1))} distinct rows of "
-            f"each class, so that one in {1 / reject:.3g} can be seen to lie farther; class "
-            f"{label!r} has {n}. Raise `reject` or pass more rows."
+            f"`reject` = {reject} is less than one of the {n} distinct rows of class {label!r}, so "
+            f"that none can be seen to lie farther. Raise it to at least {1 / (n + 1):.3g}, or "
+            "pass more rows."
         )
     errors, weights = np.empty(n), distinct.weights
     name = f"Class {label!r}, less a fold held out for `reject`,"

@@ -252,7 +252,7 @@ class DiffusionMap(SpectralModel):
     def _check_memory(self, m: int, count: int) -> None:
         """Raise if there is not enough memory for m rows and a number of eigenpairs."""
         if self.n_neighbors is not None:
-            pairs = 2 * m * self.n_neighbors  # a link counts for both its rows
+            pairs = 2 * m * min(int(self.n_neighbors), m)  # a link counts for both its rows
             memory.check(memory.needed_by_pairs(pairs, m, count), m, "Lower `n_neighbors`.")
             return
         solver = choose_solver("auto", m, count)
@@ -271,7 +271,7 @@ class DiffusionMap(SpectralModel):
             raise ValueError(f"`alpha` must be a number from 0 to 1; got {self.alpha!r}.")
         if not is_number(self.time) or not 0 <= self.time < np.inf:
             raise ValueError(f"`time` must be a finite number of at least 0; got {self.time!r}.")
-        if self.bandwidth != "auto":
+        if not isinstance(self.bandwidth, str) or self.bandwidth != "auto":
             check_width("bandwidth", self.bandwidth)
         if self.n_neighbors is not None:
             check_count("n_neighbors", self.n_neighbors)

@@ -18,6 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from twofold.array_types import FloatArray
 from twofold.checks.parameters import is_integer, is_number
+from twofold.engine.threads import count_threads
 from twofold.rowwise import blocks
 from twofold.unn.rows import new_rows, training_rows
 
@@ -59,11 +60,12 @@ class _DistanceWeighted(BaseEstimator):
             raise ValueError(f"`n_neighbors` must be None (all) or at least 1; got {k!r}.")
         if not is_number(self.p) or not self.p >= 1:
             raise ValueError(f"`p` must be a number of at least 1; got {self.p!r}.")
+        count_threads(self.n_jobs)
         return kind(
             n if k is None else min(int(k), n),
             weights=inverse_squared_distances,
             algorithm="brute" if k is None else "auto",
-            p=self.p,
+            p=float(self.p),
             n_jobs=self.n_jobs,
         )
 

@@ -21,6 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled, square
+from twofold.engine.threads import count_threads
 from twofold.process_settings import warn
 from twofold.rowwise import blocks
 from twofold.unn.rows import new_rows, training_rows
@@ -70,6 +71,7 @@ class PropagatingNearestNeighbor(ClassifierMixin, BaseEstimator):
         numbers[~unlabelled] = found
         self.order_ = _spread(Y.astype(np.float64), numbers)
         self.transduction_ = self.classes_[numbers]
+        count_threads(self.n_jobs)
         self.neighbors_ = KNeighborsClassifier(1, n_jobs=self.n_jobs).fit(Y, self.transduction_)
         return self
 

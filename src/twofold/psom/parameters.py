@@ -64,7 +64,8 @@ def make_grid(grid: Any, nodes: Any, bounds: ArrayLike | None) -> Grid:
 
 def _listed(nodes: Any) -> Sequence[ArrayLike]:
     """Return the node coordinates of each axis."""
-    axes = list(nodes) if isinstance(nodes, Sequence | np.ndarray) else []
+    is_list = isinstance(nodes, Sequence) or (isinstance(nodes, np.ndarray) and nodes.ndim > 0)
+    axes = list(nodes) if is_list else []
     if not axes or not all(np.ndim(axis) == 1 for axis in axes):
         raise ValueError(
             f"`nodes` must be one of {SPACINGS}, or a list with the coordinates of the nodes of "

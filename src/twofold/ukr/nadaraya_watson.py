@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import FloatArray
+from twofold.checks.parameters import NARROWEST, WIDEST
 from twofold.checks.rows import check_entries, checked_weights
 from twofold.contract.distinct_rows import merge_duplicates
 from twofold.engine import KernelSums, check_cutoff
@@ -120,19 +121,16 @@ class NadarayaWatson(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _scales(self, problem: Problem) -> FloatArray:
         q = self.inputs_.shape[1]
-        if isinstance(self.bandwidth, str):
-            if self.bandwidth not in ("loo", "loo_common"):
-                raise ValueError(
-                    "`bandwidth` must be 'loo', 'loo_common', a positive number or one a feature; "
-                    f"got {self.bandwidth!r}."
-                )
+        if isinstance(self.bandwidth, str) and self.bandwidth in ("loo", "loo_common"):
             return self._found_scales(problem)
-        bandwidth = np.asarray(self.bandwidth, dtype=np.float64)
-        valid = np.isfinite(bandwidth) & (bandwidth > 0)
-        if bandwidth.shape not in ((), (q,)) or not valid.all():
+        bandwidth = np.asarray(self.bandwidth)
+        is_valid = bandwidth.dtype.kind in "fiu" and bandwidth.shape in ((), (q,))
+        if is_valid:
+            bandwidth = bandwidth.astype(np.float64)
+        if not is_valid or not ((bandwidth >= NARROWEST) & (bandwidth <= WIDEST)).all():
             raise ValueError(
-                f"`bandwidth` must be a positive number or {q} of them, one a feature; "
-                f"got {self.bandwidth!r}."
+                f"`bandwidth` must be 'loo', 'loo_common', a number from {NARROWEST:g} to "
+                f"{WIDEST:g}, or {q} of them, one a feature; got {self.bandwidth!r}."
             )
         return np.broadcast_to(1 / bandwidth, (q,)).copy()
 

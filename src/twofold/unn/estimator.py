@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.checks.parameters import check_count, is_integer
+from twofold.checks.parameters import check_choice, check_count, check_progress, is_integer
 from twofold.contract import TwoWayModel
 from twofold.contract.distinct_rows import DistinctRows
 from twofold.contract.fitted_state import COMMON, Array, FittedState, Value
@@ -373,13 +373,9 @@ class UNN(NeighborModel, GrowingModel):
             raise ValueError(
                 f"`refine` must be 'auto' or an integer of at least 0; got {self.refine!r}."
             )
-        for name, allowed in (
-            ("missing", MISSING),
-            ("shuffle", (True, False)),
-            ("verbose", (True, False, "auto")),
-        ):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"`{name}` must be one of {allowed}; got {getattr(self, name)!r}.")
+        check_choice("missing", self.missing, MISSING)
+        check_choice("shuffle", self.shuffle, (True, False))
+        check_progress(self.verbose)
         count_threads(self.n_jobs)
         get_search(self.search, self.n_components, 1)
         get_point_error(self.loss, self.power, self.data_kernel, _TWO_ROWS)
