@@ -56,13 +56,14 @@ def try_version(python: str, which: str, folder: Path) -> tuple[bool, str]:
     # The lowest scikit-learn does not see column names of the newest polars.
     pins = [*lowest_versions(), "polars==1.0.0"] if which == "lowest" else ["polars"]
     install = [str(bin_ / "python"), "-m", "pip", "install", "--quiet", "--prefer-binary"]
+    shutil.rmtree(ROOT / "build", ignore_errors=True)  # else files that are gone are installed, too
     _run([*install, *pins, *TOOLS, f"{ROOT}[plot]"])
     versions = _run([str(bin_ / "python"), "-c", PRINT_VERSIONS]).strip()
     # The installed package is tested, not the source tree.
     tests = [str(bin_ / "python"), "-P", "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider"]
     tests += ["-W", "ignore::DeprecationWarning", "-W", "ignore::FutureWarning", *TESTS]
     done = subprocess.run(tests, cwd=ROOT, env=_alone(), capture_output=True, text=True)
-    return done.returncode == 0, f"{versions}\n  {_last_words(done.stdout)}"
+    return done.returncode == 0, f"{versions}\n  {_last_words(done.stdout or done.stderr)}"
 
 
 def _alone() -> dict[str, str]:

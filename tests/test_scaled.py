@@ -75,6 +75,7 @@ def test_constant_and_mostly_equal_columns():
     assert center_and_spread("standard", Y, np.ones(5))[1][0] == 1
 
 
+@pytest.mark.slow
 def test_jacobian_is_in_the_units_of_the_data(model):
     X = model.embedding_[:4]
     steps = 1e-5 * np.eye(2)

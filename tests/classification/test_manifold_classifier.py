@@ -69,6 +69,7 @@ def test_interleaved_curves_are_told_apart_better_than_by_a_line(plain):
     assert plain.score(NEW, TRUTH) > 0.98
 
 
+@pytest.mark.slow
 def test_errors_are_those_of_the_models_and_decide(plain):
     errors = plain.errors(NEW)
     assert errors.shape == (len(NEW), 2)
@@ -133,6 +134,7 @@ def test_errors_of_training_rows_would_reject_too_many(rejecting):
     assert (new.min(axis=1) > naive[new.argmin(axis=1)]).mean() > 0.15
 
 
+@pytest.mark.slow
 def test_far_rows_are_rejected(rejecting):
     assert rejecting.is_rejected(FAR).all()
     assert rejecting.predict(FAR).tolist() == [-1, -1, -1]
@@ -206,6 +208,7 @@ def test_clone_pickle_and_failed_fits(rejecting):
     np.testing.assert_array_equal(again.predict(NEW), expected)
 
 
+@pytest.mark.slow
 def test_grid_search_reaches_the_model():
     X = np.column_stack([TRAIN, 0.1 * TRAIN[:, 0] ** 2])
     search = GridSearchCV(
@@ -216,6 +219,7 @@ def test_grid_search_reaches_the_model():
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
+@pytest.mark.slow
 def test_data_frames_keep_their_names(plain):
     frame = pd.DataFrame(TRAIN, columns=["width", "height"])
     classifier = ManifoldClassifier(quick_model()).fit(frame, pd.Series(LABELS))
@@ -243,6 +247,7 @@ def test_missing_entries_are_allowed():
     )
 
 
+@pytest.mark.slow
 def test_rows_without_weight_take_no_part(plain):
     X, y = np.vstack([TRAIN, FAR]), np.append(LABELS, [5, 0, 1])
     weighted = ManifoldClassifier(quick_model()).fit(X, y, np.append(np.ones(len(TRAIN)), [0] * 3))

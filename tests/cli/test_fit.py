@@ -104,6 +104,7 @@ def test_missing_cells_and_empty_rows_and_columns(tmp_path):
     assert len(notes.labels["species"]) == 39
 
 
+@pytest.mark.slow
 def test_markers_of_missing_cells_can_be_named(tmp_path):
     frame = make_frame(30).astype({"mass": object})
     frame.loc["beetle03", "mass"] = "n.d."
@@ -133,6 +134,7 @@ def test_a_column_that_counts_rows_is_pointed_at(tmp_path):
     assert "--index 'id'" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_only_text_that_differs_in_every_row_names_the_rows(table, tmp_path):
     done = run_well("fit", table, "-o", tmp_path / "m.twofold", *QUICK)
     assert "row names: 'specimen'" in done.stderr

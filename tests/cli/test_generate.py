@@ -76,6 +76,7 @@ def test_guesses_are_said(model_file, tmp_path):
     assert facts["rows_outside_domain"] == 1
 
 
+@pytest.mark.slow
 def test_models_without_names(tmp_path):
     np.save(tmp_path / "rows.npy", make_frame(30)[COLUMNS].to_numpy())
     run_well("fit", tmp_path / "rows.npy", "--max-iter", "2")

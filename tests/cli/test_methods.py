@@ -59,6 +59,7 @@ def test_every_method_fits_its_own_family(models, name):
     assert set(model.notes_.labels["species"]) == {"long", "short"}
 
 
+@pytest.mark.slow
 def test_methods_fit_like_the_library_with_its_defaults(table, tmp_path):
     path = tmp_path / "m.twofold"
     made = {

@@ -50,6 +50,7 @@ MODELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MODELS)
 def test_the_regression_is_that_of_the_model(kind, open_page, tmp_path):
     model = MODELS[kind]()
@@ -66,6 +67,7 @@ def test_the_regression_is_that_of_the_model(kind, open_page, tmp_path):
     np.testing.assert_array_equal(inside[~near], model.in_domain(X)[~near])
 
 
+@pytest.mark.slow
 def test_a_stand_in_is_as_near_as_it_says(images, open_page, tmp_path):
     whole = explorer.write(images, tmp_path / "a.html")
     data = re.search(r'id="twofold-data">(.*?)</script>', whole.read_text("utf-8"), re.DOTALL)
@@ -95,6 +97,7 @@ def test_dragging_changes_the_generated_image(images, images_file, open_page):
     assert x_second[1] < x_first[1]
 
 
+@pytest.mark.slow
 def test_hovering_shows_too(images_file, open_page):
     page = open_page(images_file)
     page.mouse.move(*on_map(page, 0.35, 0.5))
@@ -105,6 +108,7 @@ def test_hovering_shows_too(images_file, open_page):
     assert np.abs(first - picture(page)).max() > 60
 
 
+@pytest.mark.slow
 def test_the_path_from_a_to_b_plays(images, images_file, open_page):
     page = open_page(images_file)
     drag(page, (0.35, 0.5), (0.36, 0.5))
@@ -134,6 +138,7 @@ def test_the_path_from_a_to_b_plays(images, images_file, open_page):
     assert page.get_by_text("The whole path lies inside the data.").is_visible()
 
 
+@pytest.mark.slow
 def test_search_finds_a_row_by_name(images, images_file, open_page):
     page = open_page(images_file)
     page.get_by_role("combobox", name="Search rows").fill("blob 123")
@@ -142,6 +147,7 @@ def test_search_finds_a_row_by_name(images, images_file, open_page):
     assert page.locator(".tf-panel").get_by_text("blob 123").count() >= 1
 
 
+@pytest.mark.slow
 def test_a_pasted_row_is_put_where_the_model_puts_it(images, images_file, open_page):
     page = open_page(images_file)
     _, new = smooth_images(4, SIDE, seed=9)
@@ -156,6 +162,7 @@ def test_a_pasted_row_is_put_where_the_model_puts_it(images, images_file, open_p
         assert found <= 1.05 * -images.score_samples([y])[0] + 1e-4
 
 
+@pytest.mark.slow
 def test_a_bad_row_is_refused_with_words(images_file, open_page):
     page = open_page(images_file)
     page.get_by_role("button", name="Paste a row").click()
@@ -183,6 +190,7 @@ def test_filters_hide_points(images_file, open_page):
     assert coloured(map_pixels(page)[:, right]) > 0.9 * coloured(before[:, right])
 
 
+@pytest.mark.slow
 def test_hidden_rows_are_not_offered_as_nearest(images, images_file, open_page):
     page = open_page(images_file, fragment="#probe=-2.5,2")
     offered = (
@@ -199,6 +207,7 @@ def test_hidden_rows_are_not_offered_as_nearest(images, images_file, open_page):
     assert found == np.argsort(distance)[:6].tolist()
 
 
+@pytest.mark.slow
 def test_sliders_for_further_dimensions(open_page, tmp_path):
     X, Y = smooth_images(400, SIDE, q=3)
     model = upgrade(X, Y, **OPTIONS)
@@ -214,6 +223,7 @@ def test_sliders_for_further_dimensions(open_page, tmp_path):
     assert np.abs(second - expected_picture(model, high)).max() <= 2
 
 
+@pytest.mark.slow
 def test_arrow_keys_move_the_probe(images_file, open_page):
     page = open_page(images_file)
     drag(page, (0.5, 0.5), (0.51, 0.5))
@@ -230,6 +240,7 @@ def test_arrow_keys_move_the_probe(images_file, open_page):
     assert probe(page)[1] > right[1]
 
 
+@pytest.mark.slow
 def test_a_link_opens_the_same_place(images_file, open_page):
     page = open_page(images_file, fragment="#probe=3.5,2.5")
     np.testing.assert_allclose(probe(page), [3.5, 2.5])

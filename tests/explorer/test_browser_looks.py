@@ -36,6 +36,7 @@ def test_text_of_any_kind_stays_text(images, open_page, tmp_path):
     assert NASTY in page.get_by_role("option").first.inner_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_phone_has_no_horizontal_scroll(theme, images_file, open_page):
     page = open_page(images_file, width=375, height=720, color_scheme=theme)
@@ -49,6 +50,7 @@ def test_a_phone_has_no_horizontal_scroll(theme, images_file, open_page):
     assert not beyond
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [375, 1200])
 def test_everything_that_can_be_used_has_a_name(width, images_file, open_page):
     page = open_page(images_file, width=width)
@@ -71,6 +73,7 @@ def test_everything_that_can_be_used_has_a_name(width, images_file, open_page):
     assert page.evaluate("() => document.documentElement.lang") == "en"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view", ["bars", "curve", "table"])
 def test_other_views_are_drawn(view, open_page, tmp_path):
     X, Y = smooth_images(100, 4)
@@ -84,6 +87,7 @@ def test_other_views_are_drawn(view, open_page, tmp_path):
     assert row.screenshot() != first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844), (900, 600)])
 def test_the_first_view_shows_every_row(width, height, images, images_file, open_page):
     page = open_page(images_file, width=width, height=height)
@@ -105,6 +109,7 @@ def test_the_first_view_shows_every_row(width, height, images, images_file, open
     assert page.evaluate(covered) == 0
 
 
+@pytest.mark.slow
 def test_a_lost_graphics_card_comes_back(images_file, open_page):
     page = open_page(images_file)
     page.mouse.move(5, 5)
@@ -128,6 +133,7 @@ def test_a_lost_graphics_card_comes_back(images_file, open_page):
     assert before > 1_000
 
 
+@pytest.mark.slow
 def test_the_page_may_not_reach_the_network(images_file, browser):
     context = browser.new_context()
     page = context.new_page()

@@ -19,6 +19,7 @@ ASSERTIONS = Path(__file__).with_name("map_scripts.test.mjs")
 NODE = shutil.which("node")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     NODE is None, reason="node is not installed: the scripts of the map were not run"
 )

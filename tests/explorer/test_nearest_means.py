@@ -159,6 +159,7 @@ def test_a_pasted_row_goes_where_the_model_puts_it(kind, ask):  # noqa: F811
     assert (model.in_domain(X) | ~same).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gaussian", "lattice", "scaled"])
 def test_the_browser_shows_the_model(kind, open_page, tmp_path):
     model = model_of(kind)

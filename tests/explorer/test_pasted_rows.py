@@ -51,6 +51,7 @@ def test_rows_of_a_scaled_model_are_put_where_transform_puts_them(wine, wine_mod
     assert (found <= 1.05 * best).all()
 
 
+@pytest.mark.slow
 def test_a_line_of_the_table_is_read_and_what_is_skipped_is_said(wine, wine_model, wine_page):
     y = wine.data[7]
     line = ";".join(["wine 8", *(str(value).replace(".", ",") for value in y), "class_0"])
@@ -60,6 +61,7 @@ def test_a_line_of_the_table_is_read_and_what_is_skipped_is_said(wine, wine_mode
     assert np.square(off).sum() <= 1.05 * -wine_model.score_samples([y])[0]
 
 
+@pytest.mark.slow
 def test_what_is_near_follows_a_path_that_plays(images_file, open_page):
     page = open_page(images_file)
     drag(page, (0.35, 0.5), (0.36, 0.5))
@@ -86,6 +88,7 @@ def test_what_is_near_follows_a_path_that_plays(images_file, open_page):
     assert beside > 3
 
 
+@pytest.mark.slow
 def test_a_row_that_the_filter_hides_is_said_to_be_hidden(images, images_file, open_page):
     page = open_page(images_file)
     row = int(np.flatnonzero(images.notes_.labels["third"] == "left")[0])

@@ -94,6 +94,7 @@ class TestPayload:
 
 
 class TestPage:
+    @pytest.mark.slow
     @pytest.mark.parametrize("shape", [(6,), (5, 4), (3, 3, 3, 3)])
     def test_values_and_domain_are_those_of_the_model(self, shape, open_page, tmp_path):
         model = grid_model(shape)
@@ -109,6 +110,7 @@ class TestPage:
         # Largest where the surface bends most, at the corners.
         assert np.abs(gaps).max() < 20 * said * spread
 
+    @pytest.mark.slow
     def test_no_density_is_shown(self, open_page, tmp_path):
         page = open_page(explorer.write(grid_model((5, 4)), tmp_path / "a.html"))
         shown = page.locator(".tf-where").inner_text()
@@ -116,6 +118,7 @@ class TestPage:
         assert "Density" not in shown
         assert "density" not in page.evaluate("() => document.body.innerText").lower()
 
+    @pytest.mark.slow
     def test_the_ground_is_the_box(self, open_page, tmp_path):
         page = open_page(explorer.write(grid_model((5, 4)), tmp_path / "a.html"))
         pixels = map_pixels(page)

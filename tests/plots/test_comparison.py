@@ -105,6 +105,7 @@ def test_no_dimension_is_drawn_as_such():
         plots.dimension_choice(choose_dimension(cloud[:10]))
 
 
+@pytest.mark.slow
 def test_docstring_examples_run():
     results = doctest.testmod(importlib.import_module("twofold.plots.comparison"))
     assert results.attempted > 0

@@ -130,6 +130,7 @@ def test_flat_places_are_painted_too(model, monkeypatch):
     assert shown[0] < shown[1] == 1
 
 
+@pytest.mark.slow
 def test_many_points_are_pixels_in_a_vector_file(model):
     n = MOST_VECTOR_POINTS + 1
     few, many = plots.latent_map(model), None

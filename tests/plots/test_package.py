@@ -91,6 +91,7 @@ def test_every_picture_of_every_kind_of_model(kind: str, table):
         FigureCanvasAgg(ax.figure).draw()
 
 
+@pytest.mark.slow
 def test_a_precomputed_matrix_has_a_map(table):
     D = pairwise_distances(table[0][:60])
     model = UKR(data_kernel="precomputed_distance", init="isomap", max_iter=3).fit(D)

@@ -177,6 +177,7 @@ def test_learned_map_is_ridge_regression():
     np.testing.assert_allclose(Learned(0.3, 0.1).find(target).Y, expected, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_learned_map_denoises():
     Y, clean = cases.sinusoid(200)
     target = cases.diffusion(Y, 0.67, 0.85, q=1)

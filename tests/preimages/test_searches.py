@@ -46,6 +46,7 @@ def test_no_row_is_nearer_and_nothing_around(method, name, negative):
         assert (found.distance <= target.distances_to(around) + 1e-10).all()
 
 
+@pytest.mark.slow
 def test_fixed_point_is_that_of_the_literature():
     Y, _ = cases.sinusoid(60)
     target = cases.gaussian_pca(Y, 0.7, q=5)
@@ -58,6 +59,7 @@ def test_fixed_point_is_that_of_the_literature():
     assert found.converged.all()
 
 
+@pytest.mark.slow
 def test_gradient_and_fixed_point_agree_and_it_is_quicker():
     Y, _ = cases.sinusoid(200)
     target = cases.gaussian_pca(Y, 0.7, q=3)

@@ -145,6 +145,7 @@ def test_infinity_is_told_of_by_the_name_of_the_argument():
 # ---- fits that would take for ever --------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_goal_far_away_is_reached_in_a_limited_number_of_steps():
     way = Goal(1e-300).values()
     assert len(way) <= MOST_STEPS + 3

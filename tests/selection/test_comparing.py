@@ -49,6 +49,7 @@ def found():
     return compare(BENT.Y, candidates, labels=labels, n_neighbors=8)
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_the_functions_they_are_named_after(found):
     X = found.embeddings["good"]
     row = found.table.loc["good"]
@@ -88,6 +89,7 @@ def test_models_go_both_ways(found):
     assert model.inverse_transform(model.embedding_[:2]).shape == (2, 3)
 
 
+@pytest.mark.slow
 def test_labels_never_decide(found):
     candidates = {name: found.embeddings[name] for name in found.table.index}
     rng = np.random.default_rng(1)
@@ -358,6 +360,7 @@ def test_what_cannot_be_cloned_is_used_as_it_is():
     np.testing.assert_array_equal(found.embeddings["first"], BENT.Y[:, :2])
 
 
+@pytest.mark.slow
 def test_constant_and_single_columns():
     wide = compare(np.hstack([BENT.Y, np.ones((160, 1))]), ["pca"])
     assert np.isfinite(wide.table["nlml_per_entry"]["pca"])

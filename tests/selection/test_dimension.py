@@ -60,6 +60,7 @@ def test_clusters_are_no_curve():
     assert choice.scales.index.max() < 600 / 8
 
 
+@pytest.mark.slow
 def test_scores_and_scales():
     sample = make_random_manifold(300, 2, 10, noise=0.03, random_state=0)
     choice = choose_dimension(sample.Y)
@@ -81,6 +82,7 @@ def test_the_unit_of_all_columns_together_does_not_matter():
     np.testing.assert_allclose(one.scores, other.scores, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_repeated_rows_count_once():
     rows = make_random_manifold(200, 2, 8, noise=0.03, random_state=0).Y
     assert choose_dimension(np.repeat(rows, 15, axis=0)).dimension == 2

@@ -104,6 +104,7 @@ def test_an_embedding_that_says_nothing_scores_as_white_noise():
     assert found.noise_variance > 0.8
 
 
+@pytest.mark.slow
 def test_the_true_embedding_is_preferred():
     roll = make_swiss_roll(300, noise=0.1, random_state=0)
     rng = np.random.default_rng(0)
@@ -137,6 +138,7 @@ def test_equal_latent_points_are_no_obstacle():
     assert np.isfinite(found.nlml)
 
 
+@pytest.mark.slow
 def test_subsets_estimate_what_a_subset_scores():
     sample = make_random_manifold(1200, 2, 3, noise=0.1, random_state=0)
     found = gp_evidence(sample.Y, sample.latent, max_points=150, repeats=6)

@@ -33,6 +33,7 @@ def test_scikit_learn_check(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
 def test_becomes_the_best_candidate(model):
     assert model.chosen_ == model.recommended_ == "isomap"
     assert list(model.table_.index) == ["isomap", "pca"]

@@ -172,6 +172,7 @@ def test_input_is_left_alone():
 # Quality
 
 
+@pytest.mark.slow
 def test_isomap_unrolls_the_swiss_roll():
     Y, t = make_swiss_roll(1_500, random_state=0)
     arc = 0.5 * (t * np.sqrt(1 + t**2) + np.arcsinh(t))

@@ -149,6 +149,7 @@ class TestSpiral:
 
 
 class TestWhatIsKept:
+    @pytest.mark.slow
     @pytest.mark.parametrize("choice", CHOICES)
     @pytest.mark.parametrize("adapt", [False, True])
     def test_training_rows_are_projected_like_any_other(self, choice, adapt):
@@ -156,6 +157,7 @@ class TestWhatIsKept:
         np.testing.assert_array_equal(model.transform(BOWL.Y), model.embedding_)
         np.testing.assert_array_equal(model.transform(BOWL.Y[5:6]), model.embedding_[5:6])
 
+    @pytest.mark.slow
     def test_the_model_is_its_landmarks(self):
         model = bowl_model()
         assert model.data_.shape == (60, 3)

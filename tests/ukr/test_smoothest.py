@@ -102,6 +102,7 @@ def test_tolerances_are_kept(name, per):
             assert found.violation == pytest.approx(max(excess.max(), 0), abs=1e-9)
 
 
+@pytest.mark.slow
 @both_kinds
 @pytest.mark.parametrize("name", SAMPLES)
 def test_the_order_along_the_curve_is_kept(name, per):

@@ -38,6 +38,7 @@ def test_wrong_rows_take_no_part(rows, model):
     np.testing.assert_array_equal(model.embedding_, model.transform(Y))
 
 
+@pytest.mark.slow
 def test_the_manifold_is_that_of_the_right_rows(rows, model):
     sample, Y, wrong = rows
     right = np.delete(sample.Y, wrong, axis=0)

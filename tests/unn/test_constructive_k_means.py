@@ -188,6 +188,7 @@ def test_auto_leaves_one_piece_whole(name):
     assert len(ConstructiveKMeans().fit(ONE_PIECE[name]).cluster_centers_) == 1
 
 
+@pytest.mark.slow
 def test_auto_makes_no_cluster_of_a_single_row():
     Y, _ = make_blobs(200, n_features=4, centers=3, random_state=3)
     Y = np.vstack([Y, [[60.0, 0, 0, 0]]])
@@ -195,6 +196,7 @@ def test_auto_makes_no_cluster_of_a_single_row():
         assert ConstructiveKMeans().fit(rows).counts_.min() > 1
 
 
+@pytest.mark.slow
 def test_rows_far_from_zero():
     Y = load_iris().data
     near, far = ConstructiveKMeans().fit(Y), ConstructiveKMeans().fit(Y + 1e9)

@@ -157,6 +157,7 @@ def test_the_books_table(K, ours):
     assert np.mean(values) == pytest.approx(ours, rel=0.12)
 
 
+@pytest.mark.slow
 def test_a_step_does_not_cost_more_with_more_rows():
     error = get_point_error()
     times = []
