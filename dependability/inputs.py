@@ -24,9 +24,9 @@ NAMES = tuple(USES)
 
 def verdict(name: str, recipe: Recipe) -> str:
     """Return how the use of that name goes with that recipe; raise if that is a finding."""
-    given = Situation.of(recipe)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        given = Situation.of(recipe)  # a matrix of numpy warns that it is one
         warnings.simplefilter("error", RuntimeWarning)
         # scikit-learn looks for infinities by a sum, which is no number if there are two of them.
         warnings.filterwarnings("ignore", "invalid value encountered in reduce")
