@@ -71,6 +71,11 @@ def without_warnings(category: type[Warning]) -> AbstractContextManager[None]:
 _INNER = ("twofold", "sklearn", "joblib")
 
 
+def same_warnings_after() -> AbstractContextManager[None]:
+    """Bring the filters of warnings back: threads of scikit-learn swap those of the process."""
+    return _filters.held(lambda: None)
+
+
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Issue a warning in the name of the first caller outside this package and scikit-learn."""
     level, frame = 1, sys._getframe().f_back

@@ -1,10 +1,12 @@
+import warnings
+
 import numpy as np
 import pytest
 from oracles import neighbors as oracle
 from sklearn.datasets import make_moons
 from sklearn.neighbors import KNeighborsClassifier
 
-from twofold.neighbors import PropagatingNearestNeighbor
+from twofold.neighbors import DistanceWeightedKNNClassifier, PropagatingNearestNeighbor
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -73,3 +75,16 @@ def test_labels_minus_one_and_one_are_warned_of():
     with pytest.warns(UserWarning, match="only class 1 is left"):
         model = PropagatingNearestNeighbor().fit([[0.0], [1.0], [2.0]], [-1, 1, 1])
     assert model.classes_.tolist() == [1]
+
+
+@pytest.mark.parametrize("kind", [PropagatingNearestNeighbor, DistanceWeightedKNNClassifier])
+def test_threads_of_scikit_learn_leave_the_filters_of_warnings_alone(kind):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(3000, 3)), rng.integers(0, 2, 3000)
+    model = kind(n_jobs=4).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        before = list(warnings.filters)
+        for _ in range(5):
+            model.predict(X)
+            assert list(warnings.filters) == before

@@ -19,6 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from twofold.array_types import FloatArray
 from twofold.checks.parameters import is_integer, is_number
 from twofold.engine.threads import count_threads
+from twofold.process_settings import same_warnings_after
 from twofold.rowwise import blocks
 from twofold.unn.rows import new_rows, training_rows
 
@@ -73,7 +74,8 @@ class _DistanceWeighted(BaseEstimator):
         """Return what a method of the neighbours says of rows, a bounded number at a time."""
         rows = new_rows(self, X)
         parts = blocks(len(rows), self.neighbors_.n_neighbors)
-        return np.concatenate([getattr(self.neighbors_, method)(rows[part]) for part in parts])
+        with same_warnings_after():
+            return np.concatenate([getattr(self.neighbors_, method)(rows[part]) for part in parts])
 
 
 class DistanceWeightedKNNRegressor(RegressorMixin, _DistanceWeighted):

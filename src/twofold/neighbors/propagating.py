@@ -22,7 +22,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled, square
 from twofold.engine.threads import count_threads
-from twofold.process_settings import warn
+from twofold.process_settings import same_warnings_after, warn
 from twofold.rowwise import blocks
 from twofold.unn.rows import new_rows, training_rows
 
@@ -78,7 +78,8 @@ class PropagatingNearestNeighbor(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> Labels:
         """Return the label (n_samples,) of the nearest row of the training set."""
         Y = new_rows(self, X)
-        return self.neighbors_.predict(Y)
+        with same_warnings_after():
+            return self.neighbors_.predict(Y)
 
 
 def _read_labels(y: Any) -> tuple[Labels, BoolArray]:
