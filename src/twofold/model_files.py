@@ -363,6 +363,8 @@ def _read_table(path: Path) -> dict[str, Any]:
     """Read the JSON table at the start, having checked that the whole file is there."""
     if not path.exists():
         raise FileNotFoundError(f"There is no file '{path.absolute()}'.")
+    if path.is_dir():
+        raise IsADirectoryError(f"'{path.absolute()}' is a folder; pass the file of a model in it.")
     size = path.stat().st_size
     with path.open("rb") as file:
         start = file.read(64)

@@ -16,8 +16,7 @@ Density(penalty=0.05, threshold=None, start=None, decay=0.7, target=None)
 
 import math
 from dataclasses import dataclass
-from numbers import Real
-from typing import Literal
+from typing import Any, Literal
 
 from twofold.checks.parameters import check_count, is_number
 
@@ -200,5 +199,5 @@ def _check_schedule(
         raise ValueError(f"`target` must be a number of at least 0; got {target!r}.")
 
 
-def _is_finite_number(value: object, least: float) -> bool:
-    return isinstance(value, Real) and math.isfinite(value) and float(value) >= least
+def _is_finite_number(value: Any, least: float) -> bool:
+    return is_number(value) and math.isfinite(value) and float(value) >= least

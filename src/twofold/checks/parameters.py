@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +14,16 @@ NARROWEST, WIDEST = 1e-150, 1e150
 def is_number(value: object) -> bool:
     """Say whether a value is a real number, of Python or of numpy, and not True or False.
 
-    Type checkers take ``isinstance(x, Real)`` of a float for impossible, and look at nothing after
-    it; so this is a function.
+    An integer that no float can hold is none. Type checkers take ``isinstance(x, Real)`` of a float
+    for impossible, and look at nothing after it; so this is a function.
     """
-    return isinstance(value, Real) and not isinstance(value, bool)
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
 
 
 def is_integer(value: object) -> bool:
@@ -30,15 +37,15 @@ def check_count(name: str, value: object, at_least: int = 1) -> None:
         raise ValueError(f"`{name}` must be an integer of at least {at_least}; got {value!r}.")
 
 
-def check_positive(name: str, value: object) -> None:
+def check_positive(name: str, value: Any) -> None:
     """Raise ValueError unless the value is a finite number above 0."""
-    if not isinstance(value, Real) or not 0 < float(value) < math.inf:
+    if not is_number(value) or not 0 < float(value) < math.inf:
         raise ValueError(f"`{name}` must be a finite number above 0; got {value!r}.")
 
 
-def check_width(name: str, value: object) -> None:
+def check_width(name: str, value: Any) -> None:
     """Raise ValueError unless the value can be the width of a kernel."""
-    if not isinstance(value, Real) or not NARROWEST <= float(value) <= WIDEST:
+    if not is_number(value) or not NARROWEST <= float(value) <= WIDEST:
         raise ValueError(
             f"`{name}` must be 'auto' or a number from {NARROWEST:g} to {WIDEST:g}; got {value!r}."
         )

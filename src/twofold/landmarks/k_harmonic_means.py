@@ -209,7 +209,8 @@ class KHarmonicMeans(
                 raise ValueError(
                     f"`{name}` must be {other}a number of at least {least}; got {value!r}."
                 )
-        if isinstance(self.init, str) and self.init != "k-means++":
+        is_name = isinstance(self.init, str)
+        if self.init != "k-means++" if is_name else np.ndim(self.init) != 2:
             raise ValueError(
                 f"`init` must be 'k-means++' or an array of n_clusters centres; got {self.init!r}."
             )
@@ -283,7 +284,7 @@ class Problem:
         self.weights = weights * self.unit
         self.exponent = p / 2
         # Powers in steps of a quarter are a few roots and products: half the time of a pass.
-        self.quarters = int(2 * p) if 2 * p == int(2 * p) and p <= MOST_PRODUCTS else 0
+        self.quarters = int(2 * p) if p <= MOST_PRODUCTS and 2 * p == int(2 * p) else 0
 
     def evaluate(self, C: FloatArray) -> tuple[float, FloatArray]:
         """Return log E and the updated centres (k, D)."""

@@ -33,7 +33,7 @@ def own_start(init: Any, source: IntArray, q: int, names: str) -> FloatArray | F
         return lambda Y: _checked_points(init.fit_transform(Y), (len(Y), q))
     try:
         X = np.asarray(init, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             f"`init` must be {names}, an array of numbers or an estimator with fit_transform; got "
             f"{type(init).__name__}."

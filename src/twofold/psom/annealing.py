@@ -24,7 +24,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.checks.parameters import check_count, is_number
+from twofold.checks.parameters import WIDEST, check_count, is_number
 
 # The rows of both experiments of the thesis, for which its λ are given.
 ROWS_OF_SCHEDULE = 1000
@@ -110,7 +110,7 @@ def get_schedule(smoothness: Any) -> Schedule:
         return Annealing()
     if isinstance(smoothness, Annealing):
         return smoothness
-    if is_number(smoothness) and 0 < float(smoothness) < np.inf:
+    if is_number(smoothness) and 0 < float(smoothness) <= WIDEST:
         return Goal(float(smoothness))
     raise ValueError(
         "`fit` finds the places of rows while the smoothness falls: `smoothness` must be None, an "

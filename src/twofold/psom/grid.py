@@ -15,14 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from twofold.array_types import FloatArray
-from twofold.checks.parameters import check_choice
+from twofold.checks.parameters import check_choice, is_number
 
 SPACINGS = ("chebyshev", "regular")
 
@@ -106,7 +105,7 @@ def _chebyshev(n: int) -> FloatArray:
 
 
 def _checked_count(count: Any) -> int:
-    if not isinstance(count, Real) or not float(count).is_integer() or float(count) < 2:
+    if not is_number(count) or not float(count).is_integer() or float(count) < 2:
         raise ValueError(f"every axis of a grid needs a whole number of nodes >= 2; got {count!r}.")
     return int(float(count))
 
