@@ -57,3 +57,9 @@ def test_a_library_that_cannot_be_loaded_is_told():
     assert "cannot be loaded" in message
     assert "memory" in hint
     assert code == 1
+
+
+def test_an_error_that_ctrl_c_led_to_is_an_interruption():
+    error = SystemError("returned a result with an exception set")
+    error.__cause__ = KeyboardInterrupt()
+    assert explain(error)[::2] == ("Interrupted; nothing was changed.", 130)

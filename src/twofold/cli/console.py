@@ -214,6 +214,18 @@ def _duration(seconds: float) -> str:
 # ---- errors -------------------------------------------------------------------------------------
 
 
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Say whether Ctrl-C ended the command, if only by way of an error that it led to.
+
+    Compiled code of others turns it into errors of its own, such as a SystemError.
+    """
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":
+            return True  # an Abort is what the parser makes of it
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def explain(error: Exception) -> tuple[str, str | None, int]:
     """Return message, hint and exit code for an error."""
     if isinstance(error, CommandError):
@@ -225,7 +237,7 @@ def explain(error: Exception) -> tuple[str, str | None, int]:
         command = context.command_path if context is not None else "twofold"
         message = str(format_message()).replace("Value error, ", "")
         return message, f"{command} --help shows how.", getattr(error, "exit_code", 2)
-    if type(error).__name__ == "Abort":  # what the parser makes of Ctrl-C
+    if _was_interrupted(error):
         return "Interrupted; nothing was changed.", None, INTERRUPTED
     hint: str | None
     if isinstance(error, ModuleNotFoundError):
