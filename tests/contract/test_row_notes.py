@@ -114,3 +114,9 @@ def test_a_new_fit_forgets_notes():
     model = UKR(init="pca", max_iter=3).fit(rng.normal(size=(30, 4)))
     model.annotate(labels=np.arange(30)).fit(rng.normal(size=(20, 4)))
     assert not hasattr(model, "notes_")
+
+
+@pytest.mark.parametrize("shape", ["x", 5, ("a", 2)])
+def test_shapes_of_images_are_whole_numbers(model, shape):
+    with pytest.raises(ValueError, match=r"`image_shape` must be .* whole numbers; got"):
+        fresh(model).annotate(image_shape=shape)

@@ -262,6 +262,10 @@ def _chosen_label(reject_label: Any, classes: Labels) -> Any:
     if reject_label is None:
         is_text = all(isinstance(label, str) for label in classes)
         reject_label = "rejected" if is_text else -1
+    if np.ndim(reject_label) != 0:
+        raise ValueError(
+            f"`reject_label` must be one label, such as -1 or 'rejected'; got {reject_label!r}."
+        )
     if any(label == reject_label for label in classes.tolist()):
         raise ValueError(
             f"The label of rejected rows, {reject_label!r}, is one of the classes; choose another "

@@ -58,7 +58,13 @@ class RowNotes:
 
     def with_image_shape(self, shape: Any, n_features: int) -> RowNotes:
         """Return the notes with another shape of images."""
-        found = tuple(int(side) for side in shape)
+        try:
+            found = tuple(int(side) for side in shape)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(
+                "`image_shape` must be (height, width) or (height, width, 3), whole numbers; got "
+                f"{shape!r}."
+            ) from error
         is_image = len(found) == 2 or (len(found) == 3 and found[2] == 3)
         if not is_image or math.prod(found) != n_features or min(found) < 1:
             raise ValueError(
