@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import pytest
+
 from twofold import PSOM, UKR, UNN, DiffusionMap, KernelPCA, Scaled, SubmanifoldUNN
 from twofold.contract import TwoWayModel
 from twofold.losses import EpsilonInsensitive, Huber
@@ -44,6 +46,11 @@ class Family:
     def is_variant(self) -> bool:
         """Whether another configuration stands for this kind of model by default."""
         return self.name in VARIANTS
+
+    @property
+    def marks(self) -> list[pytest.MarkDecorator]:
+        """What keeps a test of a variant for `make test-all`."""
+        return [pytest.mark.slow] if self.is_variant else []
 
     def make_with(self, **parameters: object) -> TwoWayModel:
         """Return an unfitted model with other parameters."""

@@ -276,10 +276,7 @@ def test_pictures_and_page_of_every_method(models, tmp_path, name):
 
 @pytest.mark.parametrize(
     "family",
-    [
-        pytest.param(f, marks=[pytest.mark.slow] if f.is_variant else [], id=f.name)
-        for f in FAMILIES
-    ],
+    [pytest.param(f, marks=f.marks, id=f.name) for f in FAMILIES],
 )
 @pytest.mark.filterwarnings("ignore")
 def test_info_about_every_family(tmp_path, family):

@@ -29,10 +29,7 @@ BY_DEFAULT = [family.name for family in FAMILIES if not family.is_variant]
 
 
 def names_with_variants_slow():
-    return [
-        pytest.param(family.name, marks=[pytest.mark.slow] if family.is_variant else [])
-        for family in FAMILIES
-    ]
+    return [pytest.param(family.name, marks=family.marks) for family in FAMILIES]
 
 
 each_family = pytest.mark.parametrize("name", names_with_variants_slow())

@@ -95,10 +95,9 @@ def fitted(name: str):
 
 def pairs():
     for family in FAMILIES:
-        marks = [pytest.mark.slow] if family.is_variant else []
         for change in CHANGES:
             if (family.name, change) not in NOT_FOR:
-                yield pytest.param(family.name, change, marks=marks)
+                yield pytest.param(family.name, change, marks=family.marks)
 
 
 def error(rows: np.ndarray) -> float:
@@ -127,10 +126,7 @@ def test_a_change_that_means_nothing_changes_nothing(name, change):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(family.name, marks=[pytest.mark.slow] if family.is_variant else [])
-        for family in FAMILIES
-    ],
+    [pytest.param(family.name, marks=family.marks) for family in FAMILIES],
 )
 def test_round_trips_end_where_they_began(name):
     model = fitted(name)

@@ -44,7 +44,9 @@ def check_positive(name: str, value: Any) -> None:
 
 
 def check_width(name: str, value: Any) -> None:
-    """Raise ValueError unless the value can be the width of a kernel."""
+    """Raise ValueError unless the value is "auto" or can be the width of a kernel."""
+    if isinstance(value, str) and value == "auto":
+        return
     if not is_number(value) or not NARROWEST <= float(value) <= WIDEST:
         raise ValueError(
             f"`{name}` must be 'auto' or a number from {NARROWEST:g} to {WIDEST:g}; got {value!r}."

@@ -271,8 +271,7 @@ class DiffusionMap(SpectralModel):
             raise ValueError(f"`alpha` must be a number from 0 to 1; got {self.alpha!r}.")
         if not is_number(self.time) or not 0 <= self.time < np.inf:
             raise ValueError(f"`time` must be a finite number of at least 0; got {self.time!r}.")
-        if not isinstance(self.bandwidth, str) or self.bandwidth != "auto":
-            check_width("bandwidth", self.bandwidth)
+        check_width("bandwidth", self.bandwidth)
         if self.n_neighbors is not None:
             check_count("n_neighbors", self.n_neighbors)
         check_choice("extension", self.extension, EXTENSIONS)

@@ -183,10 +183,8 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def _check_parameters(self) -> None:
         check_count("n_components", self.n_components)
-        for name in ("bandwidth", "ridge"):
-            number = getattr(self, name)
-            if not isinstance(number, str) or number != "auto":
-                check_width(name, number)
+        check_width("bandwidth", self.bandwidth)
+        check_width("ridge", self.ridge)
         check_choice("choose_by", self.choose_by, (*CRITERIA, None))
 
     def _embed(self, Y: FloatArray) -> tuple[FloatArray, press.MatrixOf | None]:

@@ -210,7 +210,7 @@ class KHarmonicMeans(
                     f"`{name}` must be {other}a number of at least {least}; got {value!r}."
                 )
         is_name = isinstance(self.init, str)
-        if self.init != "k-means++" if is_name else np.ndim(self.init) != 2:
+        if not (self.init == "k-means++" if is_name else np.ndim(self.init) == 2):
             raise ValueError(
                 f"`init` must be 'k-means++' or an array of n_clusters centres; got {self.init!r}."
             )

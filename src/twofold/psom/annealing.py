@@ -114,8 +114,8 @@ def get_schedule(smoothness: Any) -> Schedule:
         return Goal(float(smoothness))
     raise ValueError(
         "`fit` finds the places of rows while the smoothness falls: `smoothness` must be None, an "
-        f"Annealing(...) or the number > 0 to end at; got {smoothness!r}. (GCV and Discrepancy are "
-        "for `fit_grid` and `fit_scattered`, one number a node is for `fit_grid`.)"
+        f"Annealing(...) or the number > 0 to end at, at most {WIDEST:g}; got {smoothness!r}. (GCV "
+        "and Discrepancy are for `fit_grid` and `fit_scattered`, one number a node for `fit_grid`.)"
     )
 
 
