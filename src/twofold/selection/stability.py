@@ -103,35 +103,19 @@ def stability(
     >>> stability(PCA(1), make_fish_bowl(200, random_state=0).Y).offset > 0.01
     True
     """
-    if by not in ("bootstrap", "noise"):
-        raise ValueError(f"`by` must be 'bootstrap' or 'noise'; got {by!r}.")
-    if repeats < 2:
-        raise ValueError(f"`repeats` must be at least 2; got {repeats!r}.")
-    if not 0 < noise < 1:
-        raise ValueError(f"`noise` is a share of the variance, within (0, 1); got {noise!r}.")
-    if not hasattr(estimator, "fit_transform"):
-        wrong = f"`estimator` must have fit_transform; got {type(estimator).__name__}. "
-        raise TypeError(
-            ("" if hasattr(Y, "fit_transform") else wrong)
-            + "The estimator comes first: stability(estimator, Y)."
-        )
+    _check_request(estimator, Y, by, repeats, noise)
     Y = checked_table(Y, "Y")
     distinct_rows(Y)  # refuses too few
     if by == "noise":
         deviation = Y.std(axis=0)
         Y = (Y - Y.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
-    rows = np.arange(len(Y))
-    original = _embed(estimator, Y, rows)
+    original = _embed(estimator, Y, np.arange(len(Y)))
     rng = np.random.default_rng(random_state)
     embedded: list[_Embedded] = []
     offsets: list[float] = []
     failures: list[str] = []
     for number in range(repeats):
-        if by == "bootstrap":  # without copies, see the top of this file
-            rows = np.unique(rng.integers(len(Y), size=len(Y)))
-            surrogate = Y[rows]
-        else:
-            surrogate = np.sqrt(1 - noise) * Y + np.sqrt(noise) * rng.standard_normal(Y.shape)
+        surrogate, rows = _surrogate(Y, by, noise, rng)
         try:
             found = _embed(estimator, surrogate, rows)
             offsets.append(_distance(original, found))
@@ -144,9 +128,37 @@ def stability(
     for r, one in enumerate(embedded):
         for s in range(r):
             distances[r, s] = distances[s, r] = _distance(one, embedded[s])
-    scatter, offset = float(distances.mean()), float(np.mean(offsets))
-    scatter = scatter if len(embedded) > 1 else float("nan")
-    return Stability(offset, scatter, np.array(offsets), distances, tuple(failures))
+    scatter = float(distances.mean()) if len(embedded) > 1 else float("nan")
+    return Stability(
+        float(np.mean(offsets)), scatter, np.array(offsets), distances, tuple(failures)
+    )
+
+
+def _check_request(estimator: Any, Y: Any, by: str, repeats: int, noise: float) -> None:
+    """Raise unless surrogates can be made as asked and the estimator can embed them."""
+    if by not in ("bootstrap", "noise"):
+        raise ValueError(f"`by` must be 'bootstrap' or 'noise'; got {by!r}.")
+    if repeats < 2:
+        raise ValueError(f"`repeats` must be at least 2; got {repeats!r}.")
+    if not 0 < noise < 1:
+        raise ValueError(f"`noise` is a share of the variance, within (0, 1); got {noise!r}.")
+    if not hasattr(estimator, "fit_transform"):
+        wrong = f"`estimator` must have fit_transform; got {type(estimator).__name__}. "
+        raise TypeError(
+            ("" if hasattr(Y, "fit_transform") else wrong)
+            + "The estimator comes first: stability(estimator, Y)."
+        )
+
+
+def _surrogate(
+    Y: FloatArray, by: str, noise: float, rng: np.random.Generator
+) -> tuple[FloatArray, IntArray]:
+    """Return a perturbed copy of the data, and which of its rows are in it."""
+    if by == "bootstrap":  # without copies, see the top of this file
+        rows = np.unique(rng.integers(len(Y), size=len(Y)))
+        return Y[rows], rows
+    mixed = np.sqrt(1 - noise) * Y + np.sqrt(noise) * rng.standard_normal(Y.shape)
+    return mixed, np.arange(len(Y))
 
 
 def _embed(estimator: Any, Y: FloatArray, rows: IntArray) -> _Embedded:
