@@ -11,6 +11,8 @@ import pytest
 from dependability.child import CRASH, FINE, HANG, MEMORY, REFUSED, UNNAMED, try_cases
 from dependability.report import conclude, findings
 
+pytestmark = pytest.mark.slow
+
 
 def misbehave(case: int) -> str:
     if case == 1:

@@ -27,6 +27,7 @@ def test_cases_go_through_every_kind_and_command():
     assert met == {(kind, command) for kind in KINDS for command in COMMANDS}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of the process are Linux's")
 def test_faults_that_need_no_root():
     cases = [k for k in cases_of("transform") if fault_of(k)[0] not in ("full disk", "folder")]

@@ -27,7 +27,8 @@ def test_warming_up_does_not_count():
     assert Growth.of([*warming, *steady(60)]).is_flat()
 
 
-@pytest.mark.parametrize("rounds", [6, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("rounds", [6, 30])
 @pytest.mark.skipif(sys.platform != "linux", reason="figures of the process come from /proc")
 def test_rounds_leave_nothing_behind(rounds):
     quick = [family for family in FAMILIES if family.name in ("UKR-quartic", "UNN", "PSOM")]

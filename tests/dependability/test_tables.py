@@ -93,6 +93,7 @@ def test_an_array_that_promises_more_than_the_archive_holds(tmp_path):
     assert "is damaged" in refused(tmp_path / "t.npz", archive("X.npy", lying))
 
 
+@pytest.mark.slow
 def test_an_archive_of_zeros_is_not_unpacked(tmp_path):
     zeros = archive("X.npy", saved(np.save, np.zeros((130, 1 << 20))))
     assert "more than data does" in refused(tmp_path / "t.npz", zeros)
