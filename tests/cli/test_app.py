@@ -159,6 +159,7 @@ def test_errors_in_words():
     assert explain(ValueError("`n_components` must be more"))[0] == "--dimensions must be more"
     assert "pip install" in explain(ModuleNotFoundError("no", name="matplotlib"))[1]
     assert "--landmarks auto" in explain(MemoryError())[1]
+    assert explain(RuntimeError("can't start new thread"))[0].startswith("There is not enough mem")
 
 
 def test_json_knows_no_nan():

@@ -253,7 +253,7 @@ def explain(error: Exception) -> tuple[str, str | None, int]:
         )
     if isinstance(error, OSError):
         return _explain_file_error(error)
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or str(error) == "can't start new thread":
         return (
             f"There is not enough memory for this{f' ({error})' if str(error) else ''}.",
             "Ask for less (rows, steps, nodes, columns), close other programs, or fit with "
