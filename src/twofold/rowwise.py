@@ -32,7 +32,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled, square
@@ -164,11 +164,11 @@ def in_tiles(work: Callable[[slice], Arrays], n: int, n_threads: int) -> list[Fl
     return [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
 
 
-def aligned(M: FloatArray, rows: int | None = None) -> FloatArray:
+def aligned(M: FloatArray, rows: int | None = None, dtype: DTypeLike = np.float64) -> FloatArray:
     """Return M (m, c) with zeros until c is a multiple of 16, and m too, or as large as `rows`."""
     m, c = M.shape
     n_rows = m + -m % _ALIGNED if rows is None else rows
-    filled = np.zeros((n_rows, c + -c % _ALIGNED))
+    filled = np.zeros((n_rows, c + -c % _ALIGNED), dtype)
     filled[:m, :c] = M
     return filled
 
@@ -176,17 +176,19 @@ def aligned(M: FloatArray, rows: int | None = None) -> FloatArray:
 class MultipliedRows:
     """Rows (m, D) that at most ``TILE`` rows at a time are multiplied with."""
 
-    def __init__(self, rows: FloatArray) -> None:
+    def __init__(self, rows: FloatArray, dtype: DTypeLike = np.float64) -> None:
         self.m, self.D = rows.shape
-        self.aligned = aligned(rows)
+        self.aligned = aligned(rows, dtype=dtype)
 
     def products(self, Z: FloatArray) -> FloatArray:
         """Return ``z·y_i`` (n, m) of rows Z (n, D)."""
-        return np.asarray((aligned(Z, TILE) @ self.aligned.T)[: len(Z), : self.m])
+        Z_aligned = aligned(Z, TILE, self.aligned.dtype)
+        return np.asarray((Z_aligned @ self.aligned.T)[: len(Z), : self.m])
 
     def sums(self, W: FloatArray) -> FloatArray:
         """Return ``Σ_i W_i y_i`` (n, D) for weights W (n, m)."""
-        return np.asarray((aligned(W, TILE) @ self.aligned)[: len(W), : self.D])
+        W_aligned = aligned(W, TILE, self.aligned.dtype)
+        return np.asarray((W_aligned @ self.aligned)[: len(W), : self.D])
 
 
 class GaussianRows:

@@ -100,7 +100,7 @@ def test_reconstructions_of_the_training_points():
     X, Y, weights, observed = make_table(weighted=True, missing=True)
     surface = make_surface(GAUSSIAN, X, Y, weights, observed)
     expected = surface.regress(X) - surface.rows.mean
-    np.testing.assert_allclose(surface.reconstructions_t, expected.T, atol=1e-14)
+    np.testing.assert_allclose(surface.starting_places.reconstructions, expected, atol=1e-14)
 
 
 def test_kernel_widths():

@@ -1,8 +1,12 @@
 """Which back end runs the sums: decided from sizes, kernel and where the points lie, and said.
 
-Visiting a pair through a list costs about as much as eight pairs of a matrix product, so the list
-pays as soon as fewer than an eighth of all pairs are within reach. Local polynomials cost far more
-a pair than either, and pay for every pair that is left out.
+Costs are counted in pairs visited through a list, which take about as long as eight pairs of a
+matrix product. So lists pay as soon as fewer than an eighth of all pairs are within reach. Local
+polynomials cost far more a pair than either, and pay for every pair that is left out.
+
+A grid of nodes costs the same however many points are within reach: so much for each node that a
+point is spread to and read from, and so much for each node of the grid. Its sums are good to a few
+times the cutoff only, so that it has to be twice as quick as what is exact.
 """
 
 import logging
@@ -13,14 +17,21 @@ import numpy as np
 
 from twofold.array_types import FloatArray
 from twofold.engine.cells import GRIDDED, CellGrid, candidates_of, grid_for
+from twofold.engine.grid import AXES, NODES, count_nodes, spacing_for
 from twofold.kernels import Kernel
 
 logger = logging.getLogger(__name__)
 
 PAIR_COST_RATIO = 8
+# Of a grid, in pairs of a list: a node around a point, and an axis of a node.
+SPREAD_COST, NODE_COST, GRID_GAIN = 4, 24, 2
 SAMPLED_QUERIES = 256
+# References around a query, for each node that it is read from, from which on nodes are quicker.
+CROWDED = 3
 # Fewer rows than this are done before a grid is built.
 SMALL_PROBLEM = 200
+# Of fewer rows than this exact sums are quick enough.
+MANY = 2_000
 
 
 @dataclass(frozen=True)
@@ -38,8 +49,9 @@ def plan(
     grid: CellGrid | None = None,
     *,
     is_local: bool = False,
+    queries: FloatArray | None = None,
 ) -> Plan:
-    """Choose between ``cpu_dense`` and ``cpu_cells`` for sums over all pairs of ``references``.
+    """Choose a back end for sums over ``references`` at ``queries``, the references if None.
 
     ``grid`` is the references' grid, where it is already there; ``is_local`` says whether local
     polynomials are fitted.
@@ -52,10 +64,28 @@ def plan(
     else:
         grid = grid_for(references, kernel, cutoff) if grid is None else grid
         share = share_within_reach(grid, kernel, cutoff)
-        backend = "cpu_cells" if share * (1 if is_local else PAIR_COST_RATIO) < 1 else "cpu_dense"
-        choice = Plan(backend, f"{share:.1%} of all pairs are within reach")
+        n_queries = n if queries is None else len(queries)
+        costs = {
+            "cpu_dense": n_queries * n / (1 if is_local else PAIR_COST_RATIO),
+            "cpu_cells": n_queries * n * share,
+        }
+        if n >= MANY and kernel.is_exponential and not is_local:
+            costs["cpu_grid"] = GRID_GAIN * _cost_on_nodes(references, queries, kernel, cutoff)
+        choice = Plan(
+            min(costs, key=costs.__getitem__), f"{share:.1%} of all pairs are within reach"
+        )
     logger.debug("back end %s: %s", choice.backend, choice.reason)
     return choice
+
+
+def _cost_on_nodes(
+    references: FloatArray, queries: FloatArray | None, kernel: Kernel, cutoff: float
+) -> float:
+    (n, q), queries = references.shape, references if queries is None else queries
+    low = np.minimum(references.min(axis=0), queries.min(axis=0))
+    high = np.maximum(references.max(axis=0), queries.max(axis=0))
+    nodes = count_nodes(low, high, spacing_for(kernel, cutoff))
+    return SPREAD_COST * NODES**q * (n + len(queries)) / 2 + NODE_COST * q * nodes
 
 
 def share_within_reach(grid: CellGrid, kernel: Kernel, cutoff: float) -> float:
@@ -73,3 +103,17 @@ def share_within_reach(grid: CellGrid, kernel: Kernel, cutoff: float) -> float:
     # average: the shares are 2/2.5, π/2.5² and (4π/3)/2.5³.
     ball_in_cells = {1: 0.8, 2: 0.5, 3: 0.27}[q]
     return float(candidates * ball_in_cells / n)
+
+
+def is_crowded(grid: CellGrid, kernel: Kernel, cutoff: float) -> bool:
+    """Say whether single queries are answered sooner by nodes than by the references around them.
+
+    Nodes must not be many more than the references either: they take memory, too.
+    """
+    q, n = grid.points.shape
+    if q > AXES or not kernel.is_exponential or n < MANY:
+        return False
+    low, high = grid.points.min(axis=1), grid.points.max(axis=1)
+    nodes = count_nodes(low, high, spacing_for(kernel, cutoff))
+    around = share_within_reach(grid, kernel, cutoff) * n
+    return nodes < n and around > CROWDED * NODES**q

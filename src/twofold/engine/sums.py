@@ -19,6 +19,7 @@ polynomials change the weights and their derivative, nothing else (see `local_fi
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -28,27 +29,40 @@ from twofold.checks.parameters import is_number
 from twofold.checks.rows import check_finite_points
 from twofold.engine import cells, dense
 from twofold.engine.cells import GRIDDED, CellGrid
+from twofold.engine.grid import (
+    LEAST_WEIGHT,
+    NodeField,
+    SpreadRows,
+    build_node_grid,
+    check_node_grid,
+    pull_at,
+    read,
+    take_off,
+    take_off_pull,
+)
 from twofold.engine.local_fit import FittedSums, LocalFit
-from twofold.engine.plan import Plan, plan
+from twofold.engine.plan import Plan, is_crowded, plan
 from twofold.engine.threads import count_threads, run_tasks
 from twofold.kernels import Kernel
 
 # Given the numbers of some rows, their sums (rows, C) and their shifts (rows,): return the loss of
 # each row and U (rows, C), or None where no gradient is wanted.
-Respond = Callable[[IntArray, FloatArray, FloatArray], tuple[FloatArray, FloatArray | None]]
+Answer = tuple[FloatArray, FloatArray | None]
+Respond = Callable[[IntArray, FloatArray, FloatArray], Answer]
 
 # Strips own the accumulators of what they push to other rows. Their number is fixed, so that the
 # order of additions is the same on any number of threads.
 N_STRIPS = 16
 LEAST_PAIRS, MOST_PAIRS = 2**16, 2**18
 QUERIES_PER_CHUNK = 256
+NODE_ROWS = 512  # whose sums over nodes stay in cache
 
 # Coordinates beyond these, in bandwidths, by bytes of a number: fourth powers of them, which local
 # fits of degree 2 add up in double precision, are still numbers, and long before that all
 # references are as far away as each other.
 FARTHEST = {4: 2.0**60, 8: 2.0**240}
 
-BACKENDS = ("auto", "cpu_dense", "cpu_cells")
+BACKENDS = ("auto", "cpu_dense", "cpu_cells", "cpu_grid")
 
 
 def check_cutoff(cutoff: float) -> None:
@@ -103,37 +117,32 @@ class KernelSums:
         refs = queries if references is None else references
         check_finite_points(refs)
         check_finite_points(queries)
-        grid = None
-        if self.backend != "cpu_dense" and refs.shape[1] <= GRIDDED:
-            grid = cells.grid_for(refs, self.kernel, self.cutoff)
-        self.last_plan = Plan(self.backend, "asked for")
-        if self.backend == "auto":
-            is_local = local is not None
-            self.last_plan = plan(refs, self.kernel, self.cutoff, grid, is_local=is_local)
         unseen = _lists(hidden, len(queries))
         if unseen.size and unseen.max() >= len(refs):
             raise ValueError(f"`hidden` must be below {len(refs)}; got {unseen.max()}.")
-        run: _Run
-        order: IntArray | slice = slice(None)
+        grid = None
+        if self.backend in ("auto", "cpu_cells") and refs.shape[1] <= GRIDDED:
+            grid = cells.grid_for(refs, self.kernel, self.cutoff)
+        self.last_plan = Plan(self.backend, "asked for")
+        if self.backend == "auto":
+            self.last_plan = plan(
+                refs, self.kernel, self.cutoff, grid, is_local=local is not None, queries=queries
+            )
+        run: _Run | _NodesRun
         numbers: IntArray = np.arange(len(queries))
         if self.last_plan.backend == "cpu_dense":
             points = np.ascontiguousarray(refs.T)
             run = _DenseRun(self, respond, numbers, queries, unseen, points, V, local)
+        elif self.last_plan.backend == "cpu_grid":
+            check_node_grid(refs, self.kernel, is_local=local is not None)
+            run = _NodesRun(self, respond, queries, V, references, unseen)
         else:
             grid = grid or cells.grid_for(refs, self.kernel, self.cutoff)
-            order = grid.order
             # Queries that are the references are visited in cell order, so that what they share
             # stays in cache and what they push to stays close together.
-            numbers = order if references is None else numbers
-            unseen = _places(order)[unseen[numbers]]
-            local = None if local is None else local.sorted_by(order)
-            own = queries[numbers]
-            run = _CellsRun(self, respond, numbers, own, unseen, grid.points, V[order], local, grid)
-        pushes = run_tasks(run.strip, run.strips(), self.n_threads)
-        # Added in the order of the strips, not in that in which threads were done.
-        by_reference = np.empty_like(refs, order="C")
-        by_reference[order] = sum(pushes[1:], start=pushes[0]).T
-        return run.losses, run.grad_queries, by_reference
+            numbers = grid.order if references is None else numbers
+            run = _over_cells(self, respond, numbers, queries, unseen, V, local, grid)
+        return run.finished(run_tasks(run.strip, run.strips(), self.n_threads))
 
 
 class PreparedReferences:
@@ -162,6 +171,14 @@ class PreparedReferences:
         self.shrink = np.empty(0, dtype=V.dtype)
         if widths is not None:
             self.shrink = ((self.unit / widths[self.grid.order]) ** 2).astype(V.dtype)
+        self.is_crowded = (
+            local is None and widths is None and is_crowded(self.grid, engine.kernel, engine.cutoff)
+        )
+
+    @cached_property
+    def _nodes(self) -> NodeField:
+        points, engine = np.ascontiguousarray(self.grid.points.T), self.engine
+        return NodeField(points, self.V, engine.kernel, engine.cutoff, engine.n_threads)
 
     def at(
         self, queries: FloatArray, *, hidden: IntArray | None = None, slopes: bool = False
@@ -179,16 +196,33 @@ class PreparedReferences:
             np.zeros((m, q, n_columns) if slopes else (0, q, n_columns), dtype=self.V.dtype),
         )
 
+        nodes = self._nodes if self.is_crowded else None  # before there are threads
+
         def work(rows: slice) -> None:
-            pairs = self._pairs(queries[rows], unseen[rows])
-            found = _sums_of(pairs, queries[rows], self.grid.points, self.V, self.local)
-            sums.shift[rows], sums.values[rows] = pairs.shift, found.values()
-            if slopes:
-                found.slopes(sums.slopes[rows])
-                sums.slopes[rows] /= self.unit
+            places: IntArray = np.arange(rows.start, rows.stop)
+            if nodes is not None:
+                answered = nodes.read(queries[rows], unseen[rows], sums.values[rows])
+                if slopes:
+                    some = places[answered]
+                    sums.slopes[some] = nodes.slopes(queries[some], unseen[some])
+                places = places[~answered]
+            if len(places):
+                self._over_pairs(places, queries[places], unseen[places], sums)
 
         run_tasks(work, _slices(m, QUERIES_PER_CHUNK), self.engine.n_threads)
         return sums
+
+    def _over_pairs(
+        self, places: IntArray, queries: FloatArray, hidden: IntArray, sums: Sums
+    ) -> None:
+        """Write the sums of some queries, with their derivative if there is room for it."""
+        pairs = self._pairs(queries, hidden)
+        found = _sums_of(pairs, queries, self.grid.points, self.V, self.local)
+        sums.shift[places], sums.values[places] = pairs.shift, found.values()
+        if len(sums.slopes):
+            dA = np.zeros_like(sums.slopes[places])
+            found.slopes(dA)
+            sums.slopes[places] = dA / self.unit
 
     def basis(self, queries: FloatArray, fit: LocalFit) -> FloatArray:
         """Return the weight of every reference at ``queries`` under a fit of one group, (m, n)."""
@@ -276,6 +310,11 @@ class _Run(ABC):
         self.losses = np.empty(len(self.queries), dtype=self.queries.dtype)
         self.grad_queries = np.zeros_like(self.queries)
 
+    @property
+    def order(self) -> IntArray | slice:
+        """Which reference is the first, the second, and so on."""
+        return slice(None)
+
     @abstractmethod
     def strips(self) -> list[list[slice]]:
         """Cut the rows into blocks, and those into strips."""
@@ -287,6 +326,13 @@ class _Run(ABC):
     def scratch(self, n_rows: int) -> FloatArray:
         """Return memory that the blocks of a strip share."""
         return np.empty((2, 0, 0))
+
+    def finished(self, pushes: list[FloatArray]) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return losses and gradients by queries and references, given what strips returned."""
+        # Added in the order of the strips, not in that in which threads were done.
+        by_reference = np.empty_like(self.points.T, order="C")
+        by_reference[self.order] = sum(pushes[1:], start=pushes[0]).T
+        return self.losses, self.grad_queries, by_reference
 
     def strip(self, blocks: list[slice]) -> FloatArray:
         """Evaluate some blocks; return what they push to the references, (q, n)."""
@@ -333,6 +379,11 @@ class _CellsRun(_Run):
 
     grid: CellGrid
 
+    @property
+    def order(self) -> IntArray:
+        """The order of the grid."""
+        return self.grid.order
+
     def strips(self) -> list[list[slice]]:
         kernel, cutoff = self.engine.kernel, self.engine.cutoff
         total = np.cumsum(cells.candidates_of(self.grid, self.queries, kernel, cutoff))
@@ -348,3 +399,112 @@ class _CellsRun(_Run):
         hidden = self.hidden[rows]
         pairs = cells.list_pairs(self.grid, queries, hidden, kernel, cutoff, one_width)
         return _sums_of(pairs, queries, self.points, self.V, self.local), pairs.shift
+
+
+def _over_cells(
+    engine: KernelSums,
+    respond: Respond,
+    numbers: IntArray,
+    queries: FloatArray,
+    hidden: IntArray,
+    V: FloatArray,
+    local: LocalFit | None,
+    grid: CellGrid,
+) -> _CellsRun:
+    """Return a run over near pairs that visits the queries in the order of their ``numbers``."""
+    order = grid.order
+    unseen = _places(order)[hidden[numbers]]
+    local = None if local is None else local.sorted_by(order)
+    own = queries[numbers]
+    return _CellsRun(engine, respond, numbers, own, unseen, grid.points, V[order], local, grid)
+
+
+class _NodesRun:
+    """One evaluation over the nodes of a grid; queries with little around them go by pairs."""
+
+    def __init__(
+        self,
+        engine: KernelSums,
+        respond: Respond,
+        queries: FloatArray,
+        V: FloatArray,
+        references: FloatArray | None,
+        hidden: IntArray,
+    ) -> None:
+        refs = queries if references is None else references
+        self.engine, self.respond, self.hidden = engine, respond, hidden
+        self.queries, self.refs, self.plain_V = queries, refs, V
+        low = np.minimum(queries.min(axis=0), refs.min(axis=0)).astype(np.float64)
+        high = np.maximum(queries.max(axis=0), refs.max(axis=0)).astype(np.float64)
+        self.grid = build_node_grid(low, high, engine.kernel, engine.cutoff)
+        self.sources = SpreadRows(refs, self.grid, engine.n_threads)
+        self.targets = self.sources
+        if references is not None:
+            self.targets = SpreadRows(queries, self.grid, engine.n_threads)
+        self.unseen = _places(self.sources.order)[hidden[self.targets.order]]
+        # One more column counts what lies around each query.
+        ones = np.ones_like(V[:, :1])
+        self.V = np.concatenate([V, ones], axis=1)[self.sources.order]
+        self.field = self.sources.field(self.V)
+        self.losses = np.zeros(len(queries), dtype=queries.dtype)
+        self.grad_queries = np.zeros_like(queries)  # in the order of the nodes, until the end
+        self.U = np.zeros((len(queries), V.shape[1] + 1), dtype=V.dtype)
+        self.is_sparse = np.zeros(len(queries), dtype=bool)
+        self.wants_gradient = False
+
+    def strips(self) -> list[list[slice]]:
+        """Cut the queries into blocks, and those into strips."""
+        return _strips(_slices(len(self.queries), NODE_ROWS))
+
+    def finished(self, pushes: list[FloatArray]) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return losses and gradients by queries and references, given what strips returned."""
+        by_query = np.empty_like(self.grad_queries)
+        by_query[self.targets.order] = self.grad_queries
+        by_reference = np.zeros_like(self.refs, order="C")
+        if self.wants_gradient:
+            pull = self.sources.pull(self.targets.field(self.U), self.V)
+            by_reference[self.sources.order] = sum(pushes, start=pull)
+        if self.is_sparse.any():
+            by_reference += self._by_pairs(np.flatnonzero(self.is_sparse), by_query)
+        return self.losses, by_query, by_reference
+
+    def strip(self, blocks: list[slice]) -> FloatArray:
+        """Evaluate some queries; return what is hidden from them has to give back, (n, q)."""
+        push = np.zeros_like(self.sources.points)
+        for rows in blocks:
+            self._block(rows, push)
+        return push
+
+    def _block(self, rows: slice, push: FloatArray) -> None:
+        queries, hidden, points = self.targets.points[rows], self.unseen[rows], self.sources.points
+        A = np.zeros((len(queries), self.V.shape[1]), dtype=self.V.dtype)
+        read(queries, self.grid, self.field, A)
+        take_off(queries, hidden, points, self.V, self.grid, A)
+        dense = A[:, -1] >= LEAST_WEIGHT
+        numbers = self.targets.order[rows]
+        self.is_sparse[numbers[~dense]] = True
+        shift = np.zeros(np.count_nonzero(dense), dtype=A.dtype)
+        found = self.respond(numbers[dense], np.ascontiguousarray(A[dense, :-1]), shift)
+        self.losses[numbers[dense]], U = found
+        if U is None:
+            return
+        self.wants_gradient = True
+        self.U[rows][dense, :-1] = U
+        pull_at(queries, self.grid, self.field, self.U[rows], self.grad_queries[rows])
+        take_off_pull(
+            queries, hidden, points, self.V, self.grid, self.U[rows], self.grad_queries[rows], push
+        )
+
+    def _by_pairs(self, sparse: IntArray, by_query: FloatArray) -> FloatArray:
+        """Evaluate some queries over pairs; return what they push to the references."""
+
+        def respond(rows: IntArray, A: FloatArray, shift: FloatArray) -> Answer:
+            return self.respond(sparse[rows], A, shift)
+
+        grid = cells.grid_for(self.refs, self.engine.kernel, self.engine.cutoff)
+        numbers, hidden = np.arange(len(sparse)), self.hidden[sparse]
+        queries, V = self.queries[sparse], self.plain_V
+        run = _over_cells(self.engine, respond, numbers, queries, hidden, V, None, grid)
+        found = run.finished(run_tasks(run.strip, run.strips(), self.engine.n_threads))
+        self.losses[sparse], by_query[sparse], by_reference = found
+        return by_reference

@@ -1,8 +1,9 @@
 """Projection of data rows onto the manifold: ``g(y) = argmin_x L(f(x) - y)`` within the domain.
 
 Starts are training points whose reconstructions lie nearest to y (Klanke 2007, section 4.4.4), a
-few of them in different regions of the latent space, and each is improved by Levenberg-Marquardt
-steps with the Jacobian of the regression
+few of them in different regions of the latent space. Of very many training points some stand for
+all, no two of them in one small cell of the latent space. Each start is improved by
+Levenberg-Marquardt steps with the Jacobian of the regression
 
     J_f(x) = Σ_i π_i (y_i - f)(x_i - x)ᵀ,   π_i = -2F'(s_i) / Σ_k F(s_k)
 
@@ -20,7 +21,7 @@ from twofold.engine.threads import run_tasks
 from twofold.losses import Loss, Squared, in_unit
 from twofold.neighborhoods.nearest import k_smallest
 from twofold.optimize.levenberg_marquardt import LeastSquares, Residuals, levenberg_marquardt
-from twofold.rowwise import blocks
+from twofold.rowwise import TILE, blocks
 from twofold.ukr.surface import Surface
 
 SQUARED = Squared()
@@ -29,7 +30,6 @@ N_NEAREST = 48
 MAX_STEPS = 25
 STEP_TOLERANCE = 1e-5
 DECREASE_TOLERANCE = 1e-5
-ROWS_PER_TASK = 256
 # Rows that advance together, with all their starts: what they need stays in cache.
 ROWS_AT_A_TIME = 1024
 
@@ -57,8 +57,9 @@ def _project_some(
     surface: Surface, Y: FloatArray, observed: BoolArray | None, loss: Loss
 ) -> LeastSquares:
     Y = surface.rows.scaled(Y).astype(surface.rows.Y.dtype)
-    known = np.ones_like(Y) if observed is None else observed.astype(Y.dtype)
-    Y = np.where(known > 0, Y, 0).astype(Y.dtype)
+    known = None if observed is None else observed.astype(Y.dtype)
+    if known is not None:
+        Y = np.where(known > 0, Y, 0).astype(Y.dtype)
     starts = _starts(surface, Y, known, getattr(loss, "delta", np.inf))
     n_starts = starts.shape[1]
 
@@ -67,9 +68,10 @@ def _project_some(
         owner, inside = rows // n_starts, density >= surface.threshold
         residual = f - Y[owner]
         if isinstance(loss, Squared):
-            weights = None if observed is None else known[owner]
+            weights = None if known is None else known[owner]
             return Residuals(residual, J, weights, inside=inside)
-        residual *= known[owner]
+        if known is not None:
+            residual *= known[owner]
         error, slope = loss.value_and_slope(residual)
         weights = np.where(residual == 0, 0, slope / np.where(residual == 0, 1, 2 * residual))
         return Residuals(residual, J, weights.astype(Y.dtype), error, inside)
@@ -88,47 +90,51 @@ def _project_some(
         ).best_of(n_starts)
 
 
-def _starts(surface: Surface, Y: FloatArray, known: FloatArray, bound: float) -> IntArray:
+def _starts(surface: Surface, Y: FloatArray, known: FloatArray | None, bound: float) -> IntArray:
     """Return, for each row, training points with near reconstructions in separate regions.
 
     Entries farther off than ``bound`` count linearly, as in Huber's loss.
     """
-    F_t, separation = surface.reconstructions_t, surface.kernel_width**2
-    found = np.empty((len(Y), min(N_STARTS, F_t.shape[1])), dtype=np.int64)
-    X = np.ascontiguousarray(surface.X)
+    places, separation = surface.starting_places, surface.kernel_width**2
+    found = np.empty((len(Y), min(N_STARTS, len(places.numbers))), dtype=np.int64)
+    X = np.ascontiguousarray(surface.X[places.numbers])
 
     def work(rows: slice) -> None:
-        _nearest_apart(Y[rows], known[rows], F_t, X, separation, bound, found[rows])
+        if np.isfinite(bound):
+            known_there = np.ones_like(Y[rows]) if known is None else known[rows]
+            distance = _bounded_distances(Y[rows], known_there, places.reconstructions, bound)
+        else:
+            distance = places.distances(Y[rows], None if known is None else known[rows])
+        _nearest_apart(distance, X, separation, found[rows])
 
-    run_tasks(work, blocks(len(Y), 1, at_a_time=ROWS_PER_TASK), surface.engine.n_threads)
-    return found
+    run_tasks(work, blocks(len(Y), 1, at_a_time=TILE), surface.engine.n_threads)
+    return places.numbers[found]
+
+
+@compiled
+def _bounded_distances(Y: FloatArray, known: FloatArray, F: FloatArray, bound: float) -> FloatArray:
+    """Return Huber's loss times 2δ of all differences: their squares up to the bound."""
+    distances = np.zeros((Y.shape[0], F.shape[0]), dtype=F.dtype)
+    for j in range(Y.shape[0]):
+        for i in range(F.shape[0]):
+            total = F.dtype.type(0)
+            for d in range(Y.shape[1]):
+                off = abs(F[i, d] - Y[j, d]) * known[j, d]
+                inner = min(off, bound)
+                total += inner * (2 * off - inner)
+            distances[j, i] = total
+    return distances
 
 
 @compiled
 def _nearest_apart(
-    Y: FloatArray,
-    known: FloatArray,
-    F_t: FloatArray,
-    X: FloatArray,
-    separation: float,
-    bound: float,
-    found: IntArray,
+    distances: FloatArray, X: FloatArray, separation: float, found: IntArray
 ) -> None:
-    n = F_t.shape[1]
-    k = min(N_NEAREST, n)
-    distance = np.empty(n, dtype=F_t.dtype)
+    """Write places of small distances (m, n) that lie apart in the latent space to found (m, k)."""
+    k = min(N_NEAREST, X.shape[0])
     near, least = np.empty(k, dtype=np.int64), np.empty(k)
-    for j in range(Y.shape[0]):
-        distance[:] = 0
-        for d in range(Y.shape[1]):
-            if known[j, d] > 0:
-                y = Y[j, d]
-                for i in range(n):
-                    # Huber's loss times 2δ: off² within the bound, and with its slope beyond.
-                    off = abs(F_t[d, i] - y)
-                    inner = min(off, bound)
-                    distance[i] += inner * (2 * off - inner)
-        k_smallest(distance, near, least)
+    for j in range(distances.shape[0]):
+        k_smallest(distances[j], near, least)
         n_found = 0
         for i in near:
             apart = True

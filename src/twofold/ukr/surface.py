@@ -34,8 +34,13 @@ from twofold.engine import (
     Sums,
     polynomial_terms,
 )
+from twofold.engine.cells import build_grid
 from twofold.losses import Loss, is_rotation_invariant
-from twofold.rowwise import data_unit, same_gaps
+from twofold.rowwise import MultipliedRows, data_unit, same_gaps
+
+# Above so many training points one of each cell of the latent space, half a kernel width wide, is
+# tried as a start of a projection.
+MOST_PLACES = 5_000
 
 
 class CarriedRows:
@@ -246,7 +251,43 @@ class Surface:
         return DOMAIN_SHARE * self.lowest_density()
 
     @cached_property
-    def reconstructions_t(self) -> FloatArray:
-        """f(x_i) - mean of the training points, transposed (D, n)."""
-        f, _ = self.rows.regress(self.prepared.at(self.X).values)
-        return np.ascontiguousarray(f.T)
+    def starting_places(self) -> StartingPlaces:
+        """Training points from which rows are projected."""
+        numbers = np.arange(len(self.X))
+        if len(numbers) > MOST_PLACES:
+            grid = build_grid(self.X, self.kernel_width)
+            numbers = np.sort(grid.order[grid.starts[:-1][np.diff(grid.starts) > 0]])
+        f, _ = self.rows.regress(self.prepared.at(self.X[numbers]).values)
+        return StartingPlaces(numbers, f)
+
+
+class StartingPlaces:
+    """Training points, by number, and their reconstructions as the rows are scaled, (k, D)."""
+
+    def __init__(self, numbers: IntArray, reconstructions: FloatArray) -> None:
+        self.numbers = numbers
+        self.reconstructions = np.ascontiguousarray(reconstructions)
+        self._squares = np.square(reconstructions)
+        self._lengths = self._squares.sum(axis=1)
+
+    @cached_property
+    def _plain(self) -> MultipliedRows:
+        return MultipliedRows(-2 * self.reconstructions, self.reconstructions.dtype)
+
+    @cached_property
+    def _masked(self) -> MultipliedRows:
+        both = np.concatenate([-2 * self.reconstructions, self._squares], axis=1)
+        return MultipliedRows(both, both.dtype)
+
+    def distances(self, Y: FloatArray, known: FloatArray | None) -> FloatArray:
+        """Return ``||f_i - y||² - ||y||²`` over entries ``known`` of at most ``TILE`` rows Y.
+
+        Unknown entries are 0. Where rows are so far away that numbers end, all are as far.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            if known is None:
+                distances = self._plain.products(Y)
+                distances += self._lengths
+            else:
+                distances = self._masked.products(np.concatenate([Y, known], axis=1))
+        return np.ascontiguousarray(distances)
