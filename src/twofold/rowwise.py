@@ -182,8 +182,11 @@ class MultipliedRows:
 
     def products(self, Z: FloatArray) -> FloatArray:
         """Return ``z·y_i`` (n, m) of rows Z (n, D)."""
-        Z_aligned = aligned(Z, TILE, self.aligned.dtype)
-        return np.asarray((Z_aligned @ self.aligned.T)[: len(Z), : self.m])
+        return self.padded_products(Z)[:, : self.m]
+
+    def padded_products(self, Z: FloatArray) -> FloatArray:
+        """Return the products (n, at least m) as they come, with zeros beyond m."""
+        return np.asarray((aligned(Z, TILE, self.aligned.dtype) @ self.aligned.T)[: len(Z)])
 
     def sums(self, W: FloatArray) -> FloatArray:
         """Return ``Σ_i W_i y_i`` (n, D) for weights W (n, m)."""

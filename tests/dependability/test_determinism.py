@@ -45,10 +45,9 @@ def model_of(name: str):
     return fitted(name)
 
 
+@pytest.mark.slow  # tests/contract compares one thread with two
 @each_family
-@pytest.mark.parametrize(
-    "n_jobs", [4, *(pytest.param(other, marks=pytest.mark.slow) for other in (1, 2))]
-)
+@pytest.mark.parametrize("n_jobs", [1, 2, 4])
 def test_any_number_of_threads_gives_the_same_bits(name, n_jobs):
     assert digest(of_model(fitted(name, n_jobs))) == known(name)
 

@@ -366,12 +366,22 @@ def _add_slopes(
     pairs: Pairs, queries: FloatArray, points: FloatArray, V: FloatArray, dA: FloatArray
 ) -> None:
     """Add ``Σ_i a_ji (x_i - x_j) V_iᵀ`` to ``dA`` (m, q, C), the derivative of the sums."""
-    n_columns = V.shape[1]
+    first, index, slope, n_columns = pairs.first, pairs.reference, pairs.slope, V.shape[1]
     for j in range(dA.shape[0]):
-        for p in range(pairs.first[j], pairs.first[j + 1]):
-            i = pairs.reference[p]
+        p, stop = first[j], first[j + 1]
+        while p + 4 <= stop:  # four rows at a time, which stay in cache for all dimensions
+            i0, i1, i2, i3 = index[p], index[p + 1], index[p + 2], index[p + 3]
             for m in range(queries.shape[1]):
-                step = pairs.slope[p] * (points[m, i] - queries[j, m])
+                x = queries[j, m]
+                a0, a1 = slope[p] * (points[m, i0] - x), slope[p + 1] * (points[m, i1] - x)
+                a2, a3 = slope[p + 2] * (points[m, i2] - x), slope[p + 3] * (points[m, i3] - x)
+                for c in range(n_columns):
+                    dA[j, m, c] += (a0 * V[i0, c] + a1 * V[i1, c]) + (a2 * V[i2, c] + a3 * V[i3, c])
+            p += 4
+        for rest in range(p, stop):
+            i = index[rest]
+            for m in range(queries.shape[1]):
+                step = slope[rest] * (points[m, i] - queries[j, m])
                 for c in range(n_columns):
                     dA[j, m, c] += step * V[i, c]
 

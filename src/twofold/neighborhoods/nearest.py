@@ -110,6 +110,10 @@ def _select(
                     insert_sorted(least, found[i], exact, j)
 
 
+# Values whose smallest one is found at a time: most chunks hold none of the smallest of all.
+_CHUNK = 64
+
+
 @compiled
 def k_smallest(values: FloatArray, found: IntArray, least: FloatArray) -> None:
     """Write the places of the k smallest values and these themselves (k,); ties by place.
@@ -118,9 +122,16 @@ def k_smallest(values: FloatArray, found: IntArray, least: FloatArray) -> None:
     """
     found[:] = 0
     least[:] = np.inf
-    for j in range(values.size):
-        if values[j] < least[least.size - 1]:
-            insert_sorted(least, found, values[j], j)
+    for start in range(0, values.size, _CHUNK):
+        stop = min(start + _CHUNK, values.size)
+        lowest = values[start]
+        for j in range(start + 1, stop):
+            lowest = min(lowest, values[j])
+        if lowest >= least[least.size - 1]:
+            continue
+        for j in range(start, stop):
+            if values[j] < least[least.size - 1]:
+                insert_sorted(least, found, values[j], j)
 
 
 @compiled

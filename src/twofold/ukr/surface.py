@@ -267,8 +267,6 @@ class StartingPlaces:
     def __init__(self, numbers: IntArray, reconstructions: FloatArray) -> None:
         self.numbers = numbers
         self.reconstructions = np.ascontiguousarray(reconstructions)
-        self._squares = np.square(reconstructions)
-        self._lengths = self._squares.sum(axis=1)
 
     @cached_property
     def _plain(self) -> MultipliedRows:
@@ -276,18 +274,23 @@ class StartingPlaces:
 
     @cached_property
     def _masked(self) -> MultipliedRows:
-        both = np.concatenate([-2 * self.reconstructions, self._squares], axis=1)
+        both = np.concatenate([-2 * self.reconstructions, self.reconstructions**2], axis=1)
         return MultipliedRows(both, both.dtype)
 
-    def distances(self, Y: FloatArray, known: FloatArray | None) -> FloatArray:
-        """Return ``||f_i - y||² - ||y||²`` over entries ``known`` of at most ``TILE`` rows Y.
+    @cached_property
+    def _lengths(self) -> FloatArray:
+        return np.square(self.reconstructions).sum(axis=1)
 
-        Unknown entries are 0. Where rows are so far away that numbers end, all are as far.
+    def distances(self, Y: FloatArray, known: FloatArray | None) -> FloatArray:
+        """Return ``||f_i - y||² - ||y||²`` (m, at least k) of at most ``TILE`` rows Y (m, D).
+
+        Only entries that are ``known`` count, the others are 0. Beyond k all are infinite.
         """
-        with np.errstate(over="ignore", invalid="ignore"):
-            if known is None:
-                distances = self._plain.products(Y)
-                distances += self._lengths
-            else:
-                distances = self._masked.products(np.concatenate([Y, known], axis=1))
-        return np.ascontiguousarray(distances)
+        k = len(self.numbers)
+        if known is None:
+            distances = self._plain.padded_products(Y)
+            distances[:, :k] += self._lengths
+        else:
+            distances = self._masked.padded_products(np.concatenate([Y, known], axis=1))
+        distances[:, k:] = np.inf
+        return distances
