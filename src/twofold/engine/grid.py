@@ -279,98 +279,81 @@ def _pair_on_grid(
     return value[0] * value[1] * value[2]
 
 
-@compiled
-def take_off(
-    queries: FloatArray,
-    hidden: IntArray,
-    points: FloatArray,
-    V: FloatArray,
-    grid: NodeGrid,
-    A: FloatArray,
-) -> None:
-    """Subtract from sums A (m, C) what references hidden from each query have added."""
-    own = np.empty((3, 6)), np.empty((3, 6)), np.empty(3, dtype=np.int64)
-    other = np.empty((3, 6)), np.empty((3, 6)), np.empty(3, dtype=np.int64)
-    by_own, by_other = np.empty(3), np.empty(3)
-    for j in range(queries.shape[0]):
-        _weigh(queries[j], grid, own[0], own[1], own[2])
-        for place in range(hidden.shape[1]):
-            i = hidden[j, place]
-            if i < 0 or _named_before(hidden[j], place):
-                continue
-            _weigh(points[i], grid, other[0], other[1], other[2])
-            weight = A.dtype.type(_pair_on_grid(grid, own, other, by_own, by_other))
-            for c in range(V.shape[1]):
-                A[j, c] -= weight * V[i, c]
+class HiddenPairs(NamedTuple):
+    """What the grid has put on of references that queries must not see, list by list (m, K)."""
+
+    reference: IntArray  # -1 for none
+    weight: FloatArray
+    by_query: FloatArray  # (m, K, q) its derivative by the query's place
+    by_reference: FloatArray  # (m, K, q) and by the reference's
 
 
 @compiled
-def _take_off_slopes(
-    queries: FloatArray,
-    hidden: IntArray,
-    points: FloatArray,
-    V: FloatArray,
-    grid: NodeGrid,
-    dA: FloatArray,
-) -> None:
-    """Subtract from the derivative dA (m, q, C) of sums what hidden references have added."""
+def hidden_pairs(
+    queries: FloatArray, hidden: IntArray, points: FloatArray, grid: NodeGrid
+) -> HiddenPairs:
+    """Return the pairs of queries (m, q) with the references at points (n, q) hidden from them."""
     own = np.empty((3, 6)), np.empty((3, 6)), np.empty(3, dtype=np.int64)
     other = np.empty((3, 6)), np.empty((3, 6)), np.empty(3, dtype=np.int64)
     by_own, by_other = np.empty(3), np.empty(3)
-    q = queries.shape[1]
-    for j in range(queries.shape[0]):
+    (m, n_hidden), q = hidden.shape, queries.shape[1]
+    reference, weight = np.full((m, n_hidden), -1), np.zeros((m, n_hidden), dtype=queries.dtype)
+    by_query = np.zeros((m, n_hidden, q), dtype=queries.dtype)
+    by_reference = np.zeros((m, n_hidden, q), dtype=queries.dtype)
+    for j in range(m):
         _weigh(queries[j], grid, own[0], own[1], own[2])
-        for place in range(hidden.shape[1]):
+        for place in range(n_hidden):
             i = hidden[j, place]
-            if i < 0 or _named_before(hidden[j], place):
+            for earlier in range(place):  # a list may name a reference twice
+                i = -1 if hidden[j, earlier] == i else i
+            if i < 0:
                 continue
             _weigh(points[i], grid, other[0], other[1], other[2])
-            _pair_on_grid(grid, own, other, by_own, by_other)
-            for m in range(q):
-                slope = dA.dtype.type(by_own[3 - q + m])
+            reference[j, place] = i
+            weight[j, place] = _pair_on_grid(grid, own, other, by_own, by_other)
+            for axis in range(q):
+                by_query[j, place, axis] = by_own[3 - q + axis]
+                by_reference[j, place, axis] = by_other[3 - q + axis]
+    return HiddenPairs(reference, weight, by_query, by_reference)
+
+
+@compiled
+def take_off(pairs: HiddenPairs, V: FloatArray, A: FloatArray) -> None:
+    """Subtract hidden pairs from sums A (m, C)."""
+    for j in range(A.shape[0]):
+        for place in range(pairs.reference.shape[1]):
+            i, weight = pairs.reference[j, place], pairs.weight[j, place]
+            if i >= 0:
                 for c in range(V.shape[1]):
-                    dA[j, m, c] -= slope * V[i, c]
+                    A[j, c] -= weight * V[i, c]
 
 
-@compiled_into_callers
-def _named_before(numbers: IntArray, place: int) -> bool:
-    """Say whether a list names the number at a place already before it."""
-    found = False
-    for earlier in range(place):
-        found = found or numbers[earlier] == numbers[place]
-    return found
+@compiled
+def _take_off_slopes(pairs: HiddenPairs, V: FloatArray, dA: FloatArray) -> None:
+    """Subtract hidden pairs from the derivative dA (m, q, C) of sums."""
+    for j in range(dA.shape[0]):
+        for place in range(pairs.reference.shape[1]):
+            i = pairs.reference[j, place]
+            if i >= 0:
+                for m in range(dA.shape[1]):
+                    for c in range(V.shape[1]):
+                        dA[j, m, c] -= pairs.by_query[j, place, m] * V[i, c]
 
 
 @compiled
 def take_off_pull(
-    queries: FloatArray,
-    hidden: IntArray,
-    points: FloatArray,
-    V: FloatArray,
-    grid: NodeGrid,
-    U: FloatArray,
-    grad: FloatArray,
-    push: FloatArray,
+    pairs: HiddenPairs, V: FloatArray, U: FloatArray, grad: FloatArray, push: FloatArray
 ) -> None:
     """Subtract hidden pairs from the gradients of queries (m, q) and of references (n, q)."""
-    own = np.empty((3, 6)), np.empty((3, 6)), np.empty(3, dtype=np.int64)
-    other = np.empty((3, 6)), np.empty((3, 6)), np.empty(3, dtype=np.int64)
-    by_own, by_other = np.empty(3), np.empty(3)
-    q = queries.shape[1]
-    for j in range(queries.shape[0]):
-        _weigh(queries[j], grid, own[0], own[1], own[2])
-        for place in range(hidden.shape[1]):
-            i = hidden[j, place]
-            if i < 0 or _named_before(hidden[j], place):
-                continue
-            _weigh(points[i], grid, other[0], other[1], other[2])
-            _pair_on_grid(grid, own, other, by_own, by_other)
-            dot = 0.0
-            for c in range(V.shape[1]):
-                dot += U[j, c] * V[i, c]
-            for m in range(q):
-                grad[j, m] -= dot * by_own[3 - q + m]
-                push[i, m] -= dot * by_other[3 - q + m]
+    for j in range(U.shape[0]):
+        for place in range(pairs.reference.shape[1]):
+            i, dot = pairs.reference[j, place], V.dtype.type(0)
+            if i >= 0:
+                for c in range(V.shape[1]):
+                    dot += U[j, c] * V[i, c]
+                for m in range(grad.shape[1]):
+                    grad[j, m] -= dot * pairs.by_query[j, place, m]
+                    push[i, m] -= dot * pairs.by_reference[j, place, m]
 
 
 class SpreadRows:
@@ -481,7 +464,7 @@ class NodeField:
         some = np.ascontiguousarray(queries[answered])
         sums = np.zeros((len(some), self.V.shape[1]), dtype=self.V.dtype)
         read(some, self.grid, self.field, sums)
-        take_off(some, hidden[answered], self.points, self.V, self.grid, sums)
+        take_off(hidden_pairs(some, hidden[answered], self.points, self.grid), self.V, sums)
         enough = sums[:, -1] >= LEAST_WEIGHT
         answered[answered] = enough
         A[answered] = sums[enough, :-1]
@@ -492,5 +475,5 @@ class NodeField:
         shape = (*queries.shape, self.V.shape[1])
         dA = np.zeros(shape, dtype=self.V.dtype)
         _read_slopes(queries, self.grid, self.field, dA)
-        _take_off_slopes(queries, hidden, self.points, self.V, self.grid, dA)
+        _take_off_slopes(hidden_pairs(queries, hidden, self.points, self.grid), self.V, dA)
         return dA[:, :, :-1]

@@ -35,6 +35,7 @@ from twofold.engine.grid import (
     SpreadRows,
     build_node_grid,
     check_node_grid,
+    hidden_pairs,
     pull_at,
     read,
     take_off,
@@ -476,10 +477,11 @@ class _NodesRun:
         return push
 
     def _block(self, rows: slice, push: FloatArray) -> None:
-        queries, hidden, points = self.targets.points[rows], self.unseen[rows], self.sources.points
+        queries = self.targets.points[rows]
         A = np.zeros((len(queries), self.V.shape[1]), dtype=self.V.dtype)
         read(queries, self.grid, self.field, A)
-        take_off(queries, hidden, points, self.V, self.grid, A)
+        pairs = hidden_pairs(queries, self.unseen[rows], self.sources.points, self.grid)
+        take_off(pairs, self.V, A)
         dense = A[:, -1] >= LEAST_WEIGHT
         numbers = self.targets.order[rows]
         self.is_sparse[numbers[~dense]] = True
@@ -491,9 +493,7 @@ class _NodesRun:
         self.wants_gradient = True
         self.U[rows][dense, :-1] = U
         pull_at(queries, self.grid, self.field, self.U[rows], self.grad_queries[rows])
-        take_off_pull(
-            queries, hidden, points, self.V, self.grid, self.U[rows], self.grad_queries[rows], push
-        )
+        take_off_pull(pairs, self.V, self.U[rows], self.grad_queries[rows], push)
 
     def _by_pairs(self, sparse: IntArray, by_query: FloatArray) -> FloatArray:
         """Evaluate some queries over pairs; return what they push to the references."""
