@@ -48,7 +48,7 @@ def run(name: str, seed: int, optimizer: str) -> tuple[float, int, float]:
         init="pca",
         regularization=SCHEDULES[name],
         optimizer=optimizer,
-        max_iter=500,
+        max_iter=20_000,
         callbacks=(note,),
         random_state=seed,
     ).fit(data.Y)

@@ -44,7 +44,7 @@ def test_stages_meet_where_the_value_does_not_fall(model):
 
 def test_a_homotopy_can_be_drawn(table):
     way = LeaveOneOut(homotopy="box")
-    model = UKR(1, regularization=way, init="pca", max_iter=5).fit(table[0])
+    model = UKR(1, regularization=way, init="pca", max_iter=40).fit(table[0])
     assert len(model.history_) > model.n_iter_ + 1
     assert "stages" in plots.history(model).get_xlabel()
 

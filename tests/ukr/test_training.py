@@ -143,8 +143,8 @@ class TestExtension:
 
     def test_the_target_ends_the_homotopy(self):
         schedule = {"penalty": 1e-4, "start": 0.05, "decay": 0.5}
-        whole, _ = run(Extension(**schedule))
-        early, _ = run(Extension(**schedule, target=0.03))
+        whole, _ = run(Extension(**schedule), max_iter=600)
+        early, _ = run(Extension(**schedule, target=0.03), max_iter=600)
         assert len(early.stages) < len(whole.stages)
         assert error_of(early.X, TRIANGLE, leave_one_out=False) < 0.03
         assert early.stages == whole.stages[: len(early.stages)]
@@ -185,9 +185,27 @@ class TestDensity:
     def test_the_homotopy_on_the_triangle(self):
         # Klanke 2007, section 4.6.2: λ falls by 0.7 from the principal components until R < d σ².
         schedule = {"penalty": 1e-4, "start": 0.2, "target": 3 * 0.05**2}
-        solution, _ = run(Density(**schedule))
+        solution, _ = run(Density(**schedule), max_iter=600)
         assert error_of(solution.X, TRIANGLE, leave_one_out=False) < 3 * 0.05**2
         assert 2 < len(solution.stages) < 15
+
+
+@pytest.mark.parametrize("max_iter", [1, 7, 40])
+@pytest.mark.parametrize(
+    "regularization",
+    [
+        LeaveOneOut("density"),
+        LeaveOneOut("box"),
+        Extension(penalty=0.001, start=0.1),
+        Density(penalty=0.001, start=0.1),
+        Density(threshold=0.2),
+    ],
+    ids=str,
+)
+def test_iterations_are_bounded_for_all_stages_together(regularization, max_iter):
+    solution, _ = run(regularization, max_iter=max_iter)
+    assert 0 < solution.n_iter <= max_iter
+    assert sum(stage.n_iter for stage in solution.stages) == solution.n_iter
 
 
 def test_falling_penalties_end_where_they_should():

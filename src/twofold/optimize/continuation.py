@@ -40,6 +40,7 @@ def continue_through(
     *,
     method: str = "lbfgs",
     pace: FloatArray | None = None,
+    max_iter: int | None = None,
     tol: float = DEFAULT_TOL,
     callbacks: Iterable[Callback] = (),
     stop_when: Callable[[Solution, Stage], bool] | None = None,
@@ -59,6 +60,9 @@ def continue_through(
         Start of the first stage.
     method, pace, tol
         As in `minimize`, for every stage.
+    max_iter : int, optional
+        Most iterations of all stages together. Those that a stage leaves go to the next ones, each
+        up to its own ``max_iter``.
     callbacks : iterable of callables ``(Event) -> bool | None``
         As in `minimize`; iterations and time are counted through all stages, and a true result ends
         the whole sequence. ``Event.max_iter`` is the most iterations all stages can still come to;
@@ -68,7 +72,10 @@ def continue_through(
     """
     listeners = tuple(callbacks)
     counted = isinstance(stages, Sequence)
-    totals = _Totals(planned=sum(stage.max_iter for stage in stages) if counted else None)
+    planned = sum(stage.max_iter for stage in stages) if counted else max_iter
+    if planned is not None and max_iter is not None:
+        planned = min(planned, max_iter)
+    totals, left = _Totals(planned), max_iter
     solution: Solution | None = None
     try:
         with ExitStack() as stack:
@@ -80,7 +87,7 @@ def continue_through(
                     start,
                     method=method,
                     pace=pace,
-                    max_iter=stage.max_iter,
+                    max_iter=stage.max_iter if left is None else min(stage.max_iter, left),
                     tol=tol,
                     constraint=stage.constraint,
                     callbacks=totals.count_for(listeners),
@@ -89,6 +96,10 @@ def continue_through(
                 solution = totals.add(solution, latest, stage)
                 if latest.stop_reason in _FINAL_REASONS:
                     break
+                if left is not None:
+                    left -= latest.n_iter
+                    if left <= 0:
+                        break
                 if stop_when is not None and stop_when(latest, stage):
                     break
     except KeyboardInterrupt:
@@ -132,7 +143,7 @@ class _Totals:
         """Append a stage to the solution so far."""
         self.n_iter += latest.n_iter
         if self.planned is not None:
-            self.planned -= stage.max_iter
+            self.planned = max(0, self.planned - stage.max_iter)
         record = StageRecord(stage.label, latest.n_iter, latest.value, latest.stop_reason)
         if earlier is None:
             return replace(latest, stages=(record,))

@@ -107,8 +107,8 @@ class UKR(KernelManifold):
     optimizer : str, default="auto"
         "lbfgs" (what "auto" takes), or one of "rprop", "rprop-", "irprop-", "irprop+".
     max_iter : int, default=200
-        Most iterations of the optimiser, each stage of a homotopy counted by itself. With 0 the
-        start is only scaled.
+        Most iterations of the optimiser, all stages of a homotopy together (rounds of the smoothest
+        manifold by themselves). With 0 the start is only scaled.
     tol : float, default=1e-4
         Stop when the objective falls by less than this fraction over some iterations.
     cutoff : float, default=1e-6

@@ -14,10 +14,12 @@ problems that are nearly contracted at first, each warm-started from the last:
 
 The thesis never fine-tunes a PCA start that beat the spectral ones, but unfolds it through falling
 bounds of the latent density. That is right for data that is folded over the plane of its principal
-components and wasteful for data that is not, so from there both ways are gone and the lower
-leave-one-out error wins. The nearly contracted beginning of a homotopy visits all pairs of points;
-on large data both ways are therefore gone by some of the rows only, the others are projected onto
-what comes out, and all are trained from there.
+components and wasteful for data that is not, so from there both ways are gone, by some of the rows
+only: the nearly contracted beginning of a homotopy visits all pairs of points. If it ends lower,
+the other rows are projected onto what came out and all are trained from there; if not, all are
+trained from where they are.
+
+``max_iter`` bounds the iterations of all stages together; half of them are for the last one.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ BARRIER = 1e-2
 MOST_BOXES = 100
 CONTRACTED = 0.1
 # Rows by which both ways from a linear start are gone.
-MOST_UNFOLDED_ROWS = 2_000
+MOST_UNFOLDED_ROWS = 500
 
 StopWhen = Callable[[Solution, Stage], bool]
 
@@ -175,19 +177,26 @@ def unfold(problem: Problem, X: FloatArray, training: Training) -> Solution:
     n = len(X)
     rows = spread_rows(n, MOST_UNFOLDED_ROWS)
     small = problem if len(rows) == n else problem.restricted_to(rows)
-    solution = train(small, X[rows], training)
-    if not solution.stop_reason.was_wished:
-        detour = replace(small, regularization=replace(problem.regularization, homotopy="density"))
-        other = train(detour, X[rows], training)
-        if other.value < solution.value or other.stop_reason.was_wished:
-            solution = min(solution, other, key=lambda found: found.value)
-            solution = replace(solution, stop_reason=other.stop_reason)
+    direct = train(small, X[rows], training)
+    if direct.stop_reason.was_wished:
+        return direct if len(rows) == n else _stopped(problem, X, training, direct)
+    detour = replace(small, regularization=replace(problem.regularization, homotopy="density"))
+    other = train(detour, X[rows], training)
     if len(rows) == n:
-        return solution
-    stopped = solution.stop_reason.was_wished
-    placed = _place_all(problem, small, rows, solution.X)
-    last = train(problem, placed, replace(training, max_iter=0) if stopped else training)
-    return replace(last, stop_reason=solution.stop_reason) if stopped else last
+        best = min(direct, other, key=lambda found: found.value)
+        stop = other.stop_reason if other.stop_reason.was_wished else best.stop_reason
+        return replace(best, stop_reason=stop)
+    if other.value < direct.value:
+        X = _place_all(problem, small, rows, other.X)
+    if other.stop_reason.was_wished:
+        return _stopped(problem, X, training, other)
+    return train(problem, X, training)
+
+
+def _stopped(problem: Problem, X: FloatArray, training: Training, found: Solution) -> Solution:
+    """Return latent points as they are, with the reason why a search on some rows was ended."""
+    last = train(problem, X, replace(training, max_iter=0))
+    return replace(last, stop_reason=found.stop_reason)
 
 
 def _place_all(problem: Problem, small: Problem, rows: IntArray, X: FloatArray) -> FloatArray:
@@ -233,7 +242,7 @@ def train(problem: Problem, X: FloatArray, training: Training) -> Solution:
         return minimize(
             only.objective, X, constraint=constraint, label=label, max_iter=only.max_iter, **how
         )
-    return continue_through(stages, X, stop_when=stop_when, **how)
+    return continue_through(stages, X, stop_when=stop_when, max_iter=training.max_iter, **how)
 
 
 def _cross_validated_stages(
@@ -252,18 +261,25 @@ def _cross_validated_stages(
         return contracted, _growing_boxes(error, training), _nothing_bound
     n, strength = len(X), BARRIER * problem.spread()
     floors = [count / n for count in DENSITY_STAGES if count < n / 2]
+    shares = _shares(training.max_iter, len(floors) + 1)
     stages = [
         Stage(
             SumOf([error, DensityTerm(strength, problem.point_weights, problem.engine, floor)]),
             label=f"density ≥ {floor:.2g}",
-            max_iter=min(STAGE_ITERATIONS, training.max_iter),
+            max_iter=min(STAGE_ITERATIONS, most),
         )
-        for floor in floors
+        for floor, most in zip(floors, shares, strict=False)
     ]
     X = _contracted(X)
     if floors:
         X = _shrink_until_dense(problem, X, floors[0])
     return X, [*stages, last], None
+
+
+def _shares(max_iter: int, n_stages: int) -> list[int]:
+    """Return the most iterations of each stage: half of all, evenly, for those before the last."""
+    early = max(1, max_iter // max(1, 2 * (n_stages - 1)))
+    return [early] * (n_stages - 1) + [max_iter]
 
 
 def _cross_validation_error(problem: Problem) -> Objective:
@@ -300,13 +316,14 @@ def _extension_stages(
         constraint = Box(half) if radius is None else Ball(radius)
         return [Stage(error, constraint, f"within {constraint}", training.max_iter)]
     strengths = _falling(regularization.start, regularization.penalty, regularization.decay)
+    shares = _shares(training.max_iter, len(strengths))
     return [
         Stage(
             SumOf([error, ExtensionPenalty(strength / problem.error_unit, problem.point_weights)]),
             label=f"extension λ = {strength:.3g}",
-            max_iter=training.max_iter,
+            max_iter=most,
         )
-        for strength in strengths
+        for strength, most in zip(strengths, shares, strict=True)
     ]
 
 
@@ -323,13 +340,14 @@ def _density_stages(
         _check_threshold(floor, len(X))
         X = _shrink_until_dense(problem, X, floor)
         strengths = [unit * problem.spread() * part for part in (1e-2, 1e-3, 1e-4, 1e-5)]
+    shares = _shares(training.max_iter, len(strengths))
     return X, [
         Stage(
             SumOf([error, DensityTerm(strength / unit, weights, problem.engine, floor)]),
             label=f"density λ = {strength:.3g}",
-            max_iter=training.max_iter,
+            max_iter=most,
         )
-        for strength in strengths
+        for strength, most in zip(strengths, shares, strict=True)
     ]
 
 
