@@ -49,6 +49,35 @@ def test_the_error_is_that_of_the_place_found(kernel):
     np.testing.assert_allclose(found.error, expected, rtol=1e-9)
 
 
+@kernels
+def test_rows_beyond_the_border_slide_along_it(kernel):
+    surface = bent_sheet(kernel)
+    rng = np.random.default_rng(4)
+    Y = surface.rows.unscaled(3 * surface.rows.Y[rng.integers(len(surface.X), size=20)])
+    found = project(surface, Y, None)
+    assert (surface.density(found.X) >= surface.threshold).all()
+    low, high = surface.X.min(axis=0) - 2, surface.X.max(axis=0) + 2
+    axes = [np.linspace(a, b, 300) for a, b in zip(low, high, strict=True)]
+    lattice = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
+    lattice = lattice[surface.density(lattice) >= surface.threshold]
+    everywhere = ((surface.regress(lattice)[:, None] - Y) ** 2).sum(axis=2)
+    assert (found.error <= everywhere.min(axis=0) * (1 + 2e-3)).all()
+
+
+@pytest.mark.parametrize("q", [2, 4])
+def test_some_of_very_many_points_stand_for_all(q, monkeypatch):
+    rng = np.random.default_rng(5)
+    X = rng.uniform(-4, 4, size=(400, q))
+    surface = make_surface(GAUSSIAN, X, np.sin(X @ rng.normal(size=(q, 6))))
+    Y = surface.regress(rng.uniform(-3, 3, size=(30, q))) + 0.2 * rng.normal(size=(30, 6))
+    whole = project(surface, Y, None)
+    monkeypatch.setattr("twofold.ukr.surface.MOST_PLACES", 100)
+    del surface.starting_places
+    some = project(surface, Y, None)
+    assert (len(surface.starting_places.numbers) < 400) == (q == 2)
+    assert some.error.sum() < 1.1 * whole.error.sum()
+
+
 @pytest.mark.slow
 def test_no_start_leads_to_a_lower_error():
     surface = bent_sheet()

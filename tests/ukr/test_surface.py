@@ -39,7 +39,7 @@ def test_the_jacobian_equals_the_oracle_and_central_differences(kernel, weighted
     X, Y, weights, observed = make_table(kernel, weighted=weighted, missing=missing)
     surface = make_surface(kernel, X, Y, weights, observed)
     Q = places(X)
-    f, J, density = surface.look(Q)
+    f, J, density, rise = surface.look(Q)
     np.testing.assert_allclose(f + surface.rows.mean, surface.regress(Q), rtol=1e-12)
     np.testing.assert_allclose(density, surface.density(Q), rtol=1e-12)
     expected = oracle.jacobian(kernel, Q, X, Y, weights, observed).transpose(0, 2, 1)
@@ -49,6 +49,8 @@ def test_the_jacobian_equals_the_oracle_and_central_differences(kernel, weighted
         move = step * np.eye(2)[m]
         change = (surface.regress(Q + move) - surface.regress(Q - move)) / (2 * step)
         assert relative_error(J[:, m], change) < 1e-6
+        change = (surface.density(Q + move) - surface.density(Q - move)) / (2 * step)
+        assert relative_error(rise[:, m] * density, change) < 1e-6
 
 
 def test_widths_belong_to_the_points():
@@ -59,6 +61,21 @@ def test_widths_belong_to_the_points():
     K = weights * GAUSSIAN.value(oracle.squared_distances(Q, X) / widths**2)
     np.testing.assert_allclose(surface.regress(Q), K @ Y / K.sum(axis=1, keepdims=True))
     np.testing.assert_allclose(surface.density(Q), K.sum(axis=1) / weights.sum())
+
+
+def test_the_domain_holds_what_lies_between_lonely_points():
+    # Six kernel widths apart each point has hardly more than itself around it.
+    X = 6.0 * np.stack(np.meshgrid(np.arange(6.0), np.arange(6.0)), axis=-1).reshape(-1, 2)
+    surface = make_surface(GAUSSIAN, X, np.sin(X), np.ones(len(X)))
+    around = np.exp(-0.5 * oracle.squared_distances(X, X)).sum(axis=1) - 1
+    assert surface.domain_bound() == pytest.approx(np.quantile(around, 0.05) / len(X))
+    assert surface.density(np.array([[3.0, 0.0]]))[0] > surface.domain_bound()
+    # Where points crowd, half of the lowest density is the lower one.
+    crowded = make_surface(GAUSSIAN, X / 12, np.sin(X), np.ones(len(X)))
+    assert crowded.domain_bound() == 0.5 * crowded.lowest_density()
+    # Out of reach of each other nothing lies between.
+    apart = make_surface(QUARTIC, X, np.sin(X), np.ones(len(X)))
+    assert apart.domain_bound() == 0.5 / len(X)
 
 
 def test_the_surface_stays_within_the_data():
@@ -82,7 +99,7 @@ def test_far_away_the_gaussian_surface_is_the_nearest_row():
 def test_out_of_reach_the_mean_stands_in(kernel):
     X, Y, weights, _ = make_table(kernel, weighted=True)
     surface = make_surface(kernel, X, Y, weights)
-    f, J, density = surface.look(np.full((1, 2), 1e3))
+    f, J, density, _ = surface.look(np.full((1, 2), 1e3))
     np.testing.assert_allclose(f + surface.rows.mean, [np.average(Y, axis=0, weights=weights)])
     assert not J.any()
     assert not density.any()

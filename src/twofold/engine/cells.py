@@ -22,7 +22,7 @@ import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.checks.rows import check_finite_points
-from twofold.compiled import compiled, square
+from twofold.compiled import compiled, compiled_into_callers, square
 from twofold.kernels import Kernel
 
 # Rows whose nearest reference weighs at least this are not shifted, and the first look around a
@@ -31,6 +31,8 @@ from twofold.kernels import Kernel
 NEAR = math.exp(-2.0)
 # Dimensions that are cut into cells.
 GRIDDED = 3
+# References whose distances are taken at a time; most chunks of a long run hold none within reach.
+CHUNK = 128
 
 
 class CellGrid(NamedTuple):
@@ -247,7 +249,7 @@ def _collect(
     n = grid.points.shape[1]
     count = 0
     span = np.empty(6, dtype=np.int64)
-    row = np.empty(n, dtype=s.dtype)
+    row = np.empty(CHUNK, dtype=s.dtype)
     # The last query that each reference was hidden from.
     hidden_from = np.full(n, -1, dtype=np.int32)
     for j in range(queries.shape[0]):
@@ -284,6 +286,26 @@ def _collect(
     return count
 
 
+@compiled_into_callers
+def _squared_gaps(
+    x: FloatArray, points: FloatArray, shrink: FloatArray, begin: int, end: int, row: FloatArray
+) -> float:
+    """Write squared distances of some references from x to ``row``; return the smallest one."""
+    for i in range(end - begin):
+        row[i] = 0
+    for m in range(x.shape[0]):
+        here = x[m]
+        for i in range(end - begin):
+            row[i] += square(points[m, begin + i] - here)
+    if shrink.size:
+        for i in range(end - begin):
+            row[i] *= shrink[begin + i]
+    nearest = row[0]
+    for i in range(1, end - begin):
+        nearest = min(nearest, row[i])
+    return nearest
+
+
 @compiled
 def _collect_row(
     x: FloatArray,
@@ -307,18 +329,15 @@ def _collect_row(
                 continue
             if count + stop - start > index.size:
                 return -1
-            row[: stop - start] = 0
-            for m in range(x.shape[0]):
-                for i in range(start, stop):
-                    row[i - start] += square(grid.points[m, i] - x[m])
-            if shrink.size:
-                for i in range(start, stop):
-                    row[i - start] *= shrink[i]
-            for i in range(start, stop):
-                # Written always, kept if near: no branch to mispredict.
-                index[count] = i
-                s[count] = row[i - start]
-                count += (row[i - start] <= limit) & (hidden_from[i] != number)
+            for begin in range(start, stop, CHUNK):
+                end = min(begin + CHUNK, stop)
+                if _squared_gaps(x, grid.points, shrink, begin, end, row) > limit:
+                    continue
+                for i in range(begin, end):
+                    # Written always, kept if near: no branch to mispredict.
+                    index[count] = i
+                    s[count] = row[i - begin]
+                    count += (row[i - begin] <= limit) & (hidden_from[i] != number)
     return count
 
 

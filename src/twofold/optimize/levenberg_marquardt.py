@@ -62,6 +62,7 @@ class Residuals(NamedTuple):
     weights: FloatArray | None = None  # (b, k), felt in the gradient only where below 0; None for 1
     error: FloatArray | None = None  # (b,) the loss behind the weights; None for Σ_k w_k r_k²
     inside: BoolArray | None = None  # (b,) whether a step may end here; None for everywhere
+    places: FloatArray | None = None  # (b, q) where it was looked instead, e.g. on a border
 
 
 @dataclass(frozen=True)
@@ -189,9 +190,10 @@ class _Rows:
 
     def _look(
         self, x: FloatArray, rows: IntArray
-    ) -> tuple[tuple[FloatArray, FloatArray, FloatArray], FloatArray, FloatArray, BoolArray | None]:
-        """Return error, gradient and curvature; Jacobian, weighted residuals, and the domain."""
-        r, J, weights, loss, inside = self.look(x, rows)
+    ) -> tuple[tuple[FloatArray, FloatArray, FloatArray], FloatArray, FloatArray, Residuals]:
+        """Return error, gradient and curvature; Jacobian, weighted residuals, and all of it."""
+        seen = self.look(x, rows)
+        r, J, weights, loss = seen[:4]
         pulled = r if weights is None else weights * r
         # One memory layout, whatever comes: the loop is compiled anew for each.
         J, pulled = np.ascontiguousarray(J), np.ascontiguousarray(pulled)
@@ -204,7 +206,7 @@ class _Rows:
         error[lost | ~np.isfinite(error)] = np.inf
         scale = self.scale[rows]
         curvature *= scale[:, :, None] * scale[:, None, :]
-        return (error, gradient * scale, curvature), J, pulled, inside
+        return (error, gradient * scale, curvature), J, pulled, seen
 
     def propose(self, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return damped steps (b, q) within the bounds; see `_damped_steps`."""
@@ -219,10 +221,12 @@ class _Rows:
     def take(self, rows: IntArray, step: FloatArray, expected: FloatArray) -> BoolArray:
         """Make the steps that lower the error, adapt the damping; say which lower it hardly."""
         x = np.clip(self.state.x[rows] + step * self.scale[rows], self.lo[rows], self.hi[rows])
-        found, J, pulled, inside = self._look(x, rows)
+        found, J, pulled, seen = self._look(x, rows)
         error, bend, _ = found
-        if inside is not None:
-            error[~inside] = np.inf
+        if seen.inside is not None:
+            error[~seen.inside] = np.inf
+        if seen.places is not None:
+            x = seen.places.astype(np.float64)
         before = self.state.error[rows]
         if not self.is_rough:
             bend = bend - _pulled_back(self.jacobian, rows, pulled) * self.scale[rows]

@@ -13,7 +13,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.contract.distinct_rows import DistinctRows
-from twofold.contract.family import DOMAIN_SHARE
 from twofold.contract.fitted_state import (
     COMMON,
     TINY,
@@ -105,11 +104,11 @@ class KernelManifold(GrowingModel):
         return FeatureSpace(found, self.data_, carried, columns, self.n_jobs)
 
     def _bound_domain(self) -> None:
-        lowest = self._surface.lowest_density()
-        self.domain_threshold_ = DOMAIN_SHARE * lowest
+        self.domain_threshold_ = self._surface.domain_bound()
         regularization = get_regularization(self.regularization)
         if isinstance(regularization, Density) and regularization.threshold is not None:
             # The constraint is the domain; a point on its border may lie a rounding error below.
+            lowest = self._surface.lowest_density()
             self.domain_threshold_ = min(lowest, regularization.threshold)
         self._surface.threshold = self.domain_threshold_
 

@@ -8,7 +8,8 @@ Levenberg-Marquardt steps with the Jacobian of the regression
     J_f(x) = Σ_i π_i (y_i - f)(x_i - x)ᵀ,   π_i = -2F'(s_i) / Σ_k F(s_k)
 
 (at degree 0). For a loss other than the squared one entries are reweighed by ``L'(r) / 2r`` in each
-step. A step that leaves the domain or does not lower the error is shortened.
+step. A step that leaves the domain ends on its border, and one that does not lower the error is
+shortened.
 """
 
 from dataclasses import replace
@@ -30,6 +31,8 @@ N_NEAREST = 48
 MAX_STEPS = 25
 STEP_TOLERANCE = 1e-5
 DECREASE_TOLERANCE = 1e-5
+# Newton's steps back to the border of the domain, and how far inside of it they aim (a logarithm).
+BORDER_STEPS, BORDER_MARGIN = 3, 1e-3
 # Rows that advance together, with all their starts: what they need stays in cache.
 ROWS_AT_A_TIME = 1024
 
@@ -64,17 +67,17 @@ def _project_some(
     n_starts = starts.shape[1]
 
     def look(X: FloatArray, rows: IntArray) -> Residuals:
-        f, J, density = surface.look(X.astype(Y.dtype))
-        owner, inside = rows // n_starts, density >= surface.threshold
+        X, f, J, density = _look_inside(surface, X.astype(Y.dtype))
+        owner, inside, places = rows // n_starts, density >= surface.threshold, X.astype(np.float64)
         residual = f - Y[owner]
         if isinstance(loss, Squared):
             weights = None if known is None else known[owner]
-            return Residuals(residual, J, weights, inside=inside)
+            return Residuals(residual, J, weights, inside=inside, places=places)
         if known is not None:
             residual *= known[owner]
         error, slope = loss.value_and_slope(residual)
         weights = np.where(residual == 0, 0, slope / np.where(residual == 0, 1, 2 * residual))
-        return Residuals(residual, J, weights.astype(Y.dtype), error, inside)
+        return Residuals(residual, J, weights.astype(Y.dtype), error, inside, places)
 
     # A row so far away that its distance overflows stays at its start; nothing else comes of it.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -88,6 +91,29 @@ def _project_some(
             gradient_tolerance=0.0,
             decrease_tolerance=DECREASE_TOLERANCE,
         ).best_of(n_starts)
+
+
+def _look_inside(
+    surface: Surface, X: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return places, f, its derivative and the density there; places outside are moved in.
+
+    They go up the slope of the logarithm of the density, by Newton's steps to its border: a row
+    whose nearest place is on the border slides along it.
+    """
+    f, J, density, rise = surface.look(X)
+    for _ in range(BORDER_STEPS):
+        out = np.flatnonzero((density < surface.threshold) & (density > 0))
+        steepness = (rise[out] ** 2).sum(axis=1)
+        out, steepness = out[steepness > 0], steepness[steepness > 0]
+        if not len(out):
+            break
+        lacking = np.log(surface.threshold / density[out]) + BORDER_MARGIN
+        step = (lacking / steepness)[:, None] * rise[out]
+        X = X.copy()
+        X[out] += step.astype(X.dtype)
+        f[out], J[out], density[out], rise[out] = surface.look(X[out])
+    return X, f, J, density
 
 
 def _starts(surface: Surface, Y: FloatArray, known: FloatArray | None, bound: float) -> IntArray:

@@ -8,7 +8,9 @@ the thesis, Laplacian eigenmaps and t-SNE. K starts at K_min, the smallest one w
 neighbour graph is connected, and grows geometrically; LLE leaves out the smallest.
 
 t-SNE starts from the Isomap of the smallest K: from the principal components it reaches the same
-leave-one-out error but tears curves and rolls apart, which the error hardly notices.
+leave-one-out error but tears curves and rolls apart, which the error hardly notices. It has at most
+three dimensions; in more, its flat map is made thick by the principal components of what neighbours
+on it do not share.
 
 Rules for hard cases:
 
@@ -83,6 +85,9 @@ _MIN_ROWS = 8
 _PLACING_NEIGHBORS = 4
 # In typical latent distances between neighbours; for t-SNE 3 to 10 differ by a few per cent.
 _PLACING_REACH = 4.0
+# Neighbours in a flat map whose mean a row is compared with, and how far what is left goes in the
+# other dimensions, in distances to the last of them: 1 to 3 differ little.
+_THICK_NEIGHBORS, _THICKNESS = 8, 2.0
 # Rows handled by one task; fixed, so that the blocks do not depend on the number of threads.
 _BLOCK_ROWS = 4_096
 # Embeddings that carry distances, so that their aspect ratio means something.
@@ -166,8 +171,8 @@ class _Search:
         if not any(_method(start.name) == init for start in self.starts):
             raise ValueError(
                 f"init={init!r} gives no {self.q}-dimensional start for {len(Y)} distinct rows "
-                "(t-SNE goes up to 3 dimensions; the others need enough rows and, for LLE, data in "
-                "one piece). Use init='auto', 'pca' or a start of your own."
+                "(all need enough rows, LLE also data in one piece). Use init='auto', 'pca' or a "
+                "start of your own."
             )
 
     def try_methods(self, candidates: Candidates, methods: tuple[str, ...]) -> None:
@@ -292,8 +297,8 @@ class Candidates:
         if "unn" in methods:
             tasks["unn"] = partial(_unn_start, rows, q, seed)
         sizes = self._sizes
-        if "tsne" in methods and q <= MAX_TSNE_DIMENSIONS:
-            tasks["tsne"] = self._unrolled_tsne
+        if "tsne" in methods:
+            tasks["tsne"] = self._unrolled_tsne if q <= MAX_TSNE_DIMENSIONS else self._thick_tsne
         if "lle" in methods and self._connecting_size:
             for size in sizes[1:] or sizes:
                 tasks[f"lle-{size}"] = partial(lle, rows, self._table.indices[:, :size], q, seed)
@@ -327,14 +332,28 @@ class Candidates:
         graph = self._table.symmetric_graph(size)
         return graph if self._connecting_size else join_parts(graph, self.rows)[0]
 
-    def _unrolled_tsne(self) -> FloatArray:
-        """Run t-SNE from the Isomap of the smallest neighbourhoods."""
+    def _unrolled_tsne(self, q: int | None = None) -> FloatArray:
+        """Run t-SNE from the Isomap of the smallest neighbourhoods, by default in q dimensions."""
+        q = self.q if q is None else q
         X = self.embedded.get(f"isomap-{self._sizes[0]}")
         try:
-            X = isomap(self._graph(self._sizes[0]), self.q, self.seed) if X is None else X
+            X = isomap(self._graph(self._sizes[0]), q, self.seed) if X is None else X[:, :q]
         except np.linalg.LinAlgError:
-            X = self.X_pca[self.chosen]
+            X = self.X_pca[self.chosen, :q]
         return tsne(self._table, _standardize("tsne", X), self.seed)
+
+    def _thick_tsne(self) -> FloatArray:
+        """Run t-SNE in two dimensions; the others tell rows apart that it puts side by side."""
+        flat = self._unrolled_tsne(2)
+        size = min(_THICK_NEIGHBORS, len(flat) - 1)
+        distances, near = NearestNeighbors(n_neighbors=size).fit(flat).kneighbors()
+        residuals = self.rows - self.rows[near].mean(axis=1)
+        thick = np.zeros((len(flat), self.q - 2))
+        n_found = min(thick.shape[1], *residuals.shape)
+        thick[:, :n_found] = PCA(n_found, random_state=self.seed).fit_transform(residuals)
+        deviation = thick[:, 0].std()
+        thickness = _THICKNESS * float(np.median(distances[:, -1]))
+        return np.column_stack([flat, thick * (thickness / deviation if deviation > 0 else 1)])
 
     def _place_rest(
         self, embeddings: dict[str, FloatArray], pool: Executor
