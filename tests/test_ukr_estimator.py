@@ -30,7 +30,6 @@ BAD_PARAMETERS = {
     "init dict": ({"init": {}}, "got dict"),
     "init constant": ({"init": np.ones((110, 2))}, "same place"),
     "init infinite": ({"init": np.full((110, 2), np.inf)}, "finite"),
-    "init too many dimensions": ({"n_components": 4, "init": "tsne"}, "'tsne'.*up to 3"),
     "optimizer": ({"optimizer": "adam"}, "'adam'"),
     "tol": ({"tol": -1}, "`tol` must be a number of at least 0"),
     "cutoff": ({"cutoff": "x"}, "`cutoff`.*'x'"),

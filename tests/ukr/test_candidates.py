@@ -212,10 +212,14 @@ def test_few_rows(n, q):
         assert np.isfinite(X).all()
 
 
-def test_many_dimensions_leave_tsne_out():
+def test_in_many_dimensions_tsne_is_made_thick():
     Y = np.random.default_rng(0).normal(size=(120, 20))
-    methods = {name.split("-")[0] for name in make_candidates(Y, 15)}
-    assert methods == {"pca", "lle", "isomap", "laplacian"}
+    found = make_candidates(Y, 15)
+    assert {name.split("-")[0] for name in found} == {"pca", "lle", "isomap", "laplacian", "tsne"}
+    thick = found["tsne"]
+    assert thick.shape == (120, 15)
+    assert (np.ptp(thick, axis=0) > 0).all()
+    np.testing.assert_allclose(np.corrcoef(thick[:, 2:].T), np.eye(13), atol=1e-6)
 
 
 def test_far_clusters_are_bridged_and_lle_is_left_out():
