@@ -24,7 +24,12 @@ def test_old_file_still_answers(path: Path):
         assert model.predict(frame[1:6:2]).tolist() == expected["predict"]
     if "transform" in expected:
         X, scale = model.transform(frame[1:6:2]), np.std(model.embedding_)
-        np.testing.assert_allclose(X, expected["transform"], atol=1e-3 * scale)
+        known = np.array(expected["transform"])
+        # Rows that ended on the border of the domain slide along it since, to a lower error.
+        away = np.abs(X - known).max(axis=1) > 1e-3 * scale
+        if away.any():
+            assert model.density(known[away]).max() < 1.02 * model.domain_threshold_
+            np.testing.assert_allclose(X, known, atol=0.1 * scale)
     if "inverse_transform" in expected:
         Y = model.inverse_transform(np.array(expected["transform"]))
         np.testing.assert_allclose(Y, expected["inverse_transform"], rtol=1e-6)
