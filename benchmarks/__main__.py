@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks import (
+    busy,
     coranking,
     digits,
     engine_cells,
@@ -29,5 +30,6 @@ for title, module in (
     ("Inverse kinematics", psom),
     ("PSOM+ from scattered samples", psom_scattered),
     ("Start-up", startup),
+    ("Busy machine", busy),
 ):
     show(title, module.run())

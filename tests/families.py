@@ -103,7 +103,6 @@ FAMILIES = [
     Family(
         "UKR-landmarks",
         lambda: UKR(landmarks=25, init="isomap", random_state=0, max_iter=15),
-        can_grow=False,
     ),
     Family(
         "UKR-l1",

@@ -144,7 +144,8 @@ def test_wrong_parameters(wine, wrong, error, message):
 
 def test_no_partial_fit_where_the_model_has_none():
     assert hasattr(Scaled(), "partial_fit")
-    assert not hasattr(Scaled(UKR(landmarks=10)), "partial_fit")
+    assert hasattr(Scaled(UKR(landmarks=10)), "partial_fit")
+    assert not hasattr(Scaled(UKR(data_kernel="rbf")), "partial_fit")
 
 
 def test_gaps_are_placed_only_if_the_model_inside_places_them():

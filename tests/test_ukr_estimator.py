@@ -262,3 +262,11 @@ def test_dimensions_are_found_if_asked_for(tmp_path):
     assert UKR("auto", init=start, max_iter=0).fit(Y).embedding_.shape == (200, 3)
     with pytest.raises(ValueError, match="cannot see them through a `data_kernel`"):
         UKR("auto", data_kernel="rbf").fit(Y)
+
+
+def test_large_tables_take_fewer_iterations():
+    model = UKR()
+    for n, expected in ((500, 200), (10_000, 200), (10_001, 60), (90_000, 40), (1_000_000, 15)):
+        model.data_ = np.empty((n, 0))
+        assert model._most_iterations() == expected
+    assert UKR(max_iter=7)._most_iterations() == 7

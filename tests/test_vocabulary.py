@@ -37,6 +37,7 @@ DEFAULTS = {
     "random_state": None,
     "verbose": "auto",
     "callbacks": (),
+    "checkpoint": None,
     "landmarks": None,
     "data_kernel": None,
     "cutoff": 1e-6,

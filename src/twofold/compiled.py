@@ -1,4 +1,4 @@
-"""How the inner loops are compiled: three decorators, each with one set of flags.
+"""How the inner loops are compiled: four decorators, each with one set of flags.
 
 The loops release the interpreter lock, so plain threads run them side by side, and they are kept
 on disk after the first compilation. ``reassoc`` and ``nnan`` let the compiler vectorise sums and
@@ -19,6 +19,14 @@ Loops check no index, so none may come from numbers that nobody checked: coordin
 (`checks.rows.check_finite_points`), counts are bounded by the arrays they count in, and lists of
 rows are filled with rows that exist. With ``NUMBA_BOUNDSCHECK=1`` every index is checked, as
 ``make test-bounds`` does.
+
+The first process of a machine waits while all that it calls is compiled, a few tenths of a second
+for each function, so
+
+* rows are copied by `assign`, not by ``a[:] = b``: numba compiles a message for shapes that differ
+  into such a line, three seconds of it in the first function that has one;
+* what begins at a constant, changes in a loop and is passed on begins as an expression, such as
+  ``k - k``: numba would compile what is called once for the constant and once for any number.
 """
 
 import functools
@@ -44,6 +52,15 @@ def compiled_into_callers(function: Function) -> Function:
     return _compile(function, fastmath=FAST_MATH, forceinline=True)
 
 
+def written_into_callers(function: Function) -> Function:
+    """Write such a function out in every loop that calls it, before that is compiled.
+
+    For parts of one or two long loops: each function of its own is optimised with all that it
+    calls, and so is each of its callers. What has many callers is compiled many times that way.
+    """
+    return _compile(function, fastmath=FAST_MATH, inline="always")
+
+
 def compiled_in_order(function: Function) -> Function:
     """Compile such a function; additions keep their order."""
     # Without a word on flags it would inherit those of the loop it is compiled for.
@@ -51,11 +68,13 @@ def compiled_in_order(function: Function) -> Function:
 
 
 def _compile(function: Function, **flags: object) -> Function:
+    # No entry for callers in C, which are none: it would be compiled, too.
+    common = {"nogil": True, "no_cfunc_wrapper": True}
     try:
-        return cast(Function, numba.njit(cache=True, nogil=True, **flags)(function))
+        return cast(Function, numba.njit(cache=True, **common, **flags)(function))
     except RuntimeError:  # no folder for what is kept can be written to
         _warn_once()
-        return cast(Function, numba.njit(nogil=True, **flags)(function))
+        return cast(Function, numba.njit(**common, **flags)(function))
 
 
 @functools.cache

@@ -134,8 +134,8 @@ def register_value_type(cls: _ValueType) -> _ValueType:
     return cls
 
 
-def state_of(estimator: Any, run_only: Collection[str]) -> ModelFile:
-    """Return the content of a file; parameters named ``run_only`` are kept as empty tuples."""
+def state_of(estimator: Any, run_only: Mapping[str, Any]) -> ModelFile:
+    """Return the content of a file; of parameters in ``run_only`` the value there is kept."""
     fitted = {
         name: value
         for name, value in vars(estimator).items()
@@ -144,7 +144,7 @@ def state_of(estimator: Any, run_only: Collection[str]) -> ModelFile:
     arrays = {name: value for name, value in fitted.items() if isinstance(value, np.ndarray)}
     rest = {name: value for name, value in fitted.items() if name not in arrays}
     parameters = estimator.get_params(deep=False)
-    parameters.update({name: () for name in run_only if name in parameters})
+    parameters.update({name: run_only[name] for name in run_only if name in parameters})
     return ModelFile(type(estimator).__name__, parameters, rest, arrays)
 
 
@@ -457,19 +457,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     are kept. An OSError says that there is no such folder, or that ``path`` is none of a file's: a
     folder, a device, a pipe or a link that leads to itself.
     """
-    try:
-        target = Path(path).resolve()  # a link stays a link: the file it points to is replaced
-    except RuntimeError as error:  # what Python 3.11 and 3.12 say of links in a circle
-        raise OSError(f"'{path}' is a link that leads to itself; name a file.") from error
-    if target.parent.exists() and not target.parent.is_dir():
-        raise NotADirectoryError(f"'{target.parent}' is a file, not a folder; name another.")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"The folder '{target.parent}' does not exist; create it first.")
-    if target.is_dir():
-        raise IsADirectoryError(f"'{path}' is a folder; name a file in it.")
-    if target.exists() and not target.is_file():
-        raise OSError(f"'{path}' is a device or a pipe, which is not replaced; name a file.")
-    start = f".{target.name[:_MAX_NAME]}.partial-"
+    target = file_to_replace(path)
+    start = _start_of_partial(target)
     with _lock_after_cleaning(target.parent, start):
         partial = target.parent / f"{start}{secrets.token_hex(_TOKEN_BYTES)}"
         try:
@@ -483,6 +472,36 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.replace(partial, target)
         finally:
             partial.unlink(missing_ok=True)
+
+
+def file_to_replace(path: str | os.PathLike[str]) -> Path:
+    """Return the file that `replacing` would replace; an OSError says why there can be none."""
+    try:
+        target = Path(path).resolve()  # a link stays a link: the file it points to is replaced
+    except RuntimeError as error:  # what Python 3.11 and 3.12 say of links in a circle
+        raise OSError(f"'{path}' is a link that leads to itself; name a file.") from error
+    if target.parent.exists() and not target.parent.is_dir():
+        raise NotADirectoryError(f"'{target.parent}' is a file, not a folder; name another.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"The folder '{target.parent}' does not exist; create it first.")
+    if target.is_dir():
+        raise IsADirectoryError(f"'{path}' is a folder; name a file in it.")
+    if target.exists() and not target.is_file():
+        raise OSError(f"'{path}' is a device or a pipe, which is not replaced; name a file.")
+    return target
+
+
+def _start_of_partial(target: Path) -> str:
+    return f".{target.name[:_MAX_NAME]}.partial-"
+
+
+def remove_file(path: str | os.PathLike[str]) -> None:
+    """Remove a file that `replacing` wrote, if it is there, and what killed processes left."""
+    target = Path(path).resolve()
+    target.unlink(missing_ok=True)
+    if target.parent.is_dir():
+        with _lock_after_cleaning(target.parent, _start_of_partial(target)):
+            pass
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@
 the quartiles, which for normal data is the standard deviation, too, but which outliers do not move.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -15,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.checks.parameters import check_choice
-from twofold.checks.rows import check_finite_entries, check_missing, checked_weights
+from twofold.checks.rows import RowError, check_finite_entries, check_missing, checked_weights
 from twofold.contract import TwoWayModel
 from twofold.contract.distinct_rows import merge_duplicates
 from twofold.contract.fitted_state import TINY, Array, FittedState, Notes, Size, Value, check_state
@@ -30,6 +31,7 @@ from twofold.contract.nested_models import (
 )
 from twofold.model_files import ModelFile
 from twofold.rowwise import power_of_two
+from twofold.tables.chunks import ChunkedTable
 from twofold.ukr import UKR
 
 # Turns the distance between the quartiles of normal data into its standard deviation.
@@ -108,9 +110,22 @@ class Scaled(GrowingModel):
         check_missing(Y[counted], self.__dict__.get("feature_names_in_"))
         # Of distinct rows in their own order, so that neither order nor copies change a bit of it.
         distinct = merge_duplicates(Y[counted], weights[counted])
+        distinct = distinct.lowest(self._most_rows(Y.shape[1]) or len(Y))
         self.center_, self.spread_ = center_and_spread(self.how, distinct.Y, distinct.weights)
         inner = UKR() if self.model is None else clone(self.model)
         self.model_ = inner.fit(self._scale(Y), sample_weight=weights)
+
+    def _fit_chunks(self, table: ChunkedTable, sample_weight: Any) -> None:
+        if self._most_rows(1) is None:
+            super()._fit_chunks(table, sample_weight)
+            return
+        sample = self._look_through(table, sample_weight).sample
+        self.center_, self.spread_ = center_and_spread(self.how, sample.Y, sample.weights)
+        inner = UKR() if self.model is None else clone(self.model)
+        self.model_ = inner.fit(_ScaledChunks(self, table), sample_weight=sample_weight)
+
+    def _most_rows(self, D: int) -> int | None:
+        return None if self.model is None else self.model._most_rows(D)
 
     def _is_growing(self) -> bool:
         return hasattr(self.__dict__.get("model_", self.model or UKR()), "partial_fit")
@@ -216,6 +231,20 @@ class Scaled(GrowingModel):
         inside = self.model if isinstance(self.model, TwoWayModel) else UKR()
         tags.input_tags.allow_nan = inside.__sklearn_tags__().input_tags.allow_nan
         return tags
+
+
+class _ScaledChunks:
+    """A table in the units of the model inside, scaled each time it is walked through."""
+
+    def __init__(self, model: Scaled, table: ChunkedTable) -> None:
+        self._model, self._table = model, table
+
+    def __iter__(self) -> Iterator[FloatArray]:
+        for start, Y in self._model._walk(self._table, reset=False):
+            try:
+                yield self._model._scale(Y)
+            except RowError as error:
+                raise error.at(start + error.row) from None
 
 
 def center_and_spread(

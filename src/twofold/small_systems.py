@@ -1,12 +1,23 @@
-"""Dot products and small positive definite systems (Cholesky) inside compiled loops.
+"""Copies, dot products and small positive definite systems (Cholesky) inside compiled loops.
 
 Calls of BLAS and LAPACK would cost more than the arithmetic.
 """
 
+from typing import TypeVar
+
 import numpy as np
 
-from twofold.array_types import FloatArray
+from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled_in_order, compiled_into_callers
+
+Array = TypeVar("Array", FloatArray, IntArray)
+
+
+@compiled_into_callers
+def assign(out: Array, values: Array) -> None:
+    """Write values (n,) over the first n numbers of `out`."""
+    for k in range(values.size):
+        out[k] = values[k]
 
 
 @compiled_into_callers

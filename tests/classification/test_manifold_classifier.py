@@ -324,7 +324,7 @@ BAD_PARAMETERS = {
     "reject all": ({"reject": 1.0}, "between 0 and 1"),
     "reject too few": ({"reject": 0.01}, "less than one of the 80 distinct rows of class 0"),
     "two labels": ({"reject": 0.1, "reject_label": [1, 2]}, "`reject_label` must be one label"),
-    "bad model": ({"model": UKR(1, max_iter=-1)}, "^`max_iter` must be an integer"),
+    "bad model": ({"model": UKR(1, max_iter=-1)}, "^`max_iter` must be 'auto' or an integer"),
 }
 
 

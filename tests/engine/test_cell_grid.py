@@ -34,7 +34,7 @@ def test_every_point_is_in_one_cell(q, dtype):
     assert len(grid.starts) == grid.shape.prod() + 1
 
 
-@pytest.mark.parametrize("q", [1, 2, 3, 4])
+@pytest.mark.parametrize("q", [1, 2, 3, 4, 7])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
 @pytest.mark.parametrize("radius", [0.2, 1.0, 50.0])
 def test_a_ball_is_covered_by_the_cells_it_touches(q, dtype, radius):
@@ -71,8 +71,18 @@ def test_points_without_extent_share_a_cell(X):
     np.testing.assert_array_equal(grid.starts, [0, len(X)])
 
 
-@pytest.mark.parametrize(("q", "radius"), [(4, 0.1), (2, np.inf)])
+@pytest.mark.parametrize(("q", "radius"), [(4, 2.0), (2, np.inf)])
 def test_one_cell_where_cells_do_not_help(q, radius):
     grid = build_grid(np.random.default_rng(4).normal(size=(50, q)), radius)
     np.testing.assert_array_equal(grid.shape, [1, 1, 1])
     np.testing.assert_array_equal(grid.order, np.arange(50))
+
+
+def test_of_many_dimensions_the_long_ones_are_cut():
+    X = np.random.default_rng(5).normal(size=(400, 6)) * [1, 30, 0.1, 20, 1, 1]
+    X[0, 4] = 60  # one stray point does not make a dimension long
+    grid = build_grid(X, 5.0)
+    np.testing.assert_array_equal(grid.axes, [-1, 1, 3])
+    assert grid.shape[0] == 1
+    assert _count_candidates(X, grid, 5.0).mean() < 60
+    assert (build_grid(X, 0.01).axes >= 0).all()  # three at most

@@ -76,7 +76,7 @@ PLACES = [
 @pytest.mark.cover(2)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
-@pytest.mark.parametrize("q", [1, 2, 3])
+@pytest.mark.parametrize("q", [1, 2, 3, 6])
 @pytest.mark.parametrize("kernel", [GAUSSIAN, QUARTIC, POWER], ids=name_of)
 def test_results_equal_the_oracle(backend, place, q, kernel):
     rng = np.random.default_rng(0)
@@ -138,8 +138,9 @@ def test_queries_out_of_every_reach(backend):
 
 def test_room_for_pairs_grows_when_many_queries_are_isolated(monkeypatch):
     rng = np.random.default_rng(3)
-    X, Y = rng.normal(size=(300, 2)), rng.normal(size=(300, 1))
-    Q = 1e3 + rng.normal(size=(30, 2))
+    X, Y = 0.1 * rng.normal(size=(300, 2)), rng.normal(size=(300, 1))
+    X[0] = 100  # so that there is more than one cell, and nothing in those around the queries
+    Q = 30 + rng.normal(size=(30, 2))
     answers = []
     collect = cells._collect
 

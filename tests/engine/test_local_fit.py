@@ -310,13 +310,15 @@ def test_a_row_gives_the_same_bits_alone_or_among_others(kernel, degree, dtype):
     fits = Fits(kernel, 2, degree, "queries weights missing", n=150, m=600)
     prepared = fits.prepared(dtype, cutoff=1e-6)
     whole = LocalFit(fits.local.terms, (FitGroup(np.arange(4), fits.omega),))
-    together, basis = prepared.at(fits.Q, slopes=True), prepared.basis(fits.Q, whole)
+    together, basis = prepared.at(fits.Q, slopes=True), prepared.basis(fits.Q, whole).toarray()
     assert together.values.dtype == together.slopes.dtype == basis.dtype == dtype
     for j in (0, 1, 255, 256, 599):
         alone = prepared.at(fits.Q[j : j + 1], slopes=True)
         np.testing.assert_array_equal(alone.values[0], together.values[j])
         np.testing.assert_array_equal(alone.slopes[0], together.slopes[j])
-        np.testing.assert_array_equal(prepared.basis(fits.Q[j : j + 1], whole)[0], basis[j])
+        np.testing.assert_array_equal(
+            prepared.basis(fits.Q[j : j + 1], whole).toarray()[0], basis[j]
+        )
 
 
 @pytest.mark.cover(2)
@@ -325,7 +327,7 @@ def test_a_row_gives_the_same_bits_alone_or_among_others(kernel, degree, dtype):
 @kernels
 def test_the_basis_is_the_weights_of_the_oracle(kernel, degree, q):
     fits = Fits(kernel, q, degree, "queries weights")
-    B = fits.prepared().basis(fits.Q, fits.local)
+    B = fits.prepared().basis(fits.Q, fits.local).toarray()
     np.testing.assert_allclose(B.sum(axis=1), 1, atol=1e-10)
     assert largest_error(B, np.array([fits.weights_at(x) for x in fits.Q])) < 1e-9
 
@@ -346,7 +348,7 @@ def test_any_number_of_threads_gives_the_same_bits(kernel, degree, monkeypatch):
         prepared = fits.prepared(cutoff=1e-6, n_jobs=n_jobs)
         at = prepared.at(fits.X, slopes=True)
         whole = LocalFit(fits.local.terms, (FitGroup(np.arange(4), fits.omega),))
-        return [*results, at.values, at.slopes, prepared.basis(fits.X, whole)]
+        return [*results, at.values, at.slopes, prepared.basis(fits.X, whole).toarray()]
 
     once = run(1)
     for n_jobs in (2, 5):
@@ -369,7 +371,7 @@ def test_fewer_references_than_terms(kernel, degree, n, backend):
     assert np.isfinite(by_reference).all()
     # The ridge makes up for the missing references; its inverse costs six digits.
     assert largest_error(found[:, :-1], fits.expected()) < 1e-6
-    B = fits.prepared().basis(fits.Q, fits.local)
+    B = fits.prepared().basis(fits.Q, fits.local).toarray()
     np.testing.assert_allclose(B.sum(axis=1), 1, atol=1e-7)
     assert np.abs(B).max() < 50
 
@@ -397,7 +399,9 @@ def test_isolated_queries_keep_weights_that_sum_to_one(degree, distance, dtype):
     found = prepared.at(fits.Q, slopes=True)
     assert np.isfinite(found.values).all()
     assert np.isfinite(found.slopes).all()
-    np.testing.assert_allclose(prepared.basis(fits.Q, fits.local).sum(axis=1), 1, atol=1e-3)
+    np.testing.assert_allclose(
+        prepared.basis(fits.Q, fits.local).toarray().sum(axis=1), 1, atol=1e-3
+    )
 
 
 @pytest.mark.cover(2)

@@ -8,7 +8,7 @@ from kernel_cases import POWER
 from oracles.kernel_sums import squared_distances
 
 from twofold.engine import FitGroup, KernelSums, LocalFit, Plan, plan, polynomial_terms
-from twofold.engine.cells import grid_for
+from twofold.engine.cells import NEAR, grid_for
 from twofold.engine.plan import share_within_reach
 from twofold.engine.sums import check_cutoff
 from twofold.kernels import GAUSSIAN, QUARTIC, Kernel
@@ -44,9 +44,24 @@ def test_unknown_back_ends_are_refused():
         KernelSums(GAUSSIAN, backend="cpu_sells")
 
 
-def test_many_dimensions_use_the_matrix():
-    choice = plan(np.random.default_rng(1).normal(size=(500, 4)), QUARTIC, 1e-7)
-    assert choice == Plan("cpu_dense", "q = 4 is above 3: cells no longer separate points")
+@pytest.mark.parametrize("q", [4, 8, 16])
+def test_many_dimensions_use_lists_where_little_is_within_reach(q):
+    X = np.random.default_rng(1).normal(size=(1_200, q))
+    s = squared_distances(X, X)
+    np.fill_diagonal(s, np.inf)
+    for scale, backend in ((8.0, "cpu_cells"), (0.5, "cpu_dense")):
+        near = np.maximum(scale**2 * s.min(axis=1), GAUSSIAN.reach(NEAR))
+        true = (scale**2 * s <= near[:, None] + GAUSSIAN.reach(1e-6)).mean()
+        choice = plan(scale * X, GAUSSIAN, 1e-6)
+        assert choice.backend == backend
+        estimate = share_within_reach(grid_for(scale * X, GAUSSIAN, 1e-6), GAUSSIAN, 1e-6)
+        assert true / 1.5 < estimate < 1.5 * true
+        assert f"{estimate:.1%} of all pairs are within reach" in choice.reason
+
+
+def test_a_few_hundred_points_of_many_dimensions_use_the_matrix():
+    X = 4 * np.random.default_rng(1).normal(size=(500, 8))
+    assert plan(X, GAUSSIAN, 1e-6).backend == "cpu_dense"
 
 
 def test_few_points_use_the_matrix():

@@ -113,3 +113,11 @@ def test_linear_algebra_without_memory_is_refused_instead_of_waiting_for_ever():
         [sys.executable, "-c", LITTLE_MEMORY], env=one_thread, capture_output=True, timeout=60
     )
     assert done.stdout == b"refused\n", done.stderr
+
+
+def test_tasks_inside_of_tasks_run_one_after_the_other():
+    def outer(number: int) -> list[int]:
+        return run_tasks(lambda task: 10 * number + task, range(4), 2)
+
+    # Threads that waited for each other would never come to an end.
+    assert run_tasks(outer, range(6), 2) == [[10 * n + task for task in range(4)] for n in range(6)]

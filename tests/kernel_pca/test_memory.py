@@ -47,14 +47,3 @@ def test_landmarks_need_less(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: 100_000)
     model = KernelPCA(landmarks=30, kernel="linear").fit(Y)
     assert model.data_.shape == (30, 3)
-
-
-def test_memory_of_this_machine_is_found_with_and_without_psutil(monkeypatch):
-    def missing(name):
-        raise ImportError(name)
-
-    monkeypatch.setattr(memory.importlib, "import_module", missing)
-    physical = memory.available()
-    assert physical is None or physical > 2**20
-    monkeypatch.delattr(memory.os, "sysconf", raising=False)
-    assert memory.available() is None

@@ -317,11 +317,12 @@ def test_rough_searches_learn_the_whole_matrix():
     H, gauss_newton, step = G @ G.T, np.eye(3), rng.normal(size=3)
     change = step + 0.1 * rng.normal(size=3)
     updated = H.copy()
-    _update(updated, gauss_newton, change, step)
+    _update(updated, gauss_newton, np.zeros(3), change, step)
     np.testing.assert_allclose(updated @ step, change, rtol=1e-12)
     np.testing.assert_allclose(updated, updated.T, rtol=1e-12)
     assert np.linalg.eigvalsh(updated).min() > 0
-    _update(updated, gauss_newton, -change, step)  # bends downwards: what was learned is dropped
+    # It bends downwards: what was learned is dropped.
+    _update(updated, gauss_newton, np.zeros(3), -change, step)
     np.testing.assert_array_equal(updated, gauss_newton)
 
 

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.datasets import make_blobs
 from sklearn.decomposition import PCA
 from sklearn.manifold import Isomap
+from threadpoolctl import threadpool_info
 
 from twofold import PSOM, UNN
 from twofold.datasets import make_s_triangle, make_spiral, make_swiss_roll
@@ -369,3 +370,15 @@ def test_constant_and_single_columns():
 
 def test_one_column_that_decides_alone_is_told():
     assert "scale the columns" in compare(BENT.Y * [1, 100, 1], ["pca"]).notes["data"][0]
+
+
+def test_libraries_have_one_thread_while_methods_are_fitted():
+    seen = []
+
+    class Watching(PCA):
+        def fit_transform(self, X, y=None):
+            seen.extend(library["num_threads"] for library in threadpool_info())
+            return super().fit_transform(X)
+
+    compare(BENT.Y, {"watching": Watching(2)})
+    assert set(seen) == {1}

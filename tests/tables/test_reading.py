@@ -478,3 +478,17 @@ def test_estimators_load_without_pandas_and_pyarrow():
     # scikit-learn imports pandas where it is installed, so it is hidden here.
     code = "import sys; sys.modules.update(pandas=None, pyarrow=None); from twofold import UKR"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_parquet_file_does_not_stay_in_memory_while_it_is_read(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "rows.parquet"
+    rng = np.random.default_rng(0)
+    with parquet.ParquetWriter(path, arrow.schema([("a", arrow.float64())])) as writer:
+        for _ in range(20):
+            writer.write_table(arrow.table({"a": rng.normal(size=50_000)}))
+    held = []
+    for _ in open_table(path).chunks(50_000):
+        held.append(arrow.total_allocated_bytes())
+    assert max(held) < path.stat().st_size / 2

@@ -12,12 +12,13 @@ from oracles.sheets import curved_sheet
 from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr
 from sklearn.datasets import load_digits, make_blobs, make_swiss_roll
-from sklearn.manifold import (
-    trustworthiness,
-)
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.manifold import trustworthiness
 from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from twofold import UKR
+from twofold.neighborhoods import approximate
 from twofold.neighborhoods.graphs import find_neighbors, smallest_connecting_size
 from twofold.ukr import starts
 from twofold.ukr.starts import ALL, Candidates
@@ -93,12 +94,15 @@ def test_pca_keeps_the_aspect_ratio():
 @pytest.mark.slow
 def test_result_does_not_depend_on_the_number_of_threads(monkeypatch):
     Y = curved_sheet(500, D=20)
-    for most in (1_000, 200):  # all rows embedded, most rows placed
-        monkeypatch.setattr(starts, "MAX_REPRESENTATIVES", most)
-        first, second = (make_candidates(Y, 2, n_jobs=n_jobs) for n_jobs in (1, 2))
-        assert list(first) == list(second)
-        for name, X in first.items():
-            assert X.tobytes() == second[name].tobytes(), name
+    first, second = (make_candidates(Y, 2, n_jobs=n_jobs) for n_jobs in (1, 2))
+    assert list(first) == list(second)
+    for name, X in first.items():
+        assert X.tobytes() == second[name].tobytes(), name
+    monkeypatch.setattr(starts, "MAX_REPRESENTATIVES", 200)
+    monkeypatch.setattr(approximate, "FEW_ROWS", 300)
+    how = {"init": "tsne", "max_iter": 2, "random_state": 0}
+    models = [UKR(n_jobs=n_jobs, **how).fit(Y) for n_jobs in (1, 2)]
+    assert models[0].embedding_.tobytes() == models[1].embedding_.tobytes()
 
 
 @pytest.mark.slow
@@ -195,7 +199,7 @@ def test_tsne_does_not_tear_the_spiral(seed):
 def test_digits_start_reaches_the_leave_one_out_error():
     Y, _ = train_test_split(load_digits().data, test_size=0.1, random_state=0)
     X = one(make_candidates(Y, 2, methods=["tsne"]), "tsne")
-    assert leave_one_out(X, Y) < 0.205  # measured: 0.199
+    assert leave_one_out(X, Y) < 0.218  # measured: 0.212
 
 
 # Hard cases: warnings are errors here
@@ -270,12 +274,67 @@ def test_wide_rows_are_reduced():
 # Many rows
 
 
-def test_many_rows_are_placed_beside_their_representatives(monkeypatch):
-    Y = curved_sheet(800)
+@pytest.fixture
+def few(monkeypatch):
     monkeypatch.setattr(starts, "MAX_REPRESENTATIVES", 250)
-    for name, X in make_candidates(Y, 2, methods=["isomap", "tsne"]).items():
-        assert X.shape == (800, 2)
-        assert trustworthiness(Y, X) > 0.95, name
+
+
+@pytest.mark.usefixtures("few")
+def test_many_rows_are_placed_beside_their_representatives():
+    Y = curved_sheet(800)
+    candidates = Candidates(Y, 2)
+    for name, X in candidates.find(["pca", "isomap", "tsne"]).items():
+        assert X.shape == (250, 2)
+        placed = candidates.place(name)
+        assert placed.shape == (800, 2)
+        assert trustworthiness(Y, placed) > 0.95, name
+        # Up to the common factor and the middle, representatives stay where they were.
+        there = placed[candidates.chosen]
+        same = np.corrcoef(pdist(there), pdist(X))[0, 1]
+        assert same > 1 - 1e-9, name
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("q", [1, 2, 3, 5])
+def test_tsne_goes_on_with_all_rows(q):
+    Y = curved_sheet(800, D=12)
+    candidates = Candidates(Y, q)
+    candidates.find(["tsne", "isomap"])
+    placed = candidates.place("tsne")
+    told = []
+    refined = candidates.refine("tsne", placed, lambda *words: told.append(words))
+    assert told[-1] == ("t-SNE of all rows", 99, 100)
+    assert refined.shape == (800, q)
+    assert np.ptp(refined, axis=0).min() > 0
+    if q <= 3:  # the sheet has no more dimensions to tell rows apart by
+        assert leave_one_out(refined, Y) < 0.95 * leave_one_out(placed, Y)
+    other = next(name for name in candidates.embedded if name.startswith("isomap"))
+    assert candidates.refine(other, placed, lambda *_: None) is placed
+
+
+@pytest.mark.usefixtures("few")
+def test_the_start_of_many_rows_is_chosen_by_few(monkeypatch):
+    asked = []
+    original = Candidates.place
+    monkeypatch.setattr(
+        Candidates, "place", lambda self, name: asked.append(name) or original(self, name)
+    )
+    model = UKR(max_iter=0, random_state=0).fit(curved_sheet(800))
+    assert asked == [model.start_]
+    assert model.embedding_.shape == (800, 2)
+    assert model.starts_[model.start_] == min(model.starts_.values())
+
+
+@pytest.mark.usefixtures("few")
+def test_an_interrupt_while_rows_are_placed_keeps_the_start(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Candidates, "refine", interrupted)
+    with pytest.warns(ConvergenceWarning, match="Interrupted after 0 iterations"):
+        model = UKR(random_state=0).fit(curved_sheet(800))
+    assert model.stop_reason_ == "interrupted"
+    assert model.embedding_.shape == (800, 2)
 
 
 def test_placing_by_hand():

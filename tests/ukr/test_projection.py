@@ -7,6 +7,8 @@ from scipy.optimize import minimize
 from ukr.problems import make_surface, sheet
 
 from twofold.kernels import GAUSSIAN, QUARTIC, TRIWEIGHT
+from twofold.losses import Huber, Squared
+from twofold.ukr import projection
 from twofold.ukr.projection import project
 
 kernels = pytest.mark.parametrize("kernel", [GAUSSIAN, QUARTIC, TRIWEIGHT], ids=name_of)
@@ -172,3 +174,59 @@ def test_more_starts_than_points():
 def test_no_rows_at_all():
     found = project(bent_sheet(), np.empty((0, 3)), None)
     assert found.X.shape == (0, 2)
+
+
+# ---- more than three dimensions -----------------------------------------------------------------
+
+
+def far_apart(q, kernel=GAUSSIAN, n=400, missing=False):
+    """Return a surface whose points are several bandwidths apart, and rows near it (30, 8)."""
+    rng = np.random.default_rng(q)
+    X = rng.normal(size=(n, q))
+    Y = np.sin(X @ rng.normal(size=(q, 8)) / np.sqrt(q))
+    observed = rng.random(Y.shape) < 0.9 if missing else None
+    spread = 3.0 if kernel is GAUSSIAN else 0.8 * np.sqrt(q) / 3
+    surface = make_surface(kernel, spread * X, Y, observed=observed, cutoff=1e-6)
+    new = np.sin(rng.normal(size=(30, q)) @ rng.normal(size=(q, 8)) / np.sqrt(q))
+    return surface, new
+
+
+@pytest.mark.parametrize("q", [4, 6, 9])
+@pytest.mark.parametrize("kernel", [GAUSSIAN, QUARTIC], ids=name_of)
+def test_many_dimensions_end_inside_and_below_every_training_point(q, kernel):
+    surface, Y = far_apart(q, kernel)
+    found = project(surface, Y, None)
+    assert (surface.density(found.X) >= surface.threshold).all()
+    np.testing.assert_allclose(
+        found.error, ((surface.regress(found.X) - Y) ** 2).sum(axis=1), rtol=1e-6
+    )
+    at_points = ((surface.regress(surface.X)[None] - Y[:, None]) ** 2).sum(axis=2)
+    assert (found.error <= at_points.min(axis=1) * (1 + 1e-9)).all()
+
+
+def test_starts_between_points_end_lower(monkeypatch):
+    surface, Y = far_apart(8)
+    between = project(surface, Y, None).error.mean()
+    monkeypatch.setattr(projection, "AROUND", 1e-6)  # at the training points themselves
+    assert between < 0.9 * project(surface, Y, None).error.mean()
+
+
+@pytest.mark.parametrize("loss", [Squared(), Huber(delta=0.3)], ids=["squared", "huber"])
+@pytest.mark.parametrize("missing", [False, True])
+def test_rows_alone_and_among_others_in_many_dimensions(loss, missing):
+    surface, Y = far_apart(6, missing=missing)
+    observed = np.random.default_rng(0).random(Y.shape) < 0.8 if missing else None
+    together = project(surface, Y, observed, loss)
+    for j in (0, 13, 29):
+        mask = None if observed is None else observed[j : j + 1]
+        alone = project(surface, Y[j : j + 1], mask, loss)
+        np.testing.assert_array_equal(alone.X[0], together.X[j])
+        assert alone.error[0] == together.error[j]
+
+
+def test_rows_far_away_have_a_place_in_many_dimensions():
+    surface, Y = far_apart(5, n=60)
+    Y[0], Y[1] = 1e6, -1e150
+    found = project(surface, Y, None)
+    assert np.isfinite(found.X).all()
+    assert (surface.density(found.X) >= surface.threshold).all()

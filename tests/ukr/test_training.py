@@ -11,6 +11,7 @@ from twofold.datasets import make_half_circle, make_s_triangle
 from twofold.kernels import GAUSSIAN, QUARTIC
 from twofold.optimize import StopReason
 from twofold.regularization import Density, Extension, LeaveOneOut
+from twofold.ukr import UKR
 from twofold.ukr.terms import DensityTerm, ExtensionPenalty
 from twofold.ukr.training import Training, _falling, train
 
@@ -268,3 +269,11 @@ def test_the_gradient_of_the_whole_is_that_of_its_parts():
     expected = oracle.reconstruction(GAUSSIAN, X, CURVE, True)
     assert found[0] == pytest.approx(expected[0], rel=1e-6)
     assert relative_error(found[1], expected[1]) < 1e-5
+
+
+@pytest.mark.parametrize("q", [3, 4])
+def test_above_three_dimensions_only_the_linear_start_is_tried(q):
+    Y = np.random.default_rng(0).normal(size=(60, 6))
+    model = UKR(q, max_iter=2, random_state=0).fit(Y)
+    assert (set(model.starts_) == {"pca"}) == (q > 3)
+    assert UKR(q, init="isomap", max_iter=2).fit(Y).start_.startswith("isomap")

@@ -31,10 +31,15 @@ def is_integer(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def check_count(name: str, value: object, at_least: int = 1) -> None:
-    """Raise ValueError unless the value is an integer of at least that size."""
+def check_count(name: str, value: object, at_least: int = 1, *, may_be_auto: bool = False) -> None:
+    """Raise ValueError unless the value is an integer of at least that size, or else "auto"."""
+    if may_be_auto and isinstance(value, str) and value == "auto":
+        return
     if not isinstance(value, Integral) or isinstance(value, bool) or value < at_least:
-        raise ValueError(f"`{name}` must be an integer of at least {at_least}; got {value!r}.")
+        other = "'auto' or " if may_be_auto else ""
+        raise ValueError(
+            f"`{name}` must be {other}an integer of at least {at_least}; got {value!r}."
+        )
 
 
 def check_positive(name: str, value: Any) -> None:

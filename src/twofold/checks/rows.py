@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from typing import Any
@@ -38,10 +39,20 @@ class RowError(ValueError):
         return type(self)(self.problem, row, self.advice)
 
 
-def validate_rows(estimator: Any, X: Any, *, reset: bool) -> FloatArray:
+def comes_in_chunks(X: Any) -> bool:
+    """Say whether a table is walked: a path, an array mapped into memory, an iterable of chunks."""
+    if isinstance(X, np.memmap | str | os.PathLike) or hasattr(X, "__next__"):
+        return True
+    # Asked of the type: some tables compute their columns, or what else they have, when asked.
+    is_table = any(hasattr(type(X), name) for name in ("__len__", "__array__", "shape", "columns"))
+    return hasattr(type(X), "__iter__") and not is_table
+
+
+def validate_rows(estimator: Any, X: Any, *, reset: bool, least: int | None = None) -> FloatArray:
     """Return the table an estimator was given as floats, NaN where an entry is missing.
 
-    With ``reset`` its width and column names are remembered, else they are compared.
+    With ``reset`` its width and column names are remembered, else they are compared. It must have
+    ``least`` rows, by default two if they are to be fitted to.
     """
     check_numeric(X)
     if isinstance(X, np.ma.MaskedArray):
@@ -53,7 +64,7 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool) -> FloatArray:
             reset=reset,
             dtype=[np.float64, np.float32],
             ensure_all_finite="allow-nan",
-            ensure_min_samples=2 if reset else 1,
+            ensure_min_samples=least or (2 if reset else 1),
         )
     return np.ascontiguousarray(Y)
 

@@ -111,6 +111,10 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
                 "One manifold a class needs rows that any class can compare; a precomputed "
                 "`data_kernel` has none. Pass the kernel as a function of rows."
             )
+        if getattr(template, "checkpoint", None) is not None:
+            raise ValueError(
+                "One `checkpoint` cannot keep the fits of several classes; leave it out of `model`."
+            )
         before = dict(self.__dict__)
         try:
             return self._fit_classes(template, X, y, sample_weight)

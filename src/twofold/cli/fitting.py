@@ -19,6 +19,7 @@ from twofold.cli.console import CommandError, Console, Interrupted, UsageError, 
 from twofold.cli.methods import METHODS, USUAL_DIMENSIONS, USUAL_METHOD, Method, find_method
 
 if TYPE_CHECKING:
+    from twofold.cli.large_tables import LargeTable
     from twofold.cli.training_table import TrainingTable
     from twofold.contract import TwoWayModel
 
@@ -69,7 +70,12 @@ def fit(
     kernel: arg.Text = of_ukr(
         "gaussian|quartic|triweight", "How rows nearby are weighted; gaussian by default."
     ),
-    max_iter: int | None = of_ukr(None, "Most iterations; 200 by default.", min=0),
+    max_iter: int | None = of_ukr(
+        None, "Most iterations; 200 by default, 60 to 15 for more than 10,000 rows.", min=0
+    ),
+    checkpoint: arg.Text = of_ukr(
+        "FILE", "Keep in FILE where the fit stands; killed, the same command goes on from there."
+    ),
     seed: arg.Seed = 0,
     image_shape: arg.Text = arg.option(
         "HxW[x3]", "Rows are images, such as 28x28; pictures then show them."
@@ -84,10 +90,14 @@ def fit(
     it is the only one. Ctrl-C ends the fit early and keeps the best model so far, once there is
     one: not while the table is read and the first start is sought, and never of kernel-pca and
     diffusion-map, which have no steps.
+
+    A table that is larger than the memory that is free is never held: with --method ukr it is
+    walked through in pieces, and landmarks stand for its rows.
     """
     from twofold import Scaled
     from twofold.checks.rows import RowError
-    from twofold.cli.training_table import read_training_table
+    from twofold.cli.large_tables import LargeTable
+    from twofold.cli.training_table import facts_of, read_or_walk
 
     console = Console(quiet=quiet, as_json=json)
     if columns and drop:
@@ -104,6 +114,7 @@ def fit(
         "loss": loss,
         "landmarks": parse_landmarks(landmarks),
         "max_iter": max_iter,
+        "checkpoint": checkpoint,
     }
     of_run: dict[str, Any] = {"random_state": seed, "verbose": False if quiet else "auto"}
     of_run["callbacks"] = [phase.iterations_begin]
@@ -114,25 +125,27 @@ def fit(
     wanted: dict[str, Any] = {"label": label, "columns": columns, "drop": drop, "index": index}
     wanted |= {"missing": missing, "image_shape": shape}
     with phase("reading", "the table was being read"):
-        may_exceed = chosen.may_exceed_columns
-        rows = read_training_table(table, console, q, **wanted, may_exceed_columns=may_exceed)
-    check_gaps(chosen, estimator, rows, table)
+        wanted |= {"may_exceed_columns": chosen.may_exceed_columns, "may_walk": chosen.walks}
+        rows = read_or_walk(table, console, q, **wanted)
+    if isinstance(rows, LargeTable):
+        choose_landmarks(console, estimator)
+    else:
+        check_gaps(chosen, estimator, rows, table)
     describe_scaling(console, scale, rows)
-    advice = chosen.advice(estimator, len(rows.frame))
+    advice = chosen.advice(estimator, rows.n_rows)
     if advice is not None:
-        console.say(f"{len(rows.frame):,} rows take a while; {advice}.")
+        console.say(f"{rows.n_rows:,} rows take a while; {advice}.")
     started = time.perf_counter()
     with console.warnings_shown(), phase(*chosen.first_phase):
         model = estimator if scale == "none" else Scaled(estimator, how=scale)
-        # Columns without names of their own are given as an array: the model then has none either.
         try:
-            model.fit(rows.frame if rows.has_names else rows.frame.to_numpy())
+            model.fit(rows.table)
         except RowError as error:
-            raise error.at(int(rows.frame.index[error.row]) + 1) from None
+            raise error.at(rows.row_in_file(error.row)) from None
     seconds = time.perf_counter() - started
     model.annotate(names=rows.names, labels=rows.labels or None, image_shape=shape)
     model.save(target)
-    facts = {"model": target, "scale": scale, **rows.facts(), "method": chosen.name}
+    facts = {"model": target, "scale": scale, **facts_of(rows), "method": chosen.name}
     console.finish(target, {**facts, **summarize(console, model, rows, seconds)})
 
 
@@ -176,7 +189,14 @@ def check_gaps(method: Method, model: TwoWayModel, rows: TrainingTable, path: st
     )
 
 
-def describe_scaling(console: Console, scale: str, rows: TrainingTable) -> None:
+def choose_landmarks(console: Console, model: TwoWayModel) -> None:
+    """Let landmarks stand for the rows of a table that is larger than memory; say so."""
+    if model.get_params(deep=False)["landmarks"] is None:
+        model.set_params(landmarks="auto")
+        console.say("landmarks stand for the rows (--landmarks auto)")
+
+
+def describe_scaling(console: Console, scale: str, rows: TrainingTable | LargeTable) -> None:
     """Say how columns are weighed against each other, and what is odd about that."""
     if rows.constant:
         console.say(f"the same value in every row: {listed(rows.constant)} (used, tells nothing)")
@@ -185,7 +205,7 @@ def describe_scaling(console: Console, scale: str, rows: TrainingTable) -> None:
         console.say(f"scaling: every column by its {how}")
         return
     console.say("scaling: none")
-    spreads = rows.frame.std()
+    spreads = rows.spreads
     least, most = spreads[spreads > 0].min(), spreads.max()
     if most > 100 * least:
         console.warn(
@@ -196,11 +216,9 @@ def describe_scaling(console: Console, scale: str, rows: TrainingTable) -> None:
 
 
 def summarize(
-    console: Console, model: TwoWayModel, rows: TrainingTable, seconds: float
+    console: Console, model: TwoWayModel, rows: TrainingTable | LargeTable, seconds: float
 ) -> dict[str, Any]:
     """Say how a fit went, and return it in facts."""
-    from twofold.cli.streaming import variance_of_rows
-
     start, reason = getattr(model, "start_", None), str(model.stop_reason_)
     n_iter, still_improving = int(model.n_iter_), describing.is_still_improving(model)
     end = describing.how_it_ended(reason, n_iter, still_improving, start)
@@ -208,7 +226,7 @@ def summarize(
     kind, share = "reconstruction", None
     if describing.is_squared_error(model):
         kind = "leave-one-out" if describing.is_left_out(model) else kind
-        share = float(model.objective_) / variance_of_rows(model, rows.frame.to_numpy())
+        share = float(model.objective_) / rows.variance(model)
         console.say(f"{kind} error: {100 * share:.3g} % of the variance")
     return {
         "start": start,

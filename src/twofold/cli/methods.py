@@ -30,6 +30,7 @@ class Method:
     name: str  # what --method calls it; with _ for - it is the name that `compare` knows
     options: tuple[str, ...] = ()  # its parameters that have options of their own
     may_exceed_columns: bool = False  # whether the map may have more dimensions than the table
+    walks: bool = False  # whether it is fitted to tables larger than memory
     # A parameter that is None unless a large table is made small, and what to do.
     for_many_rows: tuple[str, str] | None = None
     # What a fit does before all else, and the same for an interrupt in it.
@@ -113,7 +114,8 @@ METHODS = {
     for method in (
         Method(
             "ukr",
-            options=("kernel", "degree", "loss", "landmarks", "max_iter"),
+            options=("kernel", "degree", "loss", "landmarks", "max_iter", "checkpoint"),
+            walks=True,
             for_many_rows=("landmarks", "--landmarks auto is much faster"),
             first_phase=("seeking a start", "the start was being sought"),
         ),

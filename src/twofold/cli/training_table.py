@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -12,12 +12,17 @@ import pandas as pd
 from twofold.cli.arguments import Text, Texts, shown
 from twofold.cli.columns import are_default, find_columns, naming_column, split_names
 from twofold.cli.console import CommandError, Console, UsageError, counted, listed, missing_option
+from twofold.cli.large_tables import LargeTable, exceeds_memory
 from twofold.contract.distinct_rows import merge_duplicates
 from twofold.tables.reading import open_table
 
 if TYPE_CHECKING:
+    from twofold.contract import TwoWayModel
     from twofold.tables.reading import TableSource
     from twofold.tables.table import NearlyNumbers
+
+    # A table, its label columns, those to use and those to leave out.
+    Opened: TypeAlias = tuple[TableSource, list[str], list[str], list[str]]
 
 # Whole numbers with at most this many values are taken for classes, not for an amount.
 MOST_CLASSES = 20
@@ -43,6 +48,37 @@ class TrainingTable:
     nearly_numbers: dict[str, NearlyNumbers] = field(default_factory=dict)
 
     @property
+    def table(self) -> Any:
+        """What a model is fitted to."""
+        # Columns without names of their own are given as an array: the model then has none either.
+        return self.frame if self.has_names else self.frame.to_numpy()
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.frame)
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns to fit."""
+        return list(self.frame.columns)
+
+    @property
+    def spreads(self) -> pd.Series:
+        """The standard deviations of the columns."""
+        return self.frame.std()
+
+    def row_in_file(self, row: int) -> int:
+        """Return the number of a row in the file, from 1."""
+        return int(self.frame.index[row]) + 1
+
+    def variance(self, model: TwoWayModel) -> float:
+        """Return the mean squared distance of rows from their mean, in the units of a model."""
+        from twofold.cli.streaming import variance_of_rows
+
+        return variance_of_rows(model, self.frame.to_numpy())
+
+    @property
     def missing_share(self) -> float:
         """Share of cells that are missing."""
         return float(self.frame.isna().to_numpy().mean())
@@ -55,16 +91,17 @@ class TrainingTable:
         is_constant = np.fmin.reduce(Y, axis=0) == np.fmax.reduce(Y, axis=0)
         return list(self.frame.columns[is_constant])
 
-    def facts(self) -> dict[str, Any]:
-        """Return what a program would like to know."""
-        return {
-            "rows": len(self.frame),
-            "rows_left_out": self.n_empty,
-            "columns": list(self.frame.columns),
-            "columns_left_out": [{"column": name, "reason": why} for name, why in self.left_out],
-            "labels": list(self.labels),
-            "missing_share": self.missing_share,
-        }
+
+def facts_of(rows: TrainingTable | LargeTable) -> dict[str, Any]:
+    """Return what a program would like to know of a table."""
+    return {
+        "rows": rows.n_rows,
+        "rows_left_out": rows.n_empty,
+        "columns": rows.columns,
+        "columns_left_out": [{"column": name, "reason": why} for name, why in rows.left_out],
+        "labels": list(rows.labels),
+        "missing_share": rows.missing_share,
+    }
 
 
 def read_training_table(
@@ -72,15 +109,52 @@ def read_training_table(
     console: Console,
     q: int,
     *,
+    image_shape: tuple[int, ...] | None = None,
+    may_exceed_columns: bool = False,
+    **wanted: Any,
+) -> TrainingTable:
+    """Read a table, choose its columns and rows, say what was chosen, and check it.
+
+    ``wanted`` are options about columns and cells, as `open_training_table` has them.
+    """
+    opened = open_training_table(path, console, **wanted)
+    return _read_rows(opened, path, console, q, image_shape, may_exceed_columns)
+
+
+def read_or_walk(
+    path: str,
+    console: Console,
+    q: int,
+    *,
+    image_shape: tuple[int, ...] | None = None,
+    may_exceed_columns: bool = False,
+    may_walk: bool = False,
+    **wanted: Any,
+) -> TrainingTable | LargeTable:
+    """Read a table as `read_training_table` does; only look through one larger than memory."""
+    opened = source, labels, chosen, dropped = open_training_table(path, console, **wanted)
+    if not may_walk or not exceeds_memory(source, console):
+        return _read_rows(opened, path, console, q, image_shape, may_exceed_columns)
+    large = LargeTable(source, labels, dropped, label_values)
+    large.look_through(console, chosen)
+    if not large.columns:
+        raise _no_numbers(path, large.left_out, {})
+    describe(console, path, large)
+    check_width(large, path, q, image_shape)
+    return large
+
+
+def open_training_table(
+    path: str,
+    console: Console,
+    *,
     label: Texts = None,
     columns: Texts = None,
     drop: Texts = None,
     index: Text = None,
     missing: Texts = None,
-    image_shape: tuple[int, ...] | None = None,
-    may_exceed_columns: bool = False,
-) -> TrainingTable:
-    """Read a table, choose its columns and rows, say what was chosen, and check it."""
+) -> Opened:
+    """Open a table, and find its labels, the columns to use if they are named, and to leave out."""
     source = open_table(path, index=index, missing=missing or ())
     for note in source.notes:
         console.say(note)
@@ -95,6 +169,25 @@ def read_training_table(
         words = "a label: it is" if len(beside) == 1 else "labels: they are"
         console.say(f"{listed(beside)} taken as {words} not part of X")
         labels += beside
+    if both := [name for name in chosen if name in labels]:
+        raise UsageError(
+            f"{listed(both)} cannot be a label and a column to fit at once: a map coloured by "
+            "what it was made from proves nothing.",
+            "Leave it out of --columns or of --label.",
+        )
+    return source, labels, chosen, dropped
+
+
+def _read_rows(
+    opened: Opened,
+    path: str,
+    console: Console,
+    q: int,
+    image_shape: tuple[int, ...] | None,
+    may_exceed_columns: bool,
+) -> TrainingTable:
+    """Read the rows of a table, say which are used, and check them."""
+    source, labels, chosen, dropped = opened
     frame, features, left_out = _read_columns(source, labels, chosen, dropped)
     names, names_from = None, None
     if source.has_index:
@@ -125,7 +218,9 @@ def read_training_table(
     if names_from is not None:
         console.say(f"row names: '{names_from}'")
     describe(console, path, rows)
-    check(rows, path, min(q, values.shape[1]) if may_exceed_columns else q, image_shape)
+    q = min(q, values.shape[1]) if may_exceed_columns else q
+    check_width(rows, path, q, image_shape)
+    check(rows, path, q)
     _suggest(console, frame, rows)
     return rows
 
@@ -134,12 +229,6 @@ def _read_columns(
     source: TableSource, labels: list[str], chosen: list[str], dropped: list[str]
 ) -> tuple[pd.DataFrame, list[str], list[tuple[str, str]]]:
     """Return the table, the columns to fit, and those left out with the reason."""
-    if both := [name for name in chosen if name in labels]:
-        raise UsageError(
-            f"{listed(both)} cannot be a label and a column to fit at once: a map coloured by "
-            "what it was made from proves nothing.",
-            "Leave it out of --columns or of --label.",
-        )
     frame = source.read(numbers="detect")
     if chosen:
         text = [name for name, _ in source.left_out if name in chosen]
@@ -162,14 +251,14 @@ def label_values(column: pd.Series) -> Any:
     return np.array(["" if np.isnan(value) else str(int(value)) for value in values])
 
 
-def describe(console: Console, path: str, rows: TrainingTable) -> None:
+def describe(console: Console, path: str, rows: TrainingTable | LargeTable) -> None:
     """Say which rows and columns are used and which are not."""
-    n, D = rows.frame.shape
+    n, columns = rows.n_rows, rows.columns
+    D = len(columns)
     used = f"{shown(path)}: {counted(n, 'row')}, {counted(D, 'column')} used: "
     if D <= NAMES_TO_LIST:
-        console.say(used + listed(rows.frame.columns, D))
+        console.say(used + listed(columns, D))
     else:
-        columns = rows.frame.columns
         console.say(f"{used}{listed(columns[:5])} ... {listed(columns[-3:])}")
     for name, reason in rows.left_out:
         console.say(f"left out: '{name}': {reason}")
@@ -180,14 +269,15 @@ def describe(console: Console, path: str, rows: TrainingTable) -> None:
     if rows.labels:
         console.say(f"labels: {listed(rows.labels)}")
     if rows.missing_share:
-        cells = int(rows.frame.isna().to_numpy().sum())
+        cells = round(rows.missing_share * n * D)
         console.say(f"missing: {counted(cells, 'cell')}, {100 * rows.missing_share:.2g} %")
 
 
-def check(rows: TrainingTable, path: str, q: int, image_shape: tuple[int, ...] | None) -> None:
-    """Raise, in words of the command line, if no map can be fitted to these rows."""
-    n, D = rows.frame.shape
-    least = max(3, q + 2)
+def check_width(
+    rows: TrainingTable | LargeTable, path: str, q: int, image_shape: tuple[int, ...] | None
+) -> None:
+    """Raise, in words of the command line, if no map can be fitted to so many columns."""
+    D = len(rows.columns)
     if q > D:
         raise CommandError(
             f"A map of {q} dimensions needs at least {q} columns of numbers; {shown(path)} has "
@@ -196,6 +286,18 @@ def check(rows: TrainingTable, path: str, q: int, image_shape: tuple[int, ...] |
             if rows.nearly_numbers
             else f"Ask for fewer: --dimensions {D}.",
         )
+    if image_shape is not None and math.prod(image_shape) != D:
+        raise CommandError(
+            f"--image-shape {'x'.join(map(str, image_shape))} has {math.prod(image_shape)} pixels, "
+            f"but {counted(D, 'column')} are used.",
+            "Leave other columns out with --label, --index or --drop.",
+        )
+
+
+def check(rows: TrainingTable, path: str, q: int) -> None:
+    """Raise, in words of the command line, if no map can be fitted to these rows."""
+    n, D = rows.frame.shape
+    least = max(3, q + 2)
     distinct = len(merge_duplicates(rows.frame.to_numpy(), np.ones(n)).Y)
     if distinct < least:
         raise CommandError(
@@ -213,12 +315,6 @@ def check(rows: TrainingTable, path: str, q: int, image_shape: tuple[int, ...] |
             f"{shown(path)} has {counted(len(infinite), 'infinite value')}, the first in column "
             f"'{rows.frame.columns[column]}' of row {name}.",
             "Count them as missing with --missing inf --missing=-inf, or correct the table.",
-        )
-    if image_shape is not None and math.prod(image_shape) != D:
-        raise CommandError(
-            f"--image-shape {'x'.join(map(str, image_shape))} has {math.prod(image_shape)} pixels, "
-            f"but {counted(D, 'column')} are used.",
-            "Leave other columns out with --label, --index or --drop.",
         )
 
 

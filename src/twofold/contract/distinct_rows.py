@@ -23,6 +23,16 @@ class DistinctRows:
     member: IntArray  # (n,) which distinct row each original row is
     first: IntArray  # (u,) the first original row that is this distinct row
 
+    def lowest(self, most: int) -> "DistinctRows":
+        """Return so many rows, those of the lowest hash: a sample that has no eye for the data.
+
+        The others are nobody's members: -1.
+        """
+        if len(self.Y) <= most:
+            return self
+        member = np.where(self.member < most, self.member, -1)
+        return DistinctRows(self.Y[:most], self.weights[:most], member, self.first[:most])
+
 
 def merge_duplicates(Y: FloatArray, weights: FloatArray) -> DistinctRows:
     """Merge equal rows of Y (n, D) and add up their weights (n,)."""
@@ -33,6 +43,36 @@ def merge_duplicates(Y: FloatArray, weights: FloatArray) -> DistinctRows:
     summed = np.zeros(len(kept))
     np.add.at(summed, member, weights)
     return DistinctRows(np.ascontiguousarray(Y[kept]), summed, member, kept)
+
+
+class LowestRows:
+    """The distinct rows of lowest hash of a table that comes in parts, as `lowest` has them."""
+
+    # A row that is among the lowest of all parts was so in every part, none of its copies escaped.
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._found: DistinctRows | None = None
+
+    def add(self, Y: FloatArray, weights: FloatArray, rows: IntArray) -> None:
+        """Take note of rows Y (m, D), which have the numbers ``rows`` (m,) in the table."""
+        before = self._found
+        if before is not None:
+            if len(before.Y) == self.most:
+                low = row_keys(Y) <= row_keys(before.Y[-1:])
+                Y, weights, rows = Y[low], weights[low], rows[low]
+            Y = np.concatenate([before.Y, Y])
+            weights = np.concatenate([before.weights, weights])
+            rows = np.concatenate([before.first, rows])
+        merged = merge_duplicates(Y, weights).lowest(self.most)
+        nobody = np.empty(0, dtype=np.int64)
+        self._found = DistinctRows(merged.Y.copy(), merged.weights, nobody, rows[merged.first])
+
+    def found(self) -> DistinctRows:
+        """Return the rows; which rows of the table are their members is not known."""
+        if self._found is None:
+            raise ValueError("No row of the table counts; all have the weight 0.")
+        return self._found
 
 
 def row_keys(Y: FloatArray) -> IntArray:

@@ -49,6 +49,12 @@ class Family(ABC):
     def _check_parameters(self) -> None:  # noqa: B027 - there may be none
         """Raise if a constructor parameter has a value that no data could make right."""
 
+    def _keep_weights(self, weights: FloatArray) -> None:  # noqa: B027 - most have them in `weights_`
+        """Keep the weights (n,) of all rows that were passed, if they are needed later."""
+
+    def _end_fit(self) -> None:  # noqa: B027 - most families have nothing to clear
+        """Clear away what only a fit needed."""
+
     @abstractmethod
     def _restore(self) -> None:
         """Build what projection and regression need from the fitted attributes."""
@@ -83,6 +89,13 @@ class Family(ABC):
     def _wanted_dimensions(self, Y: FloatArray | None = None) -> int:
         """Return how many latent dimensions are wanted, of rows Y if that depends on them."""
         return int(self.n_components)
+
+    def _most_rows(self, D: int) -> int | None:
+        """Return how many of the distinct rows of D features a fit looks at, None for all of them.
+
+        They are drawn to stand for all, which are placed afterwards.
+        """
+        return None
 
     def _latent_unit(self) -> FloatArray:
         """Return the bandwidth of the latent density along each coordinate (q,), never 0."""

@@ -25,7 +25,10 @@ class GrowingModel(TwoWayModel):
         Rows that are known add to the weight of those they equal. UKR puts new rows where they
         project to and improves all latent points for a tenth of ``max_iter``; UNN embeds them as
         its search does, and others make room where they lie on a line or a lattice; the columns of
-        a `Scaled` model keep their scales. ``embedding_`` grows by the new rows. On an unfitted
+        a `Scaled` model keep their scales. UKR with landmarks, which no longer has the earlier
+        rows, places new rows, fits the landmark vectors to these and to what the earlier ones made
+        of them (recursive least squares), and moves no latent point: it learns better where the
+        manifold lies, but no new parts of it. ``embedding_`` grows by the new rows. On an unfitted
         model it is ``fit``, which needs a few rows.
 
         Parameters

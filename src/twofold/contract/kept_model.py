@@ -19,8 +19,8 @@ from twofold.model_files import ModelFile, register_value_type, state_of, write_
 register_value_type(RowNotes)
 
 DERIVED = ("_index", "_surface", "_space")
-# Parameters that watch a fit and mean nothing to a fitted model: a file does not keep them.
-RUN_ONLY = ("callbacks",)
+# Parameters that are about a fit and mean nothing to a fitted model: a file keeps these values.
+RUN_ONLY: dict[str, Any] = {"callbacks": (), "checkpoint": None}
 # Training points whose density tells whether the domain of a file is one.
 POINTS_LOOKED_AT = 64
 
@@ -70,7 +70,8 @@ class KeptModel(Family, BaseEstimator):
         # Before any of it reaches compiled loops, which trust their input.
         check_state(state, cls.fitted_state)
         check_totals(state)
-        model = cls(**stored.params)
+        # A path out of a file is not one to write to.
+        model = cls(**{name: RUN_ONLY.get(name, value) for name, value in stored.params.items()})
         for name, value in state.items():
             setattr(model, name, value)
         model._check_restored()

@@ -40,11 +40,13 @@ from twofold.checks.rows import (
     check_missing,
     check_size,
     checked_weights,
+    comes_in_chunks,
     validate_latent,
     validate_rows,
 )
+from twofold.contract.chunked_model import ChunkedModel, check_sample
 from twofold.contract.distinct_rows import RowIndex, merge_duplicates
-from twofold.contract.kept_model import DERIVED, KeptModel
+from twofold.contract.kept_model import DERIVED
 from twofold.contract.kernel_description import KernelDescription
 from twofold.engine.threads import single_threaded_blas
 from twofold.latent.density import check_request, draw_latent_points
@@ -62,7 +64,7 @@ def _computing() -> Iterator[None]:
 
 
 # The mixins come before their base: scikit-learn gathers tags from the last to the first.
-class TwoWayModel(KeptModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class TwoWayModel(ChunkedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A model that carries data to latent points and latent points to data."""
 
     # ---- fitting ------------------------------------------------------------------------------
@@ -72,8 +74,11 @@ class TwoWayModel(KeptModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Data. NaN marks missing entries; they carry no loss and no weight.
+        X : array-like of shape (n_samples, n_features), path or iterable of chunks
+            Data. NaN marks missing entries; they carry no loss and no weight. The path of a table
+            (CSV, Parquet, .npy), an array mapped into memory and an iterable of arrays or frames
+            are walked through and never held whole by ``UKR(landmarks=...)``, and loaded by other
+            models.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -83,7 +88,15 @@ class TwoWayModel(KeptModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self._check_parameters()
         with self._changing():
             self._forget()
-            self._fit_table(X, sample_weight)
+            if comes_in_chunks(X):
+                # Imported at first use: most tables are held in memory.
+                from twofold.tables.chunks import open_chunks
+
+                beside = getattr(self, "checkpoint", None)
+                self._fit_chunks(open_chunks(X, beside), sample_weight)
+            else:
+                self._fit_table(X, sample_weight)
+            self._end_fit()
         return self
 
     def _fit_table(self, X: Any, sample_weight: Any) -> None:
@@ -92,6 +105,10 @@ class TwoWayModel(KeptModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         counted = weights > 0
         check_missing(Y[counted], getattr(self, "feature_names_in_", None))
         distinct = merge_duplicates(Y[counted], weights[counted])
+        most = self._most_rows(Y.shape[1])
+        if most is not None and most < len(distinct.Y):
+            distinct = distinct.lowest(most)
+            check_sample(distinct.Y, getattr(self, "feature_names_in_", None))
         check_size(distinct.Y, self._wanted_dimensions(distinct.Y), len(Y))
         self.data_, self.weights_ = distinct.Y, distinct.weights
         self.member_ = np.full(len(Y), -1)
@@ -101,6 +118,7 @@ class TwoWayModel(KeptModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self._wake()
         self._bound_domain()
         self._embed(Y)
+        self._keep_weights(weights)
 
     def _forget(self) -> None:
         """Drop what an earlier fit left."""

@@ -24,6 +24,7 @@ Related: the particle-mesh sums of physics, FIt-SNE's interpolation on a grid (L
 """
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -76,18 +77,28 @@ def count_nodes(low: FloatArray, high: FloatArray, spacing: float) -> float:
 
 def build_node_grid(low: FloatArray, high: FloatArray, kernel: Kernel, cutoff: float) -> NodeGrid:
     """Return a grid that any point of the box from ``low`` to ``high`` (q,) can be spread to."""
-    spacing, q = spacing_for(kernel, cutoff), len(low)
+    reach = kernel.reach(cutoff)
+
+    def falloff(distance: FloatArray) -> FloatArray:
+        return np.where(distance**2 > reach, 0, kernel.value(distance**2))
+
+    return nodes_over(low, high, spacing_for(kernel, cutoff), falloff)
+
+
+def nodes_over(
+    low: FloatArray, high: FloatArray, spacing: float, falloff: Callable[[FloatArray], FloatArray]
+) -> NodeGrid:
+    """Return a grid of that spacing, and what ``falloff`` weighs at distances (lines,)."""
+    q = len(low)
     shape, origin = np.ones(AXES, dtype=np.int64), np.zeros(AXES)
     shape[-q:] = np.floor((high - low) / spacing).astype(np.int64) + NODES + 1
     origin[-q:] = low - (NODES // 2) * spacing
-    distance = spacing * np.arange(shape.max() + NODES)
-    falloff = kernel.value(distance**2)
-    falloff[distance**2 > kernel.reach(cutoff)] = 0
     weights = _interpolation()
     powers = np.arange(1, NODES)
     slopes = np.zeros_like(weights)
     slopes[:, :-1] = weights[:, 1:] * powers / spacing
-    return NodeGrid(origin, spacing, shape, q, weights, slopes, falloff)
+    lines = falloff(spacing * np.arange(shape.max() + NODES))
+    return NodeGrid(origin, spacing, shape, q, weights, slopes, lines)
 
 
 def check_node_grid(references: FloatArray, kernel: Kernel, *, is_local: bool) -> None:
@@ -376,6 +387,10 @@ class SpreadRows:
 
     def field(self, rows: FloatArray) -> FloatArray:
         """Return what the kernel makes of rows (n, C), in the points' order, at all nodes."""
+        return _convolve(self.spread(rows), self.grid, self.n_threads)
+
+    def spread(self, rows: FloatArray) -> FloatArray:
+        """Return what nodes (nodes, C) hold of rows (n, C), in the points' order."""
 
         def work(strip: slice) -> FloatArray:
             first = self._first[strip]
@@ -389,7 +404,7 @@ class SpreadRows:
         ):
             start = self._first[strip][0]
             G[start : start + len(nodes)] += nodes
-        return _convolve(G, self.grid, self.n_threads)
+        return G
 
     def pull(self, H: FloatArray, rows: FloatArray) -> FloatArray:
         """Return ``rows_i · dH(x_i)/dx_i`` (n, q) of a field H, in the points' order."""

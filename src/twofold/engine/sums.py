@@ -23,12 +23,13 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
+from scipy.sparse import csr_array, vstack
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.checks.parameters import is_number
 from twofold.checks.rows import check_finite_points
 from twofold.engine import cells, dense
-from twofold.engine.cells import GRIDDED, CellGrid
+from twofold.engine.cells import CellGrid
 from twofold.engine.grid import (
     LEAST_WEIGHT,
     NodeField,
@@ -42,7 +43,7 @@ from twofold.engine.grid import (
     take_off_pull,
 )
 from twofold.engine.local_fit import FittedSums, LocalFit
-from twofold.engine.plan import Plan, is_crowded, plan
+from twofold.engine.plan import SMALL_PROBLEM, Plan, is_crowded, plan
 from twofold.engine.threads import count_threads, run_tasks
 from twofold.kernels import Kernel
 
@@ -122,7 +123,7 @@ class KernelSums:
         if unseen.size and unseen.max() >= len(refs):
             raise ValueError(f"`hidden` must be below {len(refs)}; got {unseen.max()}.")
         grid = None
-        if self.backend in ("auto", "cpu_cells") and refs.shape[1] <= GRIDDED:
+        if self.backend in ("auto", "cpu_cells") and len(refs) >= SMALL_PROBLEM:
             grid = cells.grid_for(refs, self.kernel, self.cutoff)
         self.last_plan = Plan(self.backend, "asked for")
         if self.backend == "auto":
@@ -225,22 +226,21 @@ class PreparedReferences:
             found.slopes(dA)
             sums.slopes[places] = dA / self.unit
 
-    def basis(self, queries: FloatArray, fit: LocalFit) -> FloatArray:
+    def basis(self, queries: FloatArray, fit: LocalFit) -> csr_array:
         """Return the weight of every reference at ``queries`` under a fit of one group, (m, n)."""
         queries = self._in_units(queries)
-        B = np.zeros((len(queries), len(self.V)), dtype=self.V.dtype)
         order = self.grid.order
         fit = fit.sorted_by(order)
 
-        def work(rows: slice) -> None:
+        def work(rows: slice) -> csr_array:
             some = queries[rows]
             pairs = self._pairs(some, _lists(None, len(some)))
             weight = FittedSums(pairs, some, self.grid.points, self.V, fit).weights()
-            owner = np.repeat(np.arange(len(some)), np.diff(pairs.first))
-            B[rows][owner, order[pairs.reference]] = weight
+            shape = len(some), len(order)
+            return csr_array((weight, order[pairs.reference], pairs.first), shape=shape)
 
-        run_tasks(work, _slices(len(queries), QUERIES_PER_CHUNK), self.engine.n_threads)
-        return B
+        tasks = _slices(len(queries), QUERIES_PER_CHUNK) or [slice(0, 0)]
+        return vstack(run_tasks(work, tasks, self.engine.n_threads), format="csr")
 
     def _in_units(self, queries: FloatArray) -> FloatArray:
         """Return queries in the unit of the grid; beyond ``FARTHEST`` all places are alike."""
@@ -386,8 +386,7 @@ class _CellsRun(_Run):
         return self.grid.order
 
     def strips(self) -> list[list[slice]]:
-        kernel, cutoff = self.engine.kernel, self.engine.cutoff
-        total = np.cumsum(cells.candidates_of(self.grid, self.queries, kernel, cutoff))
+        total = np.cumsum(self.grid.kept * cells.candidates_of(self.grid, self.queries))
         # Small problems are cut finer, so that there is something for every thread.
         size = int(np.clip(total[-1] // N_STRIPS, LEAST_PAIRS, MOST_PAIRS))
         cuts = np.searchsorted(total, np.arange(size, total[-1], size))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
+from threading import local
 from typing import TypeVar
 
 import joblib
@@ -59,9 +60,22 @@ def single_threaded() -> Iterator[None]:
         yield
 
 
+class _Where(local):
+    """Whether this thread is one of a pool's: it does by itself what it is asked for."""
+
+    is_worker = False
+
+
+_where = _Where()
+
+
+def _begin_work() -> None:
+    _where.is_worker = True
+
+
 @cache
 def _pool(n_threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(n_threads, thread_name_prefix="twofold")
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="twofold", initializer=_begin_work)
 
 
 if hasattr(os, "register_at_fork"):  # where processes can fork
@@ -71,9 +85,12 @@ if hasattr(os, "register_at_fork"):  # where processes can fork
 def run_tasks(
     work: Callable[[Task], Result], tasks: Sequence[Task], n_threads: int
 ) -> list[Result]:
-    """Return ``[work(task) for task in tasks]``, computed side by side."""
+    """Return ``[work(task) for task in tasks]``, computed side by side.
+
+    Tasks inside of tasks run one after the other: their threads have been given out.
+    """
     with single_threaded_blas():
-        if n_threads == 1 or len(tasks) == 1:
+        if n_threads == 1 or len(tasks) == 1 or _where.is_worker:
             return list(map(work, tasks))
         return list(_pool(n_threads).map(work, tasks))
 

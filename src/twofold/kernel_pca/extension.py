@@ -240,7 +240,7 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def to_file(self) -> ModelFile:
         """Return what a file of the fitted extension holds."""
         check_is_fitted(self)
-        stored = state_of(self, ())
+        stored = state_of(self, {})
         if not isinstance(self.source, (str, DataDependentKernel)):
             stored.params["source"] = repr(self.source)
         return stored

@@ -5,8 +5,7 @@ peak. When there are more rows than fit, a system may stop the whole process wit
 the figure is compared with the memory there is.
 """
 
-import importlib
-import os
+from twofold.memory import available, readable
 
 # Matrices of the size of the kernel matrix at the peak of a fit, by the solver: the matrix itself,
 # what LAPACK works in or the random projections, and one beside it while it is made.
@@ -25,30 +24,11 @@ def needed_by_pairs(pairs: int, m: int, n_components: int) -> int:
     return BYTES * (6 * pairs + 2 * vectors)
 
 
-def available() -> int | None:
-    """Return the bytes of memory that can be used, None where the system does not say."""
-    try:
-        return int(importlib.import_module("psutil").virtual_memory().available)
-    except ImportError:
-        pass
-    try:
-        return int(os.sysconf("SC_PAGE_SIZE")) * int(os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):  # not every system has them
-        return None
-
-
 def check(need: int, m: int, hint: str) -> None:
     """Raise MemoryError if a fit on m rows needs more than there is; the hint says what to do."""
     there = available()
     if there is not None and need > there:
         raise MemoryError(
-            f"A fit on {m:,} rows needs about {_readable(need)} of memory for its kernel matrix, "
-            f"and {_readable(there)} are available. {hint}"
+            f"A fit on {m:,} rows needs about {readable(need)} of memory for its kernel matrix, "
+            f"and {readable(there)} are available. {hint}"
         )
-
-
-def _readable(size: int) -> str:
-    for unit, bytes_ in (("GB", 1e9), ("MB", 1e6)):
-        if size >= bytes_:
-            return f"{size / bytes_:.1f} {unit}"
-    return f"{size / 1e3:.1f} kB"

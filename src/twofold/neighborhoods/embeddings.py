@@ -1,4 +1,4 @@
-"""Embeddings read off neighbours: LLE, Isomap, Laplacian eigenmaps, and t-SNE from a given start.
+"""Embeddings read off neighbours: LLE, Isomap and Laplacian eigenmaps.
 
 *LLE* (Roweis and Saul, Science 2000): weights w that minimise sum_i ||y_i - sum_j w_ij y_j||^2
 over the K neighbours of each row, rows of W summing to one; the embedding is the bottom
@@ -16,12 +16,6 @@ A landmark lands where classical scaling puts it. The cost grows with m n, not w
 *Laplacian eigenmaps* (Belkin and Niyogi, Neural Computation 2003): top eigenvectors of
 D^{-1/2} A D^{-1/2} next to the trivial one, divided by sqrt(degree), for the 0/1 adjacency A.
 
-*t-SNE* minimises KL(P || Q) (van der Maaten, "Accelerating t-SNE using tree-based algorithms", JMLR
-2014) from a given embedding *without* early exaggeration. The exaggeration exists to let clusters
-form from a random start; a start that brings the coarse order along does not need it, and its 250
-iterations are better spent on descent: on the digits data 250 iterations then reach the
-leave-one-out error that takes 500 with exaggeration.
-
 As kernels, with values for new rows, LLE, Isomap and Laplacian eigenmaps are in
 :mod:`twofold.kernel_pca.data_dependent`; what the two have in common is here.
 """
@@ -31,10 +25,9 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.sparse import csr_array, diags_array, eye_array
 from scipy.sparse.csgraph import dijkstra
 from scipy.sparse.linalg import LinearOperator, eigsh
-from sklearn.manifold import TSNE
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.neighborhoods.graphs import NeighborTable, linked_rows
+from twofold.neighborhoods.graphs import linked_rows
 from twofold.rowwise import blocks
 
 # Share of the trace added to the local Gram matrices of LLE, which are singular for K > D.
@@ -42,14 +35,6 @@ LLE_RIDGE = 1e-3
 # Far below the accuracy that a start needs, far above the rounding errors.
 _EIGEN_TOLERANCE = 1e-4
 N_LANDMARKS = 400
-PERPLEXITY = 30.0
-TSNE_NEIGHBORS = int(3 * PERPLEXITY) + 1
-# scikit-learn's Barnes-Hut tree has no more than three dimensions.
-MAX_TSNE_DIMENSIONS = 3
-# The smallest number of iterations that scikit-learn accepts.
-_TSNE_ITERATIONS = 250
-# Barnes-Hut opening angle; 0.8 costs no accuracy that the start could show and saves a third.
-_TSNE_ANGLE = 0.8
 
 
 def barycenter_weights(
@@ -139,33 +124,3 @@ def _top_eigenvectors(
     v0 = np.random.default_rng(random_state).normal(size=matrix.shape[0])
     values, vectors = eigsh(matrix, n_vectors, which="LA", v0=v0, tol=_EIGEN_TOLERANCE)
     return np.ascontiguousarray(vectors[:, np.argsort(-values)])
-
-
-def tsne(table: NeighborTable, X_start: FloatArray, random_state: int) -> FloatArray:
-    """Return the embedding (n, q) by t-SNE from a given start, q at most 3.
-
-    The table has at least ``min(n - 1, TSNE_NEIGHBORS)`` neighbours of every row; the start, e.g.
-    principal components, has a standard deviation of about one. Jitter separates rows that start in
-    one place.
-    """
-    n, q = X_start.shape
-    perplexity = min(PERPLEXITY, (n - 1) / 3)
-    jitter = np.random.default_rng(random_state).normal(scale=1e-4, size=(n, q))
-    model = TSNE(
-        q,
-        metric="precomputed",
-        perplexity=perplexity,
-        early_exaggeration=1.0,
-        max_iter=_TSNE_ITERATIONS,
-        angle=_TSNE_ANGLE,
-        init=(X_start + jitter).astype(np.float32),
-        random_state=random_state,
-        n_jobs=1,
-    )
-    # The number of neighbours that scikit-learn reads for this perplexity, and the row itself.
-    k = min(n - 1, int(3 * perplexity + 1))
-    # scikit-learn squares the distances in single precision; only their ratios matter.
-    distances = np.insert(table.distances[:, :k] / np.median(table.distances), 0, 0.0, axis=1)
-    indices = np.insert(table.indices[:, :k], 0, np.arange(n), axis=1)
-    embedding: FloatArray = model.fit_transform(linked_rows(distances, indices, n))
-    return embedding.astype(np.float64)

@@ -8,7 +8,7 @@ many small least-squares problems at once.
 from twofold.optimize.constraints import Ball, Box, Constraint, Unconstrained
 from twofold.optimize.continuation import Stage, continue_through
 from twofold.optimize.levenberg_marquardt import LeastSquares, Residuals, levenberg_marquardt
-from twofold.optimize.loop import minimize
+from twofold.optimize.loop import Journal, minimize
 from twofold.optimize.progress import ProgressBar
 from twofold.optimize.solution import Callback, Event, Objective, Solution, StageRecord, StopReason
 
@@ -18,6 +18,7 @@ __all__ = [
     "Callback",
     "Constraint",
     "Event",
+    "Journal",
     "LeastSquares",
     "Objective",
     "ProgressBar",

@@ -14,7 +14,14 @@ import numpy as np
 
 from twofold.array_types import FloatArray
 from twofold.optimize.constraints import Constraint
-from twofold.optimize.loop import DEFAULT_MAX_ITER, DEFAULT_TOL, enter_all, minimize, tell
+from twofold.optimize.loop import (
+    DEFAULT_MAX_ITER,
+    DEFAULT_TOL,
+    Journal,
+    enter_all,
+    minimize,
+    tell,
+)
 from twofold.optimize.solution import Callback, Event, Objective, Solution, StageRecord, StopReason
 
 # After these the user, or the mathematics, wants no further stage.
@@ -44,6 +51,7 @@ def continue_through(
     tol: float = DEFAULT_TOL,
     callbacks: Iterable[Callback] = (),
     stop_when: Callable[[Solution, Stage], bool] | None = None,
+    journal: Journal | None = None,
 ) -> Solution:
     """Minimise a sequence of problems, each from the best point of the one before.
 
@@ -69,6 +77,8 @@ def continue_through(
         None if `stages` is not a sequence.
     stop_when : callable ``(Solution, Stage) -> bool``, optional
         Asked after each stage; true ends the sequence.
+    journal : Journal, optional
+        As in `minimize`; each stage is a step of it.
     """
     listeners = tuple(callbacks)
     counted = isinstance(stages, Sequence)
@@ -92,6 +102,7 @@ def continue_through(
                     constraint=stage.constraint,
                     callbacks=totals.count_for(listeners),
                     label=stage.label,
+                    journal=journal,
                 )
                 solution = totals.add(solution, latest, stage)
                 if latest.stop_reason in _FINAL_REASONS:
@@ -106,6 +117,8 @@ def continue_through(
         # Between two stages, or in a callback's own opening or closing.
         if solution is None:
             raise
+        if journal is not None:
+            journal.close()
         solution = replace(solution, stop_reason=StopReason.INTERRUPTED)
     if solution is None:
         raise ValueError("`stages` must hold at least one Stage; got none.")

@@ -37,7 +37,7 @@ from numpy.typing import ArrayLike
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled_in_order
-from twofold.small_systems import factor, solve_factored
+from twofold.small_systems import assign, factor, solve_factored
 
 FIRST_DAMPING = 1e-2
 # Below the least damping a singular system could no longer be solved to a useful accuracy.
@@ -305,39 +305,55 @@ def _take_better(
         if better[i]:
             H, old_gradient = state.curvature[row], state.gradient[row]
             if is_rough:
-                _update(H, curvature[i], gradient[i] - old_gradient, step[i])
+                _update(H, curvature[i], old_gradient, gradient[i], step[i])
                 change = AFTER_ANY_DECREASE
             else:
                 state.trusts_learned[row] = _learn(
                     state.learned[row], H, old_gradient, gradient[i], bend[i], step[i], decrease
                 )
-                state.curvature[row] = curvature[i]
+                _copy_matrix(H, curvature[i])
                 change = AFTER_POOR
                 if decrease > GOOD_SHARE * expected[i]:
                     change = AFTER_GOOD
                 elif decrease > POOR_SHARE * expected[i]:
                     change = 1.0
-            state.x[row], state.error[row], state.gradient[row] = x[i], error[i], gradient[i]
+            state.error[row] = error[i]
+            assign(state.x[row], x[i])
+            assign(state.gradient[row], gradient[i])
         state.damping[row] = max(state.damping[row] * change, LEAST_DAMPING)
     return better
 
 
 @compiled_in_order
-def _update(H: FloatArray, gauss_newton: FloatArray, change: FloatArray, step: FloatArray) -> None:
+def _copy_matrix(out: FloatArray, values: FloatArray) -> None:
+    for a in range(values.shape[0]):
+        for c in range(values.shape[1]):
+            out[a, c] = values[a, c]
+
+
+@compiled_in_order
+def _update(
+    H: FloatArray,
+    gauss_newton: FloatArray,
+    gradient: FloatArray,
+    new_gradient: FloatArray,
+    step: FloatArray,
+) -> None:
     """Put into H (q, q) what the change of the gradient along a step says (BFGS).
 
     Where the change shows no positive curvature, Gauss-Newton's matrix is taken up afresh.
     """
     q = step.size
-    moved = np.zeros(q)
+    change, moved = np.empty(q), np.zeros(q)
     along = length = 0.0
     for a in range(q):
+        change[a] = new_gradient[a] - gradient[a]
         for c in range(q):
             moved[a] += H[a, c] * step[c]
         along += step[a] * change[a]
         length += step[a] * moved[a]
     if not (along > 0 and length > 0):
-        H[:] = gauss_newton
+        _copy_matrix(H, gauss_newton)
         return
     for a in range(q):
         for c in range(q):
@@ -356,20 +372,23 @@ def _learn(
 ) -> bool:
     """Update S (q, q), which should carry the step to bend; say whether it foretold better."""
     q = step.size
-    change, moved = new_gradient - gradient, np.zeros(q)
+    change, moved, miss = np.empty(q), np.zeros(q), np.empty(q)
     without = along = along_bend = along_moved = 0.0
     for a in range(q):
         for c in range(q):
             moved[a] += S[a, c] * step[c]
             without -= step[a] * H[a, c] * step[c]
         without -= 2 * gradient[a] * step[a]
+        change[a] = new_gradient[a] - gradient[a]
         along += change[a] * step[a]
         along_bend += bend[a] * step[a]
         along_moved += moved[a] * step[a]
     if along > 0:
         # What was learned where residuals were larger is cut down to what the last step shows.
         cut = abs(along_bend / along_moved) if abs(along_bend) < abs(along_moved) else 1.0
-        miss, along_miss = bend - cut * moved, along_bend - cut * along_moved
+        along_miss = along_bend - cut * along_moved
+        for a in range(q):
+            miss[a] = bend[a] - cut * moved[a]
         for a in range(q):
             for c in range(q):
                 both = miss[a] * change[c] + change[a] * miss[c]

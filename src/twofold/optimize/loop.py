@@ -1,13 +1,16 @@
 """The one loop that drives every method: init, step, should_stop.
 
 The loop owns what all methods share: counting, the best point seen, callbacks, convergence, target,
-interrupts. A method only knows how to get from one state to the next.
+interrupts, and the journal by which a run that was broken off goes on. A method only knows how to
+get from one state to the next.
 """
 
 import math
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,6 +35,43 @@ METHODS: dict[str, Method] = {
 }
 
 
+@dataclass(frozen=True)
+class KeptRun:
+    """The books of a run, and where its method stands; None once it has ended."""
+
+    state: Any
+    best_value: float
+    best: FloatArray  # (n, q) the point of that value
+    history: FloatArray
+    best_values: FloatArray
+    n_evaluations: int
+    is_finite: bool
+    is_broken: bool
+    stop_reason: str = ""  # why it ended
+
+
+class Journal:
+    """Where runs are kept, so that the same runs made again go on where they were: nowhere.
+
+    Runs are deterministic: the first, second, … one of a computation is the same one whenever it is
+    made. So steps need no names; who begins one gets what was kept of it. Who wants a file inherits
+    from this.
+    """
+
+    def begin(self) -> Any:
+        """Begin the next step; return what was kept of it, None if nothing was."""
+        return None
+
+    def note(self, reached: Callable[[], Any]) -> None:
+        """Keep what a step has come to so far, if it is time to; ``reached()`` tells."""
+
+    def end(self, result: Any) -> None:
+        """Keep what a step came to in the end."""
+
+    def close(self) -> None:
+        """Keep nothing from now on: the computation was interrupted and is only wound up."""
+
+
 def minimize(
     objective: Objective,
     X0: FloatArray,
@@ -44,6 +84,7 @@ def minimize(
     callbacks: Iterable[Callback] = (),
     target: float | None = None,
     label: str = "",
+    journal: Journal | None = None,
 ) -> Solution:
     """Minimise a smooth function of an (n, q) array.
 
@@ -74,6 +115,9 @@ def minimize(
         Stop as soon as the value is not above this.
     label : str
         Name of the run in its events.
+    journal : Journal, optional
+        Where the run is kept, and found again if it was made before: it then goes on to the same
+        bits, or is not made again if it had ended.
 
     Examples
     --------
@@ -98,7 +142,12 @@ def minimize(
         chosen = Lbfgs(chosen.window, pace.astype(X0.dtype))
     within = Unconstrained() if constraint is None else constraint
     run = _Run(objective, within.project(_checked_start(X0)), target)
-    listeners = tuple(callbacks)
+    listeners, journal = tuple(callbacks), journal or Journal()
+    kept: KeptRun | None = journal.begin()
+    if kept is not None:
+        run.restore(kept)
+        if kept.state is None:
+            return run.solution(StopReason(kept.stop_reason))
     try:
         with ExitStack() as stack:
             enter_all(stack, listeners)
@@ -109,9 +158,12 @@ def minimize(
                 event = Event(iteration, max_iter, value, read_only(X), elapsed, label)
                 return tell(listeners, event)
 
-            reason = _drive(chosen, run, within, max_iter, tol, announce)
+            state = _begun(chosen, run, within) if kept is None else kept.state
+            reason = _drive(chosen, run, within, max_iter, tol, announce, state, journal)
     except KeyboardInterrupt:
         reason = StopReason.INTERRUPTED
+        journal.close()
+    journal.end(run.kept(None, reason))
     return run.solution(reason)
 
 
@@ -196,11 +248,42 @@ class _Run:
                 return StopReason.CONVERGED
         return None
 
+    def kept(self, state: Any, reason: str = "") -> KeptRun:
+        """Return a copy of the books, with the state of the method."""
+        return KeptRun(
+            state,
+            *self.best,
+            history=np.array(self.history),
+            best_values=np.array(self.best_values),
+            n_evaluations=self.n_evaluations,
+            is_finite=self.is_finite,
+            is_broken=self.is_broken,
+            stop_reason=str(reason),
+        )
+
+    def restore(self, kept: KeptRun) -> None:
+        """Open the books where they were copied."""
+        X, points = self.best[1], [kept.best, kept.best if kept.state is None else kept.state.X]
+        if any(point.shape != X.shape or point.dtype != X.dtype for point in points):
+            raise ValueError(f"What the journal kept is of another run, not of {X.shape} points.")
+        self.best = kept.best_value, kept.best
+        self.history, self.best_values = kept.history.tolist(), kept.best_values.tolist()
+        self.n_evaluations = kept.n_evaluations
+        self.is_finite, self.is_broken = kept.is_finite, kept.is_broken
+
     def solution(self, reason: StopReason) -> Solution:
         """Close the books."""
         value, X = self.best
         history = np.array(self.history, dtype=np.float64)
         return Solution(X, value, self.n_iter, self.n_evaluations, reason, history)
+
+
+def _begun(method: Method, run: _Run, constraint: Constraint) -> Any:
+    """Return the state before the first iteration, None if the start has no value."""
+    X = run.best[1]
+    value, grad = run.evaluate(X)
+    run.record(value)
+    return method.init(constraint, X, value, grad) if math.isfinite(value) else None
 
 
 def _drive(
@@ -210,16 +293,15 @@ def _drive(
     max_iter: int,
     tol: float,
     announce: Callable[[int, float, FloatArray], bool],
+    state: Any,
+    journal: Journal,
 ) -> StopReason:
-    """Iterate until there is a reason to stop."""
-    X = run.best[1]
-    value, grad = run.evaluate(X)
-    run.record(value)
-    if not math.isfinite(value):
+    """Iterate from a state until there is a reason to stop."""
+    if state is None:
         return StopReason.NON_FINITE
-    state: Any = method.init(constraint, X, value, grad)
     reason = run.stop_reason(method.window, tol) or method.should_stop(state)
     while reason is None and run.n_iter < max_iter:
+        journal.note(partial(run.kept, state))
         state = method.step(run.evaluate, constraint, state)
         run.record(state.value)
         # Asked first, so that a continuation hears of the wish even if its stage has converged.

@@ -150,9 +150,9 @@ def _open_bar(console: Console, clock: Callable[[], float]) -> tuple[Progress, T
 
 
 def _count(event: Event) -> str:
-    """Say how many iterations were made, of how many at most."""
+    """Say how many iterations were made, or what else is counted, of how many at most."""
     most = "" if event.max_iter is None else f"/{event.max_iter}"
-    return f"iteration {event.iteration}{most}"
+    return f"{event.unit} {event.iteration}{most}"
 
 
 def _minutes(seconds: float) -> str:

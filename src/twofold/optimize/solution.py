@@ -82,6 +82,7 @@ class Event:
     X : (n, q) the current iterate, read-only
     elapsed : seconds since the run began
     label : name of the run or of the stage
+    unit : what is counted
     """
 
     iteration: int
@@ -90,6 +91,7 @@ class Event:
     X: FloatArray
     elapsed: float
     label: str = ""
+    unit: str = "iteration"
 
 
 Callback = Callable[[Event], bool | None]

@@ -12,7 +12,7 @@ from twofold.array_types import FloatArray, IntArray
 from twofold.checks.rows import check_differences
 from twofold.metrics.checks import check_same_rows, checked_table
 from twofold.selection import embedders
-from twofold.selection.embedders import EMBEDDERS, Request, unfitted
+from twofold.selection.embedders import EMBEDDERS, Request, few_threads, unfitted
 from twofold.selection.recommending import Baseline, baselines, ranking, recommend
 from twofold.selection.scores import (
     Scored,
@@ -139,7 +139,8 @@ def compare(
         raise ValueError(
             f"`labels` must have one label for each of {len(table)} rows; got {len(labels)}."
         )
-    rows = _Rows(table, *distinct_rows(table), labels)
+    with few_threads(len(table)):
+        rows = _Rows(table, *distinct_rows(table), labels)
     n, n_columns = rows.distinct.shape
     n_neighbors = check_whole(n_neighbors, "n_neighbors")
     if any(isinstance(candidate, str) for candidate in named.values()):
@@ -151,7 +152,8 @@ def compare(
     notes: dict[str, list[str]] = {}
     for name, candidate in named.items():
         try:
-            scored[name], notes[name] = _measure(rows, candidate, wanted, stability)
+            with few_threads(n):
+                scored[name], notes[name] = _measure(rows, candidate, wanted, stability)
         except (*REFUSALS, ImportError) as error:
             failures[name] = str(error)
     if not scored:
@@ -162,7 +164,8 @@ def compare(
     scores = pd.DataFrame.from_dict({name: one.scores for name, one in scored.items()}, "index")
     scores["dimension"] = scores["dimension"].astype(int)
     scores = scores.loc[ranking(scores)]
-    expected = baselines(rows.distinct, sorted(set(scores["dimension"])), random_state)
+    with few_threads(n):
+        expected = baselines(rows.distinct, sorted(set(scores["dimension"])), random_state)
     choice = recommend(scores, expected)
     return Comparison(scores, *choice, scored, failures, notes, expected, labels)
 

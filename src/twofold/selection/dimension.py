@@ -19,6 +19,7 @@ from sklearn.manifold import Isomap
 
 from twofold.array_types import FloatArray
 from twofold.checks.rows import check_differences
+from twofold.engine.threads import single_threaded
 from twofold.metrics import local_dimension as local
 from twofold.metrics.checks import checked_table
 from twofold.process_settings import without_warnings
@@ -102,7 +103,8 @@ def choose_dimension(
     rng = np.random.default_rng(random_state)
     # A row that is there several times has itself for neighbours.
     rows = local.drawn_rows(np.unique(table, axis=0), local.MOST_ROWS, rng)
-    found = local.local_dimension(rows, most, random_state)
+    with single_threaded():  # the rows are few
+        found = local.local_dimension(rows, most, random_state)
     if isinstance(found, str):
         by_dimension, by_size = pd.Index([], name="dimension"), pd.Index([], name="n_neighbors")
         scores = pd.DataFrame(index=by_dimension, columns=SCORES, dtype=float)
@@ -110,7 +112,8 @@ def choose_dimension(
         return DimensionChoice(None, False, found, scores, scales)
     q = found.dimension
     largest = min(most, table.shape[1] - 1, (q or local.MAP_DIMENSION) + 2)
-    curve = _reconstructions(local.drawn_rows(rows, MOST_RECONSTRUCTED, rng), largest, n_jobs)
+    with single_threaded():
+        curve = _reconstructions(local.drawn_rows(rows, MOST_RECONSTRUCTED, rng), largest, n_jobs)
     scores, scales = _scores(found, curve, rows), _scales(found)
     if q is None:
         return DimensionChoice(None, False, found.why_none(), scores, scales)

@@ -89,12 +89,13 @@ def refine(
     if steps < 1:
         raise ValueError(f"`max_iter` must be at least 1; got {max_iter!r}.")
     common: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs}
-    before = score_embedding(rows, start, **common)
-    model = None
-    if by == "ukr":
-        model = upgrade(start, rows, refine=True, max_iter=steps, verbose=False, **common)
-    found = _by_evidence(rows, start, before, steps) if model is None else model.embedding_
-    after = score_embedding(rows, found, **common)
+    with single_threaded_blas():
+        before = score_embedding(rows, start, **common)
+        model = None
+        if by == "ukr":
+            model = upgrade(start, rows, refine=True, max_iter=steps, verbose=False, **common)
+        found = _by_evidence(rows, start, before, steps) if model is None else model.embedding_
+        after = score_embedding(rows, found, **common)
     model = after.model if model is None else model
     return Refined(found, model, before.scores, after.scores)
 
@@ -109,9 +110,8 @@ def _by_evidence(Y: FloatArray, X: FloatArray, before: Scored, max_iter: int) ->
     evidence = before.evidence
     start = np.log([evidence.width, evidence.noise_variance / evidence.signal_variance])
     X_w, centre = whitened(X, "X", "full"), X.mean(axis=0)
-    with single_threaded_blas():
-        Y_w = whitened(leading_directions(Y), "Y", "numerical")
-        found = descend(Y_w, X_w, start, max_iter)
+    Y_w = whitened(leading_directions(Y), "Y", "numerical")
+    found = descend(Y_w, X_w, start, max_iter)
     # Turned and scaled back as the picture was drawn.
     back, *_ = np.linalg.lstsq(X_w, X - centre, rcond=None)
     return np.asarray(found @ back + centre)

@@ -27,7 +27,7 @@ import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.metrics.checks import checked_table
-from twofold.selection.embedders import unfitted
+from twofold.selection.embedders import few_threads, unfitted
 from twofold.selection.procrustes import whitened, whitened_distance
 from twofold.selection.scores import distinct_rows
 
@@ -163,7 +163,8 @@ def _surrogate(
 
 def _embed(estimator: Any, Y: FloatArray, rows: IntArray) -> _Embedded:
     """Fit a copy of the estimator; raise ValueError if what comes is no embedding of the rows."""
-    X = checked_table(unfitted(estimator).fit_transform(Y), "embedding")
+    with few_threads(len(Y)):
+        X = checked_table(unfitted(estimator).fit_transform(Y), "embedding")
     if len(X) != len(Y):
         raise ValueError(f"The estimator returned {len(X)} points for {len(Y)} rows.")
     whitened(X, "embedding", "full")  # refuses one that has lost a direction

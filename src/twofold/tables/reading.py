@@ -14,8 +14,9 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 
 from twofold.tables.table import (
@@ -88,6 +89,18 @@ class TableSource:
         share = self._table.share_read
         return round(self._rows_read / share) if share > 0 and self._rows_read else None
 
+    @property
+    def has_default_names(self) -> bool:
+        """Whether the file has no names of its own, and columns are x1, x2 and so on."""
+        names = [name for name in self.columns if name not in self.companions]
+        return names == [f"x{number + 1}" for number in range(len(names))]
+
+    def number_type(self, columns: Iterable[str]) -> np.dtype[Any]:
+        """Return float32 if the file holds these columns so, otherwise float64."""
+        kinds = next(self._table.blocks(frozenset(), 1)).dtypes
+        is_single = all(kinds[name] == np.float32 for name in columns)
+        return np.dtype(np.float32 if is_single else np.float64)
+
     def __repr__(self) -> str:
         rows = "?" if self.n_rows is None else self.n_rows
         return f"<TableSource {self.path!r}: {rows} rows, {len(self.columns)} columns>"
@@ -136,11 +149,11 @@ class TableSource:
         # The first block rules most text columns out. If a cell further down is no number, one more
         # pass over the text finds all such columns.
         reasons: dict[str, str] = {}
-        self._look_for_text(reasons, blocks=1)
+        self.look_for_text(reasons, blocks=1)
         try:
             frame = self.read(self._without(reasons))
         except NotANumberError:
-            self._look_for_text(reasons)
+            self.look_for_text(reasons)
             frame = self.read(self._without(reasons))
         is_empty = frame[self._without(reasons)].isna().all()
         for name in is_empty.index[is_empty.to_numpy()]:
@@ -156,7 +169,7 @@ class TableSource:
     def _without(self, reasons: dict[str, str]) -> list[str]:
         return [name for name in self.columns if name not in reasons]
 
-    def _look_for_text(self, reasons: dict[str, str], blocks: int | None = None) -> None:
+    def look_for_text(self, reasons: dict[str, str], blocks: int | None = None) -> None:
         """Note for each column with a cell that is no number the first such cell."""
         for number, frame in enumerate(self._table.blocks(frozenset(), None)):
             if number == blocks:

@@ -281,7 +281,8 @@ class ParquetTable(TypedTable):
         errors = (self._arrow.ArrowException, OSError, ValueError, AttributeError)
         with (
             _telling_damage(self._name, "Parquet", errors=errors),
-            self._parquet.ParquetFile(self._path) as file,
+            # Read ahead, a file stays in memory until its last row.
+            self._parquet.ParquetFile(self._path, pre_buffer=False) as file,
         ):
             yield file
 

@@ -32,7 +32,7 @@ from twofold.latent.starts import fill_for_start
 from twofold.losses import EpsilonInsensitive, Squared
 from twofold.neighborhoods.nearest import nearest_rows
 from twofold.regularization import LeaveOneOut, n_left_out
-from twofold.ukr.adaptation import adapt_landmarks
+from twofold.ukr.adaptation import ADAPTATIONS, adapt_landmarks
 from twofold.ukr.objective import Problem, spread_rows
 from twofold.ukr.projection import project
 from twofold.ukr.starts import Init
@@ -42,7 +42,6 @@ from twofold.ukr.training import Fit, Training, fit_points, settle, with_huber_s
 ROWS_PER_LANDMARK = 20
 # With fewer points than that, rows join the landmarks while a start is sought.
 LEAST_TO_EMBED = 500
-ADAPTATIONS = 2
 
 
 def fit_landmarks(
@@ -159,12 +158,15 @@ def _with_landmarks(problem: Problem, landmarks: CarriedRows, filled: FloatArray
     return replace(problem, hidden=hidden, landmarks=landmarks)
 
 
-def _project(problem: Problem, Z: FloatArray) -> FloatArray:
-    """Return the latent points of a problem's rows on the manifold of its landmarks at Z."""
+def _project(problem: Problem, Z: FloatArray, places: FloatArray | None = None) -> FloatArray:
+    """Return the latent points of a problem's rows on the manifold of its landmarks at Z.
+
+    They are sought near ``places`` (n, q), where rows have some.
+    """
     loss, rows = problem.loss, problem.rows
     if isinstance(loss, EpsilonInsensitive) or getattr(loss, "delta", 1.0) is None:
         loss = Squared()
-    return project(problem.surface(Z), rows.unscaled(rows.Y), rows.observed, loss).X
+    return project(problem.surface(Z), rows.unscaled(rows.Y), rows.observed, loss, places).X
 
 
 def _adapted(fit: Fit, X: FloatArray, gamma: float | None) -> Fit:
@@ -174,7 +176,7 @@ def _adapted(fit: Fit, X: FloatArray, gamma: float | None) -> Fit:
     for turn in range(ADAPTATIONS):
         # The first time rows are still where training left them.
         if turn:
-            X = _project(problem, fit.X)
+            X = _project(problem, fit.X, X)
         values, gamma = adapt_landmarks(problem, fit.X, X, gamma)
         landmarks = landmarks.with_values(landmarks.unscaled(values))
         problem = replace(problem, landmarks=landmarks)

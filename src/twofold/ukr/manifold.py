@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.checks.rows import check_missing
 from twofold.contract.distinct_rows import DistinctRows
 from twofold.contract.fitted_state import (
     COMMON,
@@ -39,6 +40,7 @@ from twofold.features import (
     get_data_kernel,
 )
 from twofold.kernels import KERNELS, Kernel, get_kernel
+from twofold.landmarks import get_landmarks
 from twofold.losses import Loss, Squared, get_loss
 from twofold.optimize import Callback, ProgressBar, Solution, StopReason
 from twofold.process_settings import warn
@@ -51,6 +53,13 @@ from twofold.ukr.surface import Surface
 from twofold.ukr.training import Training, loss_for_starts, settle, with_huber_scale
 
 DATA_KERNELS = (Linear, Polynomial, RBF, Laplacian, L1, Precomputed, PrecomputedDistance)
+# What "auto" iterations are: fewer for many rows, each of which has more of the others around it.
+# Of 336,000 word vectors (GloVe) 15 leave 0.577 of the variance of new rows, 60 leave 0.580.
+ITERATIONS, MANY_ROWS = 200, 10_000
+MOST_OF_MANY, LEAST_OF_MANY, ROWS_TIMES_ITERATIONS = 60, 15, 3_600_000
+# What is left out while so many rows are trained: on MNIST an evaluation takes four fifths of the
+# time, and the error changes in the fifth digit.
+ROUGH_CUTOFF = 1e-4
 # A tenth of a fit is enough to settle rows that arrive where the others already lie.
 PARTIAL_SHARE = 10
 
@@ -65,6 +74,7 @@ class KernelManifold(GrowingModel):
         "latent_scale_": Array(("q",), low=TINY),
         "loss_": Value((object,), get_loss, is_optional=True),
         "widths_": Array(("n",), low=TINY, is_optional=True),
+        "row_weights_": Array(("N",), low=0, is_optional=True),
         "trimmed_": Array(("N",), "b", is_optional=True),
         "data_kernel_": Value(DATA_KERNELS, is_optional=True),
         "feature_projector_": Array(("n", "r"), is_optional=True),
@@ -190,12 +200,17 @@ class KernelManifold(GrowingModel):
     # ---- new rows, or a picture of them ---------------------------------------------------------
 
     def _is_growing(self) -> bool:
-        for name in ("landmarks", "data_kernel"):
-            if getattr(self, name) is not None:
-                raise AttributeError(
-                    f"A model with `{name}` has no partial_fit: what it is made of was chosen from "
-                    "all rows together. Fit it again with the new ones."
-                )
+        if self.data_kernel is not None:
+            raise AttributeError(
+                "A model with `data_kernel` has no partial_fit: what it is made of was chosen from "
+                "all rows together. Fit it again with the new ones."
+            )
+        chosen = get_landmarks(self.landmarks)
+        if chosen is not None and chosen.adapt is False:
+            raise AttributeError(
+                "A model whose `landmarks` stay where they are (adapt=False) has no partial_fit: "
+                "new rows would change nothing. Let them adapt, or fit it again with the new rows."
+            )
         return True
 
     def _take_in(self, Y: FloatArray, weights: FloatArray) -> None:
@@ -210,7 +225,30 @@ class KernelManifold(GrowingModel):
                 "A model whose loss has numbers for each row cannot take new rows in: they have "
                 "none. Fit it again with all rows."
             )
-        super()._take_in(Y, weights)
+        if self.landmarks is None:
+            super()._take_in(Y, weights)
+        else:
+            self._adapt_to(Y, weights)
+
+    def _adapt_to(self, Y: FloatArray, weights: FloatArray) -> None:
+        """Fit the landmark vectors to rows Y (m, D) and to those that made them."""
+        from twofold.ukr.adaptation import ADAPTATIONS, take_in
+
+        check_missing(Y, columns=False)
+        first, surface = self.data_, self._surface
+        earlier = getattr(self, "row_weights_", np.ones(len(self.embedding_)))
+        gamma = float(getattr(self, "smoothness_", 0.0))
+        for _ in range(ADAPTATIONS):
+            X = self._place(Y)
+            R = Y - surface.regress(X * self.latent_scale_)
+            new = X * self.latent_scale_, R, weights
+            places = self.embedding_ * self.latent_scale_
+            change = take_in(surface, places, earlier, new, gamma, self.loss_)
+            self.data_ = (first + change).astype(Y.dtype)
+            self._wake()
+        self.embedding_ = np.concatenate([self.embedding_, self._place(Y)])
+        self.member_ = np.concatenate([self.member_, np.full(len(Y), -1)])
+        self._keep_weights(np.concatenate([earlier, weights]))
 
     def _insert(self, added: DistinctRows, arrival: IntArray) -> None:
         places = self._place(added.Y)
@@ -222,7 +260,9 @@ class KernelManifold(GrowingModel):
         Y = self.data_
         problem = self._pose(Y, self.weights_, self.loss_).cross_validated(Y)
         # Rounded up: at least one iteration, unless none is wanted at all.
-        training = self._training(-(-self.max_iter // PARTIAL_SHARE), self._progress_bars())
+        training = self._training(
+            -(-self._most_iterations() // PARTIAL_SHARE), self._progress_bars()
+        )
         scaled = self.latent_ * self.latent_scale_
         solution, violation = settle(problem, scaled, training)
         if violation is not None:
@@ -258,14 +298,31 @@ class KernelManifold(GrowingModel):
         self._bound_domain()
         self.embedding_ = self.latent_.copy()
 
+    def _keep_weights(self, weights: FloatArray) -> None:
+        # Of those a model with landmarks has no other trace.
+        if self.landmarks is not None and not (weights == 1).all():
+            self.row_weights_ = weights
+
     # ---- inside ---------------------------------------------------------------------------------
 
-    def _pose(self, Y: FloatArray, weights: FloatArray, loss: Loss) -> Problem:
+    def _pose(
+        self, Y: FloatArray, weights: FloatArray, loss: Loss, *, training: bool = False
+    ) -> Problem:
         """Return the problem of rows Y (n, D), NaN where missing, as the parameters shape it."""
-        engine = KernelSums(get_kernel(self.kernel_, training=True), self.cutoff, self.n_jobs)
+        is_rough = training and len(Y) > MANY_ROWS
+        cutoff = max(self.cutoff, ROUGH_CUTOFF) if is_rough else self.cutoff
+        engine = KernelSums(get_kernel(self.kernel_, training=True), cutoff, self.n_jobs)
         degree = cast(Degree, self.degree if isinstance(self.degree, str) else int(self.degree))
         regularization = get_regularization(self.regularization)
         return Problem.of_rows(Y, weights, loss, regularization, engine, degree)
+
+    def _most_iterations(self) -> int:
+        if not isinstance(self.max_iter, str):
+            return int(self.max_iter)
+        n = len(self.data_)
+        if n <= MANY_ROWS:
+            return ITERATIONS
+        return min(MOST_OF_MANY, max(LEAST_OF_MANY, ROWS_TIMES_ITERATIONS // n))
 
     def _training(self, max_iter: int, bars: Sequence[Callback], seed: int = 0) -> Training:
         method = "lbfgs" if self.optimizer == "auto" else self.optimizer
@@ -283,7 +340,7 @@ class KernelManifold(GrowingModel):
         self.objective_, self.history_ = float(solution.value * unit), solution.history * unit
         self.n_iter_, self.stop_reason_ = solution.n_iter, str(solution.stop_reason)
         if solution.stop_reason is StopReason.INTERRUPTED:
-            warn(
-                f"Interrupted after {solution.n_iter} iterations; the best model so far is kept.",
-                ConvergenceWarning,
-            )
+            kept = "the best model so far is kept"
+            if "_journal" in self.__dict__:
+                kept += ", and the same call goes on with the fit if its `checkpoint` was written"
+            warn(f"Interrupted after {solution.n_iter} iterations; {kept}.", ConvergenceWarning)

@@ -16,6 +16,7 @@ from twofold.checks.parameters import NARROWEST, WIDEST
 from twofold.checks.rows import check_entries, checked_weights
 from twofold.contract.distinct_rows import merge_duplicates
 from twofold.engine import KernelSums, check_cutoff
+from twofold.engine.threads import single_threaded_blas
 from twofold.kernels import Kernel, get_kernel
 from twofold.losses import Squared
 from twofold.regularization import LeaveOneOut
@@ -84,19 +85,21 @@ class NadarayaWatson(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_entries(np.asarray(y, dtype=np.float64).reshape(len(X), -1))
         weights = checked_weights(sample_weight, X)
         self._keep(X, np.asarray(y, dtype=np.float64), weights)
-        problem = self._problem()
-        scales = self._scales(problem)
-        self.bandwidth_ = 1 / scales
-        error = problem.reconstruction(cross_validated=True)
-        self.loo_error_ = error.value_and_grad(self.inputs_ * scales)[0] * problem.error_unit
-        self._restore()
+        with single_threaded_blas():
+            problem = self._problem()
+            scales = self._scales(problem)
+            self.bandwidth_ = 1 / scales
+            error = problem.reconstruction(cross_validated=True)
+            self.loo_error_ = error.value_and_grad(self.inputs_ * scales)[0] * problem.error_unit
+            self._restore()
         return self
 
     def predict(self, X: Any) -> FloatArray:
         """Return f(x), in the shape of y, for inputs ``X`` (n_samples, n_features)."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
-        with np.errstate(over="ignore"):  # from far away all samples are in the same place
+        # From far away all samples are in the same place.
+        with single_threaded_blas(), np.errstate(over="ignore"):
             predicted = self._surface.regress(X / self.bandwidth_)
         return predicted[:, 0] if self.outputs_.ndim == 1 else predicted
 

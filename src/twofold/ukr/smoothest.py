@@ -106,6 +106,7 @@ class _Tubes:
             tol=training.tol,
             callbacks=training.callbacks,
             stop_when=self._update,
+            journal=training.journal,
         )
         if self.is_far_off and not solution.stop_reason.was_wished:
             warn(

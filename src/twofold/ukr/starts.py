@@ -12,15 +12,19 @@ leave-one-out error but tears curves and rolls apart, which the error hardly not
 three dimensions; in more, its flat map is made thick by the principal components of what neighbours
 on it do not share.
 
+Coarse to fine: of more than ``MAX_REPRESENTATIVES`` rows a random subset stands for all while
+starts are compared. Of the one that wins each other row goes to the mean of its nearest
+representatives, weighted by inverse squared distance in data space; representatives that the
+embedding has put far from the nearest one count little. t-SNE then goes on with the neighbours of
+all rows. No array grows faster than n. 60,000 MNIST images then take 60 iterations, not 200, to the
+same error of new rows (0.183 of the variance), and their map keeps more neighbours (trustworthiness
+0.951, not 0.940).
+
 Rules for hard cases:
 
 * No K up to ``MAX_CONNECTING_SIZE`` connects the graph (clusters far apart): Isomap and Laplacian
   eigenmaps use a graph of small K with its components joined by their shortest gaps; LLE is left
   out, as it would put each component on one point.
-* More than ``MAX_REPRESENTATIVES`` rows: everything but the principal components is computed on a
-  random subset, and each other row goes to the mean of its nearest representatives, weighted by
-  inverse squared distance in data space; representatives that the embedding has put far from
-  the nearest one count little. No array grows faster than n then.
 * More than ``MAX_FEATURES`` columns: the rows are first reduced to their leading principal
   components, ``REDUCED_FEATURES`` of them.
 * Too few rows for a method, or too few dimensions found by it: that candidate is left out; the
@@ -49,19 +53,20 @@ from threadpoolctl import threadpool_limits
 from twofold.array_types import FloatArray, IntArray
 from twofold.engine.threads import count_threads, single_threaded
 from twofold.latent.starts import fill_for_start
-from twofold.neighborhoods.embeddings import (
-    MAX_TSNE_DIMENSIONS,
-    TSNE_NEIGHBORS,
-    isomap,
-    laplacian_eigenmaps,
-    lle,
-    tsne,
-)
+from twofold.neighborhoods.approximate import most_neighbors
+from twofold.neighborhoods.embeddings import isomap, laplacian_eigenmaps, lle
 from twofold.neighborhoods.graphs import (
     NeighborTable,
     find_neighbors,
     join_parts,
     smallest_connecting_size,
+)
+from twofold.neighborhoods.tsne import (
+    MAX_TSNE_DIMENSIONS,
+    TSNE_NEIGHBORS,
+    affinities,
+    descend,
+    tsne,
 )
 from twofold.rowwise import blocks
 from twofold.ukr.objective import Problem, common_scale, scale_each_dimension
@@ -71,7 +76,7 @@ ALL = ("pca", "lle", "isomap", "laplacian", "tsne")
 # as from t-SNE, in two dimensions higher than from what is tried anyway.
 KNOWN = (*ALL, "unn")
 
-MAX_REPRESENTATIVES = 4_000
+MAX_REPRESENTATIVES = 2_000
 MAX_FEATURES = 300
 REDUCED_FEATURES = 100
 # A graph that needs more neighbours than this to hang together crosses its gaps by bundles of
@@ -83,6 +88,10 @@ _GROWTH = (1.0, 1.7, 3.0)
 # Fewer rows than this have no neighbourhood structure to speak of.
 _MIN_ROWS = 8
 _PLACING_NEIGHBORS = 4
+# t-SNE of all rows: steps, perplexity, and neighbours of a row. On MNIST, after 50 steps,
+# perplexities of 10, 20 and 30 led to errors of 0.201, 0.208 and 0.207 and to a trustworthiness of
+# 0.948, 0.954 and 0.955.
+ALL_ROWS_STEPS, ALL_ROWS_PERPLEXITY, ALL_ROWS_NEIGHBORS = 100, 15.0, 45
 # In typical latent distances between neighbours; for t-SNE 3 to 10 differ by a few per cent.
 _PLACING_REACH = 4.0
 # Neighbours in a flat map whose mean a row is compared with, and how far what is left goes in the
@@ -131,7 +140,7 @@ def choose_start(
     if problem.rows.observed is not None:
         Y = fill_for_start(Y)
     if isinstance(init, str):
-        search.try_name(init, Y.astype(np.float64))
+        search.try_name(init, Y)
     else:
         own = init(Y) if callable(init) else np.asarray(init, dtype=np.float64)
         search.scale({"own": own}, is_own=True)
@@ -147,6 +156,7 @@ class _Search:
     def __init__(self, problem: Problem, q: int, seed: int, tell: Tell) -> None:
         self.problem, self.q, self.seed, self.tell = problem, q, seed, tell
         self.error = problem.reconstruction(cross_validated=True)
+        self.candidates: Candidates | None = None
         self.starts: list[Start] = []
         self.interrupted = False
 
@@ -160,6 +170,9 @@ class _Search:
         self.tell("start embeddings", 0, 1)
         n_jobs = self.problem.engine.n_threads
         candidates = Candidates(Y, self.q, random_state=self.seed, n_jobs=n_jobs)
+        if len(candidates.chosen) < len(Y):
+            few = self.problem.restricted_to(candidates.chosen)
+            self.candidates, self.error = candidates, few.reconstruction(cross_validated=True)
         if init == "auto":
             self.try_methods(candidates, tuple(method for method in ALL if method != "tsne"))
             lowest = min(start.error for start in self.starts)
@@ -206,7 +219,23 @@ class _Search:
                 self.starts[place] = replace(start, X=X, error=error)
         except KeyboardInterrupt:
             self.interrupted = True
-        return min(self.starts, key=lambda start: start.error)
+        best = min(self.starts, key=lambda start: start.error)
+        return best if self.candidates is None else self.of_all_rows(self.candidates, best)
+
+    def of_all_rows(self, candidates: Candidates, best: Start) -> Start:
+        """Return the start of all rows from that of the representatives."""
+        self.tell("placing all rows", 0, 1)
+        X = candidates.place(best.name)
+        self.error = self.problem.reconstruction(cross_validated=True)
+        try:
+            if not self.interrupted:
+                X = candidates.refine(best.name, X, self.tell)
+            X, error = common_scale(X, self.error)
+            X, error = scale_each_dimension(X, error, self.error)
+        except KeyboardInterrupt:
+            self.interrupted = True
+            X, error = common_scale(X, self.error)
+        return Start(best.name, X, error)
 
 
 # ---- start embeddings --------------------------------------------------------------------------
@@ -244,21 +273,17 @@ class Candidates:
             rng = np.random.default_rng(random_state)
             self.chosen = np.sort(rng.choice(n, size=MAX_REPRESENTATIVES, replace=False))
         with single_threaded():
-            self.Y = np.array(_reduce_features(Y, self.chosen, q, random_state), dtype=np.float64)
             # Centred and of size one, out of reach of overflow and underflow.
+            self.Y = np.array(_reduce_features(Y, self.chosen, q, random_state))
             self.Y -= self.Y.mean(axis=0)
-            self.Y /= np.abs(self.Y).max()
-            # Columns of zeros where the data have no more principal components.
-            self.X_pca = np.zeros((n, q))
-            n_found = min(q, *self.Y.shape)
-            pca = PCA(n_found, random_state=random_state)
-            self.X_pca[:, :n_found] = pca.fit_transform(self.Y)
-        self.rows = self.Y[self.chosen]  # those that are embedded
-        self.embedded: dict[str, FloatArray] = {}
-        self._nearest: list[tuple[FloatArray, IntArray]] | None = None
+            self.Y /= max(self.Y.max(), -self.Y.min())
+            self.rows = self.Y[self.chosen].astype(np.float64)  # those that are embedded
+            n_found = min(q, *self.rows.shape)
+            self.pca = PCA(n_found, random_state=random_state).fit(self.rows)
+        self.embedded = {"pca": self._principal_components(self.rows)}
 
     def find(self, methods: Sequence[str] = ALL) -> dict[str, FloatArray]:
-        """Return the embeddings of some methods, at least one, that of PCA.
+        """Return the representatives' embeddings by some methods, at least one, that of PCA.
 
         Their names are methods, with the neighbourhood size where there is one, in the order of
         ``KNOWN`` and by growing neighbourhood. All are centred. Columns of LLE and Laplacian
@@ -276,11 +301,9 @@ class Candidates:
             futures = {name: pool.submit(_attempt, name, task) for name, task in tasks.items()}
             finished, interrupted = _collect(futures)
             found = {name: X for name, X in finished.items() if X is not None}
-            self.embedded |= found
-            if found and len(self.chosen) < len(self.Y):
-                found = self._place_rest(found, pool)
+        self.embedded |= found
         if "pca" in methods or not found:
-            found["pca"] = self.X_pca
+            found["pca"] = self.embedded["pca"]
         # In the order of KNOWN; the sort is stable, so the sizes of a method stay in order.
         names = sorted(found, key=lambda name: KNOWN.index(_method(name)))
         candidates = {name: _standardize(name, found[name]) for name in names}
@@ -339,15 +362,20 @@ class Candidates:
         try:
             X = isomap(self._graph(self._sizes[0]), q, self.seed) if X is None else X[:, :q]
         except np.linalg.LinAlgError:
-            X = self.X_pca[self.chosen, :q]
-        return tsne(self._table, _standardize("tsne", X), self.seed)
+            X = self.embedded["pca"][:, :q]
+        return tsne(self._table, _standardize("tsne", X), self.seed, n_jobs=self.n_jobs)
 
     def _thick_tsne(self) -> FloatArray:
         """Run t-SNE in two dimensions; the others tell rows apart that it puts side by side."""
-        flat = self._unrolled_tsne(2)
+        return self._thickened(self._unrolled_tsne(2), self.rows)
+
+    def _thickened(self, flat: FloatArray, Y: FloatArray) -> FloatArray:
+        """Return a flat map (m, 2) of rows Y (m, D) with the other dimensions beside it."""
         size = min(_THICK_NEIGHBORS, len(flat) - 1)
         distances, near = NearestNeighbors(n_neighbors=size).fit(flat).kneighbors()
-        residuals = self.rows - self.rows[near].mean(axis=1)
+        residuals = Y.astype(np.float64)
+        for number in range(size):
+            residuals -= Y[near[:, number]] / size
         thick = np.zeros((len(flat), self.q - 2))
         n_found = min(thick.shape[1], *residuals.shape)
         thick[:, :n_found] = PCA(n_found, random_state=self.seed).fit_transform(residuals)
@@ -355,22 +383,46 @@ class Candidates:
         thickness = _THICKNESS * float(np.median(distances[:, -1]))
         return np.column_stack([flat, thick * (thickness / deviation if deviation > 0 else 1)])
 
-    def _place_rest(
-        self, embeddings: dict[str, FloatArray], pool: Executor
-    ) -> dict[str, FloatArray]:
-        """Extend embeddings of the chosen rows to all rows."""
-        # The same for all embeddings, and for those that are asked for later.
-        if self._nearest is None:
-            searcher = NearestNeighbors(n_neighbors=_PLACING_NEIGHBORS).fit(self.rows)
-            search = [self.Y[rows] for rows in blocks(len(self.Y), 1, at_a_time=_BLOCK_ROWS)]
-            self._nearest = list(pool.map(searcher.kneighbors, search))
-        placed = {}
-        for name, X in embeddings.items():
-            latent_distances, _ = NearestNeighbors(n_neighbors=1).fit(X).kneighbors()
-            reach = _PLACING_REACH * float(np.median(latent_distances))
-            placed[name] = np.concatenate([_place(X, *found, reach) for found in self._nearest])
-            placed[name][self.chosen] = X
-        return placed
+    def _principal_components(self, Y: FloatArray) -> FloatArray:
+        """Return rows on the principal axes (m, q), zeros where the data have no more of them."""
+        X = np.zeros((len(Y), self.q))
+        X[:, : self.pca.n_components_] = self.pca.transform(Y)
+        return X
+
+    def place(self, name: str) -> FloatArray:
+        """Return the embedding of that name with all rows beside their representatives, (n, q)."""
+        if name == "pca":
+            return _standardize(name, self._principal_components(self.Y))
+        X = self.embedded[name]
+        latent_distances, _ = NearestNeighbors(n_neighbors=1).fit(X).kneighbors()
+        reach = _PLACING_REACH * float(np.median(latent_distances))
+        searcher = NearestNeighbors(n_neighbors=_PLACING_NEIGHBORS)
+        searcher.fit(self.rows.astype(self.Y.dtype))
+
+        def place(rows: slice) -> FloatArray:
+            distances, nearest = searcher.kneighbors(self.Y[rows])
+            return _place(X, distances, nearest, reach)
+
+        with _single_threaded_pool(self.n_jobs) as pool:
+            parts = blocks(len(self.Y), 1, at_a_time=_BLOCK_ROWS)
+            placed = np.concatenate(list(pool.map(place, parts)))
+        placed[self.chosen] = X
+        return _standardize(name, placed)
+
+    def refine(self, name: str, X: FloatArray, tell: Tell) -> FloatArray:
+        """Return latent points X (n, q) of all rows after more steps of what they come from."""
+        if name != "tsne":
+            return X
+        # A map of so many more rows is wider; t-SNE itself takes many steps to widen one.
+        n, few = len(X), self.embedded[name]
+        flat_axes = min(self.q, 2) if self.q > MAX_TSNE_DIMENSIONS else self.q
+        wider = (n / len(few)) ** (0.5 / flat_axes)
+        flat = X[:, :flat_axes] * (wider * few[:, :flat_axes].std() / X[:, :flat_axes].std())
+        tell("neighbours of all rows", 0, 1)
+        table = most_neighbors(self.Y, ALL_ROWS_NEIGHBORS, self.seed, self.n_jobs)
+        P = affinities(table, ALL_ROWS_PERPLEXITY)
+        flat = descend(P, flat, ALL_ROWS_STEPS, n_jobs=self.n_jobs, tell=tell)
+        return _standardize(name, self._thickened(flat, self.Y) if self.q > flat_axes else flat)
 
 
 class StartsInterrupted(KeyboardInterrupt):
@@ -422,7 +474,7 @@ def _reduce_features(Y: FloatArray, chosen: IntArray, q: int, random_state: int)
     # Two power iterations place the axes well enough for a start.
     model = PCA(n_reduced, svd_solver="randomized", iterated_power=2, random_state=random_state)
     model.fit(np.asarray(Y[chosen], dtype=np.float64))
-    reduced = np.empty((len(Y), n_reduced))
+    reduced = np.empty((len(Y), n_reduced), dtype=Y.dtype)
     for rows in blocks(len(Y), 1, at_a_time=_BLOCK_ROWS):
         reduced[rows] = (Y[rows] - model.mean_) @ model.components_.T
     return reduced

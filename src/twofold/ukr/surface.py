@@ -25,6 +25,7 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.checks.rows import LARGEST, LARGEST_SINGLE
@@ -236,10 +237,14 @@ class Surface:
 
     def basis(self, X: FloatArray) -> FloatArray:
         """Return how much of each row is in f at latent places: b (m, n), each row of sum 1."""
-        B = self.prepared.basis(X, self.rows.whole_fit(X.shape[1]))
+        B: FloatArray = self.sparse_basis(X).toarray()
         alone = ~(B != 0).any(axis=1)
         B[alone] = self.rows.weights / self.total_weight
         return B
+
+    def sparse_basis(self, X: FloatArray) -> csr_array:
+        """Return the same without places that no row reaches, whose rows are empty."""
+        return self.prepared.basis(X, self.rows.whole_fit(X.shape[1]))
 
     def look(self, X: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return f as the rows are scaled (m, D), its derivative (m, q, D), density and its rise.
@@ -268,6 +273,10 @@ class Surface:
         # Points out of the kernel's reach of all others tell nothing of the places between.
         return min(half, around) if around > 0 else half
 
+    def prepare_projection(self) -> None:
+        """Make what all rows need that are projected, once."""
+        _ = self.starting_places, self.threshold
+
     @cached_property
     def starting_places(self) -> StartingPlaces:
         """Training points from which rows are projected."""
@@ -276,15 +285,23 @@ class Surface:
             grid = build_grid(self.X, self.kernel_width)
             numbers = np.sort(grid.order[grid.starts[:-1][np.diff(grid.starts) > 0]])
         f, _ = self.rows.regress(self.prepared.at(self.X[numbers]).values)
-        return StartingPlaces(numbers, f)
+        return StartingPlaces(numbers, f, self.X[numbers])
 
 
 class StartingPlaces:
-    """Training points, by number, and their reconstructions as the rows are scaled, (k, D)."""
+    """Training points X (k, q), by number, and their reconstructions as rows are scaled, (k, D)."""
 
-    def __init__(self, numbers: IntArray, reconstructions: FloatArray) -> None:
-        self.numbers = numbers
+    def __init__(self, numbers: IntArray, reconstructions: FloatArray, X: FloatArray) -> None:
+        self.numbers, self.X = numbers, X
         self.reconstructions = np.ascontiguousarray(reconstructions)
+
+    @cached_property
+    def spacing(self) -> float:
+        """The typical distance of a point from the nearest other one."""
+        # Imported at first use: it is made of what is here.
+        from twofold.ukr.objective import typical_spacing
+
+        return typical_spacing(self.X)
 
     @cached_property
     def _plain(self) -> MultipliedRows:

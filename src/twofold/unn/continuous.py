@@ -29,6 +29,7 @@ import numpy as np
 from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled, square
 from twofold.rowwise import blocks
+from twofold.small_systems import assign
 from twofold.unn.growing import ROUNDING, PointTree, find_nearest, insert, remove, tree_of
 from twofold.unn.nearest_rows import nearest_rows
 from twofold.unn.point_errors import PointError
@@ -231,7 +232,7 @@ def _find_place(
     sigma = total * rows.values.shape[1] / common if common > 0.0 else 1.0
     if not tries.is_squared:
         sigma = np.sqrt(sigma)
-    best[:] = origin
+    assign(best, origin)
     for step in range(max(lots.shape[0], Z.shape[0])):
         for m in range(x.size):
             if lots.shape[0] > 0:
@@ -243,7 +244,7 @@ def _find_place(
         e = place_error(tree, rows, x, i, judge)
         if step == 0 or e < lowest:
             lowest = e
-            best[:] = x
+            assign(best, x)
     return lowest
 
 
@@ -258,7 +259,7 @@ def insert_rows(
         best[:] = 0.0
         if i > 0:
             _find_place(tree, rows, i, nearest[place], tries, place, judge, best)
-        tree.X[i] = best
+        assign(tree.X[i], best)
         insert(tree, i)
 
 
@@ -280,13 +281,13 @@ def move_rows(
     touched, e_new, r_new = np.empty(n + 1, dtype=np.int64), np.empty(n), np.empty(n)
     for place in range(nearest.size):
         i = first + place
-        old[:] = tree.X[i]
+        assign(old, tree.X[i])
         remove(tree, i)
         lowest = _find_place(tree, rows, i, nearest[place], tries, place, judge, best)
         if lowest >= errors[i]:  # what is no better for the row itself is not tried on all others
             insert(tree, i)
             continue
-        tree.X[i] = best
+        assign(tree.X[i], best)
         insert(tree, i)
         count = 0
         for j in range(n):  # the rows that have row i among their neighbours before or after

@@ -36,6 +36,7 @@ from twofold.compiled import compiled
 from twofold.engine.threads import run_tasks
 from twofold.process_settings import warn
 from twofold.rowwise import blocks
+from twofold.small_systems import assign
 from twofold.unn.continuous import Judge, judge_of, list_errors
 from twofold.unn.embedding import INTERRUPTED, Embedding, Task
 from twofold.unn.growing import PointTree, empty_tree, rebuild
@@ -256,7 +257,8 @@ def _write_values(
         if tree.X.shape[1] == 1:
             values[c] = _error_on_line(candidates[c, :, 0], rows, judge)
             continue
-        tree.X[:] = candidates[c]
+        for i in range(len(tree.X)):
+            assign(tree.X[i], candidates[c, i])
         tree.leaf_of[:] = 0  # all points are in the tree; rebuilding finds out where
         rebuild(tree)
         errors, _ = list_errors(tree, rows, judge)

@@ -23,6 +23,7 @@ import numpy as np
 from twofold.array_types import FloatArray, IntArray
 from twofold.checks.rows import check_finite_points
 from twofold.compiled import compiled, square
+from twofold.small_systems import assign
 
 LEAF = 16
 # A box lies no nearer than its points but for rounding; ties must not be lost by that.
@@ -78,10 +79,13 @@ def tree_of(X: FloatArray, capacity: int | None = None) -> PointTree:
 @compiled
 def rebuild(tree: PointTree) -> None:
     """Build the tree anew over the points that are in it, as flat as it can be."""
-    tree.used[0] = 1
-    members = np.flatnonzero(tree.leaf_of >= 0)
-    tree.used[1] = members.size
-    _build(tree, 0, members)
+    members, count = np.empty(tree.leaf_of.size, dtype=np.int64), 0
+    for i in range(tree.leaf_of.size):
+        if tree.leaf_of[i] >= 0:
+            members[count] = i
+            count += 1
+    tree.used[0], tree.used[1] = 1, count
+    _build(tree, tree.used[0] - 1, members[:count])
 
 
 @compiled
@@ -96,7 +100,7 @@ def _build(tree: PointTree, root: int, members: IntArray) -> None:
         for i in members[start:end]:
             _take_in(tree, node, tree.X[i])
         if end - start <= LEAF:
-            tree.bucket[node, : end - start] = members[start:end]
+            assign(tree.bucket[node], members[start:end])
             for i in members[start:end]:
                 tree.leaf_of[i] = node
             waiting, start = waiting - 1, end
@@ -120,17 +124,40 @@ def _take_in(tree: PointTree, node: int, x: FloatArray) -> None:
 def _cut_in_half(tree: PointTree, node: int, members: IntArray) -> int:
     """Cut a node whose box is known, give it two children, return how many go to the first."""
     # Afterwards no one of the first half is above the cut, and no one of the second below.
-    axis, width = 0, -1.0
+    axis, width = node - node, -1.0
     for m in range(tree.X.shape[1]):
         side = tree.box[node, 1, m] - tree.box[node, 0, m]
         if side > width:
             axis, width = m, side
     half = members.size // 2
-    members[:] = members[np.argsort(tree.X[members, axis])]
+    _part(members, tree.X, axis, half - 1)
     tree.axis[node], tree.child[node] = axis, tree.used[0]
     tree.cut[node] = tree.X[members[half - 1], axis]
     tree.used[0] += 2
     return half
+
+
+@compiled
+def _part(members: IntArray, X: FloatArray, axis: int, middle: int) -> None:
+    """Order points so that those before `middle` lie below it along an axis, the others above."""
+    # Quickselect; equal points are exchanged, too, so that they are halved and not counted off.
+    low, high = 0, members.size - 1
+    while low < high:
+        pivot, i, j = X[members[(low + high) // 2], axis], low, high
+        while i <= j:
+            while X[members[i], axis] < pivot:
+                i += 1
+            while X[members[j], axis] > pivot:
+                j -= 1
+            if i <= j:
+                members[i], members[j] = members[j], members[i]
+                i, j = i + 1, j - 1
+        if middle <= j:
+            high = j
+        elif middle >= i:
+            low = i
+        else:  # between the two parts: equal to the pivot
+            return
 
 
 @compiled
@@ -156,7 +183,8 @@ def insert(tree: PointTree, i: int) -> None:
         rebuild(tree)
     else:
         members = np.empty(LEAF + 1, dtype=np.int64)
-        members[:LEAF], members[LEAF] = tree.bucket[node], i
+        assign(members, tree.bucket[node])
+        members[LEAF] = i
         _build(tree, node, members)
 
 
@@ -182,7 +210,7 @@ def find_nearest(
     k = min(k, found.size, sq_dists.size)
     if tree.used[1] == 0 or k < 1:
         return 0
-    count, waiting = 0, 1
+    count, waiting = k - k, 1
     stack, bounds = np.empty(DEEPEST, dtype=np.int64), np.empty(DEEPEST)
     stack[0], bounds[0] = 0, 0.0
     while waiting:

@@ -30,6 +30,7 @@ import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled, square
+from twofold.small_systems import assign
 from twofold.unn.line import SortedRows
 from twofold.unn.rows import (
     NOBODY,
@@ -269,7 +270,7 @@ def _cost_of(push: Push, at: IntArray, n: int, cells: Cells, rule: Rule) -> floa
     for j in range(n):
         touched, moves = _is_touched(j, at, push, n, cells, rule)
         if touched:
-            site[:] = cells.sites[j]
+            assign(site, cells.sites[j])
             site[push.axis] += push.sign * moves
             fresh, _ = _error_on(site, j, n_others, push, cells, rule)
             total += weights[j] * (fresh - errors[j])
@@ -348,7 +349,7 @@ def _best_push(number: int, low: int, high: int, cells: Cells, rule: Rule, site:
             push = _push_beside(number, beside, axis, sign, cells)
             if push.length == NO_PUSH:
                 continue
-            trial[:] = cells.sites[beside]
+            assign(trial, cells.sites[beside])
             trial[axis] += sign
             cost = _cost_of(push, trial, number, cells, rule)
             spread = 0  # of the site that is filled in the end, from the middle of the box
@@ -358,7 +359,7 @@ def _best_push(number: int, low: int, high: int, cells: Cells, rule: Rule, site:
             is_better = best.length == NO_PUSH or is_cheaper(cost, best_cost)
             if is_better or (not is_cheaper(best_cost, cost) and spread < best_spread):
                 best, best_cost, best_spread = push, cost, spread
-                site[:] = trial
+                assign(site, trial)
     if best.length == NO_PUSH:
         best = _nearest_free(number, low, site, cells)
     return best

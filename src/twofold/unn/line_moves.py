@@ -27,8 +27,8 @@ from typing import NamedTuple
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.compiled import compiled
-from twofold.small_systems import dot
+from twofold.compiled import compiled, written_into_callers
+from twofold.small_systems import assign, dot
 from twofold.unn.point_errors import error_of_products, row_error
 from twofold.unn.rows import NOBODY, Rows, Rule, add_row, error_of_sums, fill_gaps, is_cheaper
 
@@ -88,9 +88,9 @@ def _sum_up(near: IntArray, first: int, stop: int, skip: int, rows: Rows, room: 
 
 @compiled
 def _slide(near: IntArray, before: int, first: int, m: int, rows: Rows, room: _Room) -> None:
-    """Turn the sum over m ranks from `before` on into that from `first` on; -1: there is none."""
+    """Turn the sum over m ranks from `before` on into that from `first` on; below 0: none yet."""
     if before < 0:
-        _sum_up(near, first, first + m, -1, rows, room)
+        _sum_up(near, first, first + m, first - 1, rows, room)
         return
     for rank in range(before, first):
         out, into = near[rank], near[rank + m]
@@ -126,7 +126,7 @@ def _errors_around(
 ) -> tuple[int, int]:
     """Write errors of rows that may have rank `at` as a neighbour to `room.fresh`; say where."""
     rows, rule = line.rows, line.rule
-    m, before = min(rule.n_others, count - 1), -1
+    m, before = min(rule.n_others, count - 1), -1 - count
     low, high = max(0, at - m), min(count, at + m + 1)
     for rank in range(low, high):
         first, number = _first_rank(rank, count, m), near[rank]
@@ -157,7 +157,7 @@ def _refresh(near: IntArray, count: int, at: int, line: LinkedRows, room: _Room)
 def _refresh_windows(near: IntArray, count: int, at: int, line: LinkedRows, room: _Room) -> None:
     """Recompute what is kept of the windows of m ranks that have the rank `at` in them."""
     values, is_full = line.rows.values, line.rule.is_full
-    m, before = min(line.rule.n_others, count), -1
+    m, before = min(line.rule.n_others, count), -1 - count
     for rank in range(count + 1):  # of a row to come, or after it came
         first = min(max(rank - (m + 1) // 2, 0), count - m)
         if not first <= at < first + m:
@@ -184,7 +184,8 @@ def _look_around(left: int, right: int, line: LinkedRows, near: IntArray) -> tup
         near[gap] = left
         left = line.before[left]
         gap += 1
-    near[:gap] = near[:gap][::-1].copy()
+    for place in range(gap // 2):  # from left to right
+        near[place], near[gap - 1 - place] = near[gap - 1 - place], near[place]
     count = gap
     while right != NOBODY and count < gap + reach:
         near[count] = right
@@ -193,7 +194,7 @@ def _look_around(left: int, right: int, line: LinkedRows, near: IntArray) -> tup
     return count, gap
 
 
-@compiled
+@written_into_callers
 def _link(left: int, right: int, number: int, line: LinkedRows, room: _Room) -> None:
     """Put a row between two others."""
     line.before[number], line.after[number] = left, right
@@ -206,7 +207,7 @@ def _link(left: int, right: int, number: int, line: LinkedRows, room: _Room) -> 
         _refresh(room.near, count, gap - 1, line, room)
 
 
-@compiled
+@written_into_callers
 def _unlink(number: int, line: LinkedRows, room: _Room) -> tuple[int, int]:
     """Take one of several rows out; return those that were beside it."""
     left, right = line.before[number], line.after[number]
@@ -234,7 +235,7 @@ def ranks_of(first: int, n: int, after: IntArray) -> IntArray:
 def rebuild(order: IntArray, line: LinkedRows) -> None:
     """Compute all that is kept of rows, whose numbers from left to right are given."""
     n, rule, room = order.size, line.rule, _room_for(line.rows, line.rule)
-    line.order[:] = order[: line.order.size]
+    assign(line.order, order[: line.order.size])
     for rank in range(n):
         line.before[order[rank]] = order[rank - 1] if rank > 0 else NOBODY
         line.after[order[rank]] = order[rank + 1] if rank < n - 1 else NOBODY
@@ -265,9 +266,9 @@ def _cost_at(
 ) -> float:
     """Return the error of a row in a gap of `count` rows or, if asked for, the change of all."""
     rule, grown, weights = line.rule, room.grown, line.rows.weights
-    grown[:gap] = near[:gap]
+    assign(grown, near[:gap])
     grown[gap] = number
-    grown[gap + 1 : count + 1] = near[gap:count]
+    assign(grown[gap + 1 :], near[gap:count])
     if not rule.is_full:
         return _error_at(grown, count + 1, gap, line.rows, rule, room)
     low, high = _errors_around(grown, count + 1, gap, line, room)
@@ -278,7 +279,7 @@ def _cost_at(
     return total
 
 
-@compiled
+@written_into_callers
 def _best_side(number: int, beside: int, line: LinkedRows, room: _Room) -> tuple[int, int, float]:
     """Return the rows left and right of the cheaper gap next to a row, left first, and its cost."""
     left, right, near = line.before[beside], line.after[beside], room.near
@@ -296,7 +297,7 @@ def _costs(number: int, n: int, products: FloatArray, line: LinkedRows, room: _R
     if products.size > 0:
         return _product_costs(number, n, products, line)
     order, rows, rule = line.order, line.rows, line.rule
-    costs, m, before = np.empty(n + 1), min(rule.n_others, n), -1
+    costs, m, before = np.empty(n + 1), min(rule.n_others, n), -1 - n
     if rule.is_full or not line.is_even:
         reach = 2 * m + 2
         for gap in range(n + 1):
@@ -313,7 +314,7 @@ def _costs(number: int, n: int, products: FloatArray, line: LinkedRows, room: _R
     return costs
 
 
-@compiled
+@written_into_callers
 def _cheapest(costs: FloatArray) -> int:
     """Return the first of the cheapest gaps."""
     at = 0
@@ -323,7 +324,7 @@ def _cheapest(costs: FloatArray) -> int:
     return at
 
 
-@compiled
+@written_into_callers
 def _error_of(
     square: float, inner: float, mass: float, own: float, w: float, has: bool, rule: Rule
 ) -> float:
@@ -341,7 +342,7 @@ def _error_of(
     return error_of_products(square / (mass * mass), inner / mass, own, rule.error)
 
 
-@compiled
+@written_into_callers
 def _product_costs(number: int, n: int, products: FloatArray, line: LinkedRows) -> FloatArray:
     # Loops over plain arrays: passing the arrays on for each gap would cost more than the rest.
     order, weights, owns, errors = line.order, line.rows.weights, line.own, line.errors
@@ -392,7 +393,7 @@ def _product_costs(number: int, n: int, products: FloatArray, line: LinkedRows) 
     return costs
 
 
-@compiled
+@written_into_callers
 def _put_into(order: IntArray, n: int, gap: int, number: int) -> tuple[int, int]:
     """Put a row into a gap of n ranks; return those on its left and right."""
     for rank in range(n, gap, -1):
@@ -439,7 +440,7 @@ def refine_rows(start: int, nearest: IntArray, products: FloatArray, line: Linke
             rank = 0
             while line.order[rank] != number:
                 rank += 1
-            line.order[rank : n - 1] = line.order[rank + 1 : n].copy()
+            assign(line.order[rank:], line.order[rank + 1 : n])
             costs = _costs(number, n - 1, products[i], line, room)
             gap = _cheapest(costs)
             is_moved = is_cheaper(costs[gap], costs[rank])
