@@ -74,7 +74,7 @@ def build_grid(X: FloatArray, radius: float) -> CellGrid:
     axes, shape = np.full(GRIDDED, -1), np.ones(GRIDDED, dtype=np.int64)
     origin, width = np.zeros(GRIDDED), 1.0
     if np.isfinite(radius):
-        low, high = X.min(axis=0).astype(float), X.max(axis=0).astype(float)
+        low, high = (corner.astype(float) for corner in corners(X))
         _check_extent(low, high)
         cut = np.arange(q) if q <= GRIDDED else _long_axes(X, high - low, radius)
         low, high = low[cut], high[cut]
@@ -87,6 +87,13 @@ def build_grid(X: FloatArray, radius: float) -> CellGrid:
     order, starts = _sort_by_cell(cells, int(shape.prod()))
     points = np.ascontiguousarray(X[order].T)
     return CellGrid(points, order, starts, axes, shape, origin, width, radius)
+
+
+def corners(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the lowest and the highest corner (q,) of the box around points X (n, q)."""
+    # Column by column: along the rows of a narrow array numpy takes thirty times as long.
+    low = np.array([column.min() for column in X.T], dtype=X.dtype)
+    return low, np.array([column.max() for column in X.T], dtype=X.dtype)
 
 
 def _long_axes(X: FloatArray, extent: FloatArray, radius: float) -> IntArray:

@@ -32,6 +32,7 @@ import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled, compiled_into_callers
+from twofold.engine.cells import corners
 from twofold.engine.threads import run_tasks
 from twofold.kernels import Kernel
 
@@ -464,7 +465,7 @@ class NodeField:
     def __init__(
         self, references: FloatArray, V: FloatArray, kernel: Kernel, cutoff: float, n_threads: int
     ) -> None:
-        self.low, self.high = references.min(axis=0), references.max(axis=0)
+        self.low, self.high = corners(references)
         low, high = self.low.astype(np.float64), self.high.astype(np.float64)
         self.grid = build_node_grid(low, high, kernel, cutoff)
         sources = SpreadRows(references, self.grid, n_threads)
@@ -475,7 +476,7 @@ class NodeField:
 
     def read(self, queries: FloatArray, hidden: IntArray, A: FloatArray) -> BoolArray:
         """Write the sums of queries (m, q) to A (m, C); say which of them are answered."""
-        answered = ((queries >= self.low) & (queries <= self.high)).all(axis=1)
+        answered: BoolArray = np.all((queries >= self.low) & (queries <= self.high), axis=1)
         some = np.ascontiguousarray(queries[answered])
         sums = np.zeros((len(some), self.V.shape[1]), dtype=self.V.dtype)
         read(some, self.grid, self.field, sums)

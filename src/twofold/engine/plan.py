@@ -33,7 +33,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from twofold.array_types import FloatArray
-from twofold.engine.cells import GRIDDED, CellGrid, candidates_of, grid_for
+from twofold.engine.cells import GRIDDED, CellGrid, candidates_of, corners, grid_for
 from twofold.engine.grid import AXES, NODES, count_nodes, spacing_for
 from twofold.kernels import Kernel
 
@@ -103,8 +103,10 @@ def _cost_on_nodes(
     references: FloatArray, queries: FloatArray | None, kernel: Kernel, cutoff: float
 ) -> float:
     (n, q), queries = references.shape, references if queries is None else queries
-    low = np.minimum(references.min(axis=0), queries.min(axis=0))
-    high = np.maximum(references.max(axis=0), queries.max(axis=0))
+    low, high = corners(references)
+    if queries is not references:
+        own_low, own_high = corners(queries)
+        low, high = np.minimum(low, own_low), np.maximum(high, own_high)
     nodes = count_nodes(low, high, spacing_for(kernel, cutoff))
     return SPREAD_COST * NODES**q * (n + len(queries)) / 2 + NODE_COST * q * nodes
 

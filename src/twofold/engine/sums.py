@@ -416,7 +416,8 @@ def _over_cells(
     unseen = _places(order)[hidden[numbers]]
     local = None if local is None else local.sorted_by(order)
     own = queries[numbers]
-    return _CellsRun(engine, respond, numbers, own, unseen, grid.points, V[order], local, grid)
+    sorted_V = np.take(V, order, axis=0)  # a third of the time of V[order]
+    return _CellsRun(engine, respond, numbers, own, unseen, grid.points, sorted_V, local, grid)
 
 
 class _NodesRun:
@@ -434,8 +435,9 @@ class _NodesRun:
         refs = queries if references is None else references
         self.engine, self.respond, self.hidden = engine, respond, hidden
         self.queries, self.refs, self.plain_V = queries, refs, V
-        low = np.minimum(queries.min(axis=0), refs.min(axis=0)).astype(np.float64)
-        high = np.maximum(queries.max(axis=0), refs.max(axis=0)).astype(np.float64)
+        (low, high), (own_low, own_high) = cells.corners(refs), cells.corners(queries)
+        low = np.minimum(low, own_low).astype(np.float64)
+        high = np.maximum(high, own_high).astype(np.float64)
         self.grid = build_node_grid(low, high, engine.kernel, engine.cutoff)
         self.sources = SpreadRows(refs, self.grid, engine.n_threads)
         self.targets = self.sources

@@ -29,6 +29,7 @@ from scipy.sparse import csr_array
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled, compiled_in_order, square
+from twofold.engine.cells import corners
 from twofold.engine.grid import SpreadRows, nodes_over
 from twofold.engine.threads import count_threads, run_tasks
 from twofold.neighborhoods.graphs import NeighborTable, linked_rows
@@ -67,15 +68,20 @@ def tsne(
     k = min(n - 1, int(3 * perplexity + 1))
     near = NeighborTable(table.distances[:, :k], table.indices[:, :k])
     jitter = np.random.default_rng(random_state).normal(scale=1e-4, size=X.shape)
-    P = affinities(near, perplexity)
+    P = affinities(near, perplexity, n_jobs=n_jobs)
     X = descend(P * EXAGGERATION, X + jitter, EXAGGERATED, n_jobs=n_jobs)
     return descend(P, X, ITERATIONS - EXAGGERATED, n_jobs=n_jobs)
 
 
-def affinities(table: NeighborTable, perplexity: float) -> csr_array:
+def affinities(table: NeighborTable, perplexity: float, *, n_jobs: int | None = -1) -> csr_array:
     """Return P (n, n) of sum 1: as near as a Gaussian of that perplexity makes neighbours."""
-    n = len(table.indices)
-    P = linked_rows(_conditional(table.distances**2, np.log(perplexity)), table.indices, n)
+    n, entropy = len(table.indices), np.log(perplexity)
+
+    def work(rows: slice) -> FloatArray:
+        return _conditional(table.distances[rows] ** 2, entropy)
+
+    parts = run_tasks(work, blocks(n, 1, at_a_time=TASK_ROWS), count_threads(n_jobs))
+    P = linked_rows(np.concatenate(parts), table.indices, n)
     return csr_array((P + P.T) / (2 * n))
 
 
@@ -114,8 +120,8 @@ def descend(
 
 def _along_cells(X: FloatArray) -> IntArray:
     """Return an order of points X (n, q) in which those of a small cell follow each other."""
-    low, extent = X.min(axis=0), np.ptp(X, axis=0).max()
-    width = max(float(extent), np.finfo(float).tiny) / CELLS_ALONG
+    low, high = corners(X)
+    width = max(float((high - low).max()), np.finfo(float).tiny) / CELLS_ALONG
     cells = ((X - low) / width).astype(np.int64)
     return np.lexsort(cells.T[::-1])
 
@@ -124,7 +130,7 @@ class _Field:
     """The potential of points over a grid that reaches a little beyond them."""
 
     def __init__(self, X: FloatArray, n_threads: int) -> None:
-        low, high = X.min(axis=0), X.max(axis=0)
+        low, high = corners(X)
         margin = MARGIN * (high - low).max()
         self.low, self.high, self.n_threads = low - margin, high + margin, n_threads
         q = X.shape[1]
@@ -181,13 +187,16 @@ def _cut_inverse(A: FloatArray, axis: int, length: int) -> FloatArray:
 
 def _attraction(P: csr_array, X: FloatArray, n_threads: int) -> FloatArray:
     """Return Σ_j p_ij (x_i - x_j) / (1 + ||x_i - x_j||²), (n, q)."""
-    pull = np.zeros_like(X)
+    n, q = X.shape
+    axes, pull = np.zeros((MAX_TSNE_DIMENSIONS, n)), np.zeros((MAX_TSNE_DIMENSIONS, n))
+    axes[:q] = X.T
+    other = P.indices.view(f"u{P.indices.itemsize}")  # an index that cannot be negative is quicker
 
     def work(rows: slice) -> None:
-        _pull_together(P.indptr, P.indices, P.data, X, rows.start, rows.stop, pull)
+        _pull_together(P.indptr, other, P.data, axes, rows.start, rows.stop, pull)
 
-    run_tasks(work, blocks(len(X), 1, at_a_time=TASK_ROWS), n_threads)
-    return pull
+    run_tasks(work, blocks(n, 1, at_a_time=TASK_ROWS), n_threads)
+    return np.ascontiguousarray(pull[:q].T)
 
 
 @compiled
@@ -195,20 +204,24 @@ def _pull_together(
     first: IntArray,
     other: IntArray,
     p: FloatArray,
-    X: FloatArray,
+    axes: FloatArray,
     start: int,
     stop: int,
     pull: FloatArray,
 ) -> None:
-    q = X.shape[1]
+    """Write the attraction of some rows to pull (3, n); three axes written out, unused ones 0."""
+    A, B, C = axes[0], axes[1], axes[2]
     for i in range(start, stop):
-        for e in range(first[i], first[i + 1]):
-            j, distance = other[e], 1.0
-            for m in range(q):
-                distance += square(X[i, m] - X[j, m])
-            weight = p[e] / distance
-            for m in range(q):
-                pull[i, m] += weight * (X[i, m] - X[j, m])
+        near, weights = other[first[i] : first[i + 1]], p[first[i] : first[i + 1]]
+        a, b, c = A[i], B[i], C[i]
+        along_a = along_b = along_c = 0.0
+        for e in range(near.size):
+            gap_a, gap_b, gap_c = a - A[near[e]], b - B[near[e]], c - C[near[e]]
+            weight = weights[e] / (1.0 + square(gap_a) + square(gap_b) + square(gap_c))
+            along_a += weight * gap_a
+            along_b += weight * gap_b
+            along_c += weight * gap_c
+        pull[0, i], pull[1, i], pull[2, i] = along_a, along_b, along_c
 
 
 @compiled_in_order

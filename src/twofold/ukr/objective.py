@@ -147,7 +147,7 @@ class Reconstruction:
         if self.hidden is not None and alone.any():
             # Out of reach of every reference that counts: the mean of those stands in.
             f = np.where(alone, self.references.mean_without(self.hidden[numbers]), f)
-        residual = f - self.rows.Y[numbers]
+        residual = f - np.take(self.rows.Y, numbers, axis=0)
         if self.rows.observed is not None:
             residual *= self.rows.observed[numbers]
         return residual, f, denominator

@@ -48,6 +48,8 @@ LONELY_SHARE = 0.05
 # Above so many training points one of each cell of the latent space, half a kernel width wide, is
 # tried as a start of a projection.
 MOST_PLACES = 5_000
+# So many places are grouped by cells of the latent space, this many kernel widths wide.
+GROUP_WIDTH = 8
 
 
 class CarriedRows:
@@ -280,20 +282,41 @@ class Surface:
     @cached_property
     def starting_places(self) -> StartingPlaces:
         """Training points from which rows are projected."""
-        numbers = np.arange(len(self.X))
+        numbers, groups = np.arange(len(self.X)), None
         if len(numbers) > MOST_PLACES and self.X.shape[1] <= GRIDDED:
             grid = build_grid(self.X, self.kernel_width)
             numbers = np.sort(grid.order[grid.starts[:-1][np.diff(grid.starts) > 0]])
+            # Cells are half as wide as the radius they are made for.
+            grid = build_grid(self.X[numbers], 2 * GROUP_WIDTH * self.kernel_width)
+            numbers, groups = numbers[grid.order], np.unique(grid.starts)
         f, _ = self.rows.regress(self.prepared.at(self.X[numbers]).values)
-        return StartingPlaces(numbers, f, self.X[numbers])
+        return StartingPlaces(numbers, f, self.X[numbers], groups)
 
 
 class StartingPlaces:
-    """Training points X (k, q), by number, and their reconstructions as rows are scaled, (k, D)."""
+    """Training points X (k, q), by number, and their reconstructions as rows are scaled, (k, D).
 
-    def __init__(self, numbers: IntArray, reconstructions: FloatArray, X: FloatArray) -> None:
-        self.numbers, self.X = numbers, X
+    Of very many of them group g holds those from ``groups[g]`` to ``groups[g + 1]``, which lie in
+    one cell of the latent space and so mostly near each other in the data, too.
+    """
+
+    def __init__(
+        self,
+        numbers: IntArray,
+        reconstructions: FloatArray,
+        X: FloatArray,
+        groups: IntArray | None = None,
+    ) -> None:
+        self.numbers, self.X, self.groups = numbers, X, groups
         self.reconstructions = np.ascontiguousarray(reconstructions)
+
+    @cached_property
+    def centres(self) -> FloatArray:
+        """What rows are compared with first: the means of groups, or all reconstructions."""
+        if self.groups is None:
+            return self.reconstructions
+        sums = np.add.reduceat(self.reconstructions, self.groups[:-1], axis=0)
+        return (sums / np.diff(self.groups)[:, None]).astype(sums.dtype)
 
     @cached_property
     def spacing(self) -> float:
@@ -305,23 +328,23 @@ class StartingPlaces:
 
     @cached_property
     def _plain(self) -> MultipliedRows:
-        return MultipliedRows(-2 * self.reconstructions, self.reconstructions.dtype)
+        return MultipliedRows(-2 * self.centres, self.centres.dtype)
 
     @cached_property
     def _masked(self) -> MultipliedRows:
-        both = np.concatenate([-2 * self.reconstructions, self.reconstructions**2], axis=1)
+        both = np.concatenate([-2 * self.centres, self.centres**2], axis=1)
         return MultipliedRows(both, both.dtype)
 
     @cached_property
     def _lengths(self) -> FloatArray:
-        return np.square(self.reconstructions).sum(axis=1)
+        return np.square(self.centres).sum(axis=1)
 
     def distances(self, Y: FloatArray, known: FloatArray | None) -> FloatArray:
-        """Return ``||f_i - y||² - ||y||²`` (m, at least k) of at most ``TILE`` rows Y (m, D).
+        """Return ``||c_i - y||² - ||y||²`` (m, at least k) of k centres, at most ``TILE`` rows Y.
 
         Only entries that are ``known`` count, the others are 0. Beyond k all are infinite.
         """
-        k = len(self.numbers)
+        k = len(self.centres)
         if known is None:
             distances = self._plain.padded_products(Y)
             distances[:, :k] += self._lengths
