@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         selection,
     )
     from twofold.classification import ManifoldClassifier
+    from twofold.filling import ManifoldImputer
     from twofold.kernel_pca import DiffusionMap, KernelExtension, KernelPCA
     from twofold.landmarks.k_harmonic_means import KHarmonicMeans
     from twofold.loading import load
@@ -43,6 +44,7 @@ _HOMES = {
     "PSOM": "twofold.psom",
     "NadarayaWatson": "twofold.ukr",
     "ManifoldClassifier": "twofold.classification",
+    "ManifoldImputer": "twofold.filling",
     "KHarmonicMeans": "twofold.landmarks.k_harmonic_means",
     "KernelPCA": "twofold.kernel_pca",
     "DiffusionMap": "twofold.kernel_pca",
@@ -63,6 +65,7 @@ __all__ = [
     "KernelExtension",
     "KernelPCA",
     "ManifoldClassifier",
+    "ManifoldImputer",
     "NadarayaWatson",
     "Scaled",
     "SelectEmbedding",
