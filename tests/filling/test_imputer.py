@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from twofold import ManifoldImputer
-from twofold.filling.hidden_entries import entries_to_hide, stacking_weights
+from twofold.noise.hidden_entries import entries_to_hide, stacking_weights
 
 
 def bent_table(n=400, D=8, noise=0.1, seed=0):

@@ -3,7 +3,7 @@
 Gaps are filled in rounds. In each, several ways fill every gap from the table as it was filled
 before (:mod:`twofold.filling.experts`), and their mean, with weights of each column, is the table
 from then on. The weights are those that do best on entries that were observed and are hidden for
-this (:mod:`twofold.filling.hidden_entries`), in a second table that goes through the same rounds.
+this (:mod:`twofold.noise.hidden_entries`), in a second table that goes through the same rounds.
 How far off the hidden entries are, in units of the variance that the local Gaussians expect, gives
 intervals: of all that were hidden, a share ``level`` lies within them (split conformal prediction,
 Lei et al. 2018). Neighbourhoods are those of the rows themselves. Neighbourhoods in a map of two or
@@ -26,8 +26,9 @@ from twofold.checks.rows import check_missing, validate_rows
 from twofold.contract.distinct_rows import RowIndex
 from twofold.engine.threads import single_threaded_blas
 from twofold.filling.experts import Experts, Filled, fill_by_gaussian, plant_forests
-from twofold.filling.hidden_entries import entries_to_hide, stacking_weights
 from twofold.noise import FactorModel, condition, fit_factors
+from twofold.noise.hidden_entries import entries_to_hide, mean_squares, stacking_weights
+from twofold.noise.noise_model import conformal_reach
 
 # Rows are filled from at most so many others, and hidden entries are looked for in so many.
 MOST_REFERENCES, MOST_TRIED = 10_000, 3_000
@@ -35,24 +36,32 @@ MOST_REFERENCES, MOST_TRIED = 10_000, 3_000
 LEAST_GAIN = 0.01
 # The share of hidden entries that is kept out of the choice of weights.
 SHARE_APART = 0.3
-# A column with fewer hidden entries has the intervals of all columns.
-LEAST_HIDDEN = 50
 
 
 @dataclass(frozen=True)
 class Round:
-    """One round: from which table, and with which weights (D, E); how far variances are off."""
+    """One round: from which table, and with which weights (D, E).
+
+    The variance of what is filled is in the middle between what the local Gaussians expect, times
+    ``stretch``, and ``usual`` (D,), what hidden entries of the column have: the former know places
+    where more is open, but depend on how many gaps the neighbours had.
+    """
 
     experts: Experts
     weights: FloatArray
     stretch: float
+    usual: FloatArray
 
     def fill(self, Y: FloatArray, before: Filled, own: IntArray | None) -> Filled:
         """Return rows Y (m, D), filled ``before``, filled anew."""
         guesses, spread = self.experts.guesses(Y, before, own)
         means = np.einsum("emd,de->md", guesses, self.weights)
         gaps = np.isnan(Y)
-        return Filled(np.where(gaps, means, Y), np.where(gaps, self.stretch * spread, 0))
+        return Filled(np.where(gaps, means, Y), np.where(gaps, self.variances(spread), 0))
+
+    def variances(self, spread: FloatArray) -> FloatArray:
+        """Return the variances (m, D) of entries for which local Gaussians expect ``spread``."""
+        return (self.stretch * spread + self.usual) / 2
 
 
 class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -175,14 +184,16 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             if gained > (1 - LEAST_GAIN) * error:
                 break
             error = gained
-            left, variance = left[apart], spread[hidden][apart]
-            stretch = float((left**2).sum() / variance.sum()) if variance.sum() > 0 else 1.0
-            trial.take(Round(experts, weights, stretch))
+            expected = max(float(spread[hidden].sum()), np.finfo(np.float64).tiny)
+            stretch = float((left**2).sum()) / expected
+            usual = mean_squares(left, columns, Z.shape[1])
+            step = Round(experts, weights, stretch, usual)
+            self._ratios = (np.abs(left) / np.sqrt(step.variances(spread)[hidden]))[apart]
+            trial.take(step)
             random.set_state(seed)
-            step = Round(table.experts(needed, random), weights, stretch)
+            step = Round(table.experts(needed, random), weights, stretch, usual)
             table.take(step)
             self._rounds.append(step)
-            self._ratios = np.abs(left) / np.sqrt(np.maximum(stretch * variance, 1e-300))
         self._hidden_columns = columns[apart]
         self._table = table.filled
         self._keep(error)
@@ -218,11 +229,10 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Of entries hidden from the fit, the share ``level`` lies within; observed entries of ``X``
         are both ends of theirs.
         """
-        if not 0 < level < 1:
-            raise ValueError(f"`level` must lie between 0 and 1; got {level!r}.")
         Y = self._rows(X)
         filled = self._fill(self._scaled(Y))
-        reach = self._reach(level) * np.sqrt(filled.doubt)
+        deviations = conformal_reach(self._ratios, self._hidden_columns, Y.shape[1], level)
+        reach = deviations * np.sqrt(filled.doubt)
         ends = (filled.rows - reach, filled.rows + reach)
         return self._unscaled(Y, ends[0]), self._unscaled(Y, ends[1])
 
@@ -257,19 +267,6 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             explained = condition(np.where(gaps, np.nan, drawn), centred).means
             found[number] = np.where(gaps, (drawn - explained) * scale, 0)
         return found
-
-    def _reach(self, level: float) -> FloatArray:
-        """Return how many deviations (D,) reach as far as the share ``level`` of hidden entries."""
-        if len(self._ratios) == 0:
-            raise ValueError(
-                "No entry could be hidden when the imputer was fitted, so that nothing is known "
-                "about errors. Fit it to more rows."
-            )
-        reach = np.full(self.n_features_in_, _conformal(self._ratios, level))
-        for d, count in zip(*np.unique(self._hidden_columns, return_counts=True), strict=True):
-            if count >= LEAST_HIDDEN:
-                reach[d] = _conformal(self._ratios[self._hidden_columns == d], level)
-        return reach
 
     def _rows(self, X: Any) -> FloatArray:
         check_is_fitted(self)
@@ -343,9 +340,3 @@ class _Filling:
     def take(self, step: Round) -> None:
         """Fill the table by a round."""
         self.filled = step.fill(self.Y, self.filled, self.own)
-
-
-def _conformal(ratios: FloatArray, level: float) -> float:
-    """Return the smallest ratio such that a new one lies below it with probability ``level``."""
-    n = len(ratios)
-    return float(np.sort(ratios)[min(int(np.ceil((n + 1) * level)), n) - 1])

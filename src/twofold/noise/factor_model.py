@@ -60,7 +60,8 @@ def fit_factors(Y: FloatArray, weights: FloatArray | None = None) -> FactorModel
     R = np.where(observed, Y - mean, 0)
     spread = (seen * R**2).sum(axis=0) / total
     # A constant column has a variance, too, or nothing could be divided by it.
-    floor = np.maximum(LEAST_SHARE * spread, np.finfo(np.float64).tiny ** 0.5)
+    usual = float(spread.mean()) or 1.0
+    floor = np.maximum(LEAST_SHARE * spread, LEAST_SHARE**2 * usual)
     model = _principal_start(R, seen, spread, floor, mean)
     if model.loadings.shape[1] == 0:
         return model

@@ -49,6 +49,14 @@ def stacking_weights(errors: FloatArray, columns: IntArray, n_columns: int) -> F
     return found
 
 
+def mean_squares(errors: FloatArray, columns: IntArray, n_columns: int) -> FloatArray:
+    """Return the mean squared error (n_columns,) of columns, each a little like that of all."""
+    pooled = float((errors**2).mean()) if len(errors) else 1.0
+    pooled = max(pooled, np.finfo(np.float64).tiny)
+    summed = np.bincount(columns, errors**2, n_columns) + ENTRIES_OF_PRIOR * pooled
+    return np.asarray(summed / (np.bincount(columns, minlength=n_columns) + ENTRIES_OF_PRIOR))
+
+
 def _simplex_weights(errors: FloatArray, prior: FloatArray, strength: float) -> FloatArray:
     """Return nonnegative weights (E,) of sum 1 with the least squared error, near ``prior``."""
     size = float(np.sqrt((errors**2).mean(axis=0).min()))
