@@ -6,7 +6,7 @@ Squared error of hidden entries as a share of their variance, processor seconds,
 `ManifoldImputer` how many hidden entries its 90 % intervals hold. KNNImputer and soft-impute
 (Mazumder, Hastie & Tibshirani 2010) choose their number of neighbours and their penalty by hiding
 another tenth of the entries. HyperImpute is not among the peers: it is not installed here.
-Results are appended to `benchmarks/filling.jsonl` (not kept in git) as they come.
+Results are appended to `benchmarks/results/filling.jsonl` (not kept in git) as they come.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from sklearn.experimental import enable_iterative_imputer  # noqa: F401 - makes 
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 from sklearn.linear_model import BayesianRidge
 
-from benchmarks.filling_tables import HELD_BACK, PATTERNS, TABLES, gaps_of, table
+from benchmarks.filling_tables import HELD_BACK, PATTERNS, SEEN, gaps_of, table
 from twofold import ManifoldImputer
 from twofold.noise import condition, fit_factors
 
-RESULTS = Path(__file__).with_suffix(".jsonl")
+RESULTS = Path(__file__).parent / "results" / "filling.jsonl"
 OURS = "ManifoldImputer"
 
 
@@ -124,7 +124,8 @@ def summarise(results: list[dict]) -> None:
     covered = np.mean([0.88 <= case["coverage"] <= 0.92 for case in results])
     console.print(
         f"{len(r)} cases: lowest or within 2 % of it {np.mean(r <= 1.02):.0%}, within 10 % "
-        f"{np.mean(r <= 1.1):.0%}, worst ratio {r.max():.2f}, geometric mean {np.exp(np.log(r).mean()):.3f}; "
+        f"{np.mean(r <= 1.1):.0%}, worst ratio {r.max():.2f}, geometric mean "
+        f"{np.exp(np.log(r).mean()):.3f}; "
         f"slower than extra trees {slower:.0%}; coverage in 88 to 92 % {covered:.0%}"
     )
 
@@ -132,8 +133,9 @@ def summarise(results: list[dict]) -> None:
 def main() -> None:
     """Measure the tables asked for, all by default, and print what was found."""
     warnings.simplefilter("ignore")
+    RESULTS.parent.mkdir(exist_ok=True)
     results = []
-    for name in sys.argv[1:] or TABLES:
+    for name in sys.argv[1:] or [*HELD_BACK, *SEEN]:
         for pattern in PATTERNS:
             case = measure(name, pattern)
             results.append(case)

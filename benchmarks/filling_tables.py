@@ -9,7 +9,7 @@ from sklearn import datasets as sklearn_datasets
 
 from twofold.datasets import load_npz
 
-MOST_ROWS, MOST_COLUMNS = 400, 32
+MOST_ROWS, MOST_COLUMNS = 300, 24
 
 
 def waves(n: int = MOST_ROWS, D: int = 16, q: int = 3, seed: int = 0) -> np.ndarray:

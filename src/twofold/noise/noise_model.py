@@ -1,13 +1,13 @@
 """The noise model of a map: what rows do around the image of a latent place.
 
-A row y at the latent place x is seen as one of the rows around x: by the image f(x), by one Gaussian
-of the whole table, and by Gaussians of the rows whose latent points are the nearest ones to x, for
+A row y at the latent place x is seen as one of the rows around x: by the image f(x), by one
+Gaussian of the whole table, and by Gaussians of the rows whose latent points are nearest to x, for
 several numbers of neighbours (:mod:`twofold.noise.local_gaussians`). Each says what the missing
 entries of y are, given the observed ones; f(x) says it without looking at these. Their mean with
 weights of each column is what `complete` fills in. The weights, and how far off the variances of
 the local Gaussians are, come from entries of training rows that are hidden
-(:mod:`twofold.noise.hidden_entries`), no row telling of itself. f alone and the Gaussian alone are the
-two ends of that; hidden entries say where in between a map stands.
+(:mod:`twofold.noise.hidden_entries`), no row telling of itself. f alone and the Gaussian alone are
+the two ends of that; hidden entries say where in between a map stands.
 
 How likely a row is: ``log p(y_o | x) + log p(x)``, the first from a local Gaussian, the second from
 the latent density.
@@ -32,6 +32,8 @@ MOST_TRIED, MOST_SCORED = 500, 2_000
 SHARE_APART = 0.3
 # Residuals around a place count with those of the whole map as if there were so many of these.
 RESIDUALS_OF_ALL = 5.0
+# Neighbours whose residuals a generated row may have.
+DRAWN_FROM = 15
 ROWS_AT_A_TIME = 256
 
 
@@ -105,8 +107,9 @@ class MapNoise:
             found = condition(Z, noise.gaussian.repeated(len(Z)))
             Z, doubt = np.where(gaps, found.means, Z), np.where(gaps, found.variances, 0)
         self._around = LocalGaussians(Z, doubt, trained.places, noise.gaussian)
-        squares = ((trained.rows - trained.images) / noise.unit) ** 2
-        self._squares = np.where(gaps, noise.residuals, squares)
+        residuals = (trained.rows - trained.images) / noise.unit
+        self._squares = np.where(gaps, noise.residuals, residuals**2)
+        self._residuals = np.where(gaps, 0, residuals)
 
     def scaled(self, Y: FloatArray) -> FloatArray:
         """Return rows in units of the columns."""
@@ -164,6 +167,17 @@ class MapNoise:
         near = np.matmul(w[:, None], self._squares[neighbors])[:, 0]
         mixed = (worth * near + RESIDUALS_OF_ALL * noise.residuals) / (worth + RESIDUALS_OF_ALL)
         return np.asarray(np.sqrt(mixed) * noise.unit)
+
+    def residuals(self, places: FloatArray, random: np.random.RandomState) -> FloatArray:
+        """Return residuals (m, D) of rows near places, each the whole of one row, drawn by weight.
+
+        So columns go together as they do in rows, whatever their distribution.
+        """
+        neighbors = self._around.neighbors(places, min(DRAWN_FROM, len(self._residuals) - 1))
+        rising = np.cumsum(self._around.weights(places, neighbors), axis=1)
+        chosen = (rising < random.rand(len(places), 1)).sum(axis=1)
+        rows = neighbors[np.arange(len(places)), np.minimum(chosen, neighbors.shape[1] - 1)]
+        return np.asarray(self._residuals[rows] * self.noise.unit)
 
     def draw(
         self, Y: FloatArray, deviations: FloatArray, random: np.random.RandomState
