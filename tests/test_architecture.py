@@ -28,7 +28,7 @@ LAYERS = [
     {"landmarks", "preimages"},
     {"kernel_pca", "psom", "unn"},
     {"ukr"},
-    {"classification", "filling", "neighbors", "plots", "scaled"},
+    {"classification", "filling", "neighbors", "odd_rows", "plots", "scaled"},
     {"loading"},
     {"selection"},
     {"explorer"},

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from twofold.kernel_pca import DiffusionMap, KernelExtension, KernelPCA
     from twofold.landmarks.k_harmonic_means import KHarmonicMeans
     from twofold.loading import load
+    from twofold.odd_rows import ManifoldOutlierDetector
     from twofold.psom import PSOM
     from twofold.scaled import Scaled
     from twofold.selection import SelectEmbedding, compare
@@ -45,6 +46,7 @@ _HOMES = {
     "NadarayaWatson": "twofold.ukr",
     "ManifoldClassifier": "twofold.classification",
     "ManifoldImputer": "twofold.filling",
+    "ManifoldOutlierDetector": "twofold.odd_rows",
     "KHarmonicMeans": "twofold.landmarks.k_harmonic_means",
     "KernelPCA": "twofold.kernel_pca",
     "DiffusionMap": "twofold.kernel_pca",
@@ -66,6 +68,7 @@ __all__ = [
     "KernelPCA",
     "ManifoldClassifier",
     "ManifoldImputer",
+    "ManifoldOutlierDetector",
     "NadarayaWatson",
     "Scaled",
     "SelectEmbedding",

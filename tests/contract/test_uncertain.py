@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from families import FAMILIES, Family
 
-from twofold import UKR, Scaled, load
+from twofold import PSOM, UKR, Scaled, load
 from twofold.noise.left_out_places import nearest_other_images, seek_places
 
 EACH = [pytest.param(f, id=f.name, marks=f.marks) for f in FAMILIES]
@@ -95,10 +95,19 @@ def test_odd_rows_are_unlikely_and_explained(arc):
         arc.p_values(PARTIAL)
 
 
+def test_models_that_leave_no_row_out_fill_from_the_manifold():
+    arm = PSOM(3).fit(TRAIN[:60])
+    plain = arm.complete(PARTIAL, use_residuals=False)
+    np.testing.assert_array_equal(arm.complete(PARTIAL), plain)
+    assert (arm.complete(PARTIAL, use_residuals=True) != plain).any()
+    with pytest.raises(ValueError, match="residuals"):
+        arm.complete(PARTIAL, use_residuals=False, return_std=True)
+
+
 @pytest.mark.parametrize("family", EACH)
 def test_every_model_has_noise(family: Family, tmp_path):
     model = family.make().fit(TRAIN[:60])
-    if not model._keeps_rows():
+    if not model._has_noise():
         with pytest.raises(ValueError, match="landmarks or kernel values"):
             _ = model.noise_
         return

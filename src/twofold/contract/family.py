@@ -71,6 +71,10 @@ class Family(ABC):
     def _regress(self, X: FloatArray) -> FloatArray:
         """Return f(x) (m, D)."""
 
+    def _can_leave_out(self) -> bool:
+        """Say whether `_regress_without` leaves rows out."""
+        return False
+
     def _regress_without(self, X: FloatArray, own: IntArray) -> FloatArray:
         """Return f(x) (m, D) made without the training rows ``own`` (m,), -1 for none.
 

@@ -196,7 +196,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self,
         X: Any,
         *,
-        use_residuals: bool = True,
+        use_residuals: bool | None = None,
         return_std: bool = False,
         n_draws: int | None = None,
         random_state: Any = None,
@@ -207,10 +207,10 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows; NaN marks what is to be filled.
-        use_residuals : bool, default=True
+        use_residuals : bool, default=None
             Whether what observed entries are off the manifold tells of the missing ones, by the
-            noise model (``noise_``). False fills from the manifold alone, as models do that keep
-            landmarks and not their rows.
+            noise model (``noise_``). False fills from the manifold alone. None uses the noise where
+            a model can leave rows out to learn how much it counts, as UKR can that keeps its rows.
         return_std : bool, default=False
             Whether to return the standard deviations of filled entries, too, 0 for observed ones.
         n_draws : int, default=None
@@ -226,9 +226,11 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """
         Y = self._rows_to_fill(X)
         wants_noise = return_std or n_draws is not None
+        if use_residuals is None:
+            use_residuals = wants_noise or (self._can_leave_out() and self._has_noise())
         if not use_residuals and wants_noise:
             raise ValueError("Deviations and draws come from residuals; leave use_residuals=True.")
-        if wants_noise or (use_residuals and self._keeps_rows() and np.isnan(Y).any()):
+        if use_residuals and (wants_noise or np.isnan(Y).any()):
             with _computing():
                 return self._complete_with_noise(Y, return_std, n_draws, random_state)
         filled = Y.copy()

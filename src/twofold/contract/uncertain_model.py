@@ -20,6 +20,9 @@ from twofold.noise.noise_model import MapNoise, NoiseModel, TrainedMap, log_unit
 
 register_value_type(NoiseModel)
 
+# Rows that are farther apart, and entries that are smaller, have squares with all their digits.
+SQUARABLE = 1e-100, 1e100
+
 
 @dataclass(frozen=True)
 class Explanation:
@@ -56,11 +59,12 @@ class UncertainModel(ChunkedModel):
     def noise_(self) -> NoiseModel:
         """What the manifold leaves open, from training rows of which entries were hidden."""
         check_is_fitted(self)
-        if not self._keeps_rows():
+        if not self._has_noise():
             raise ValueError(
                 "The model keeps landmarks or kernel values, not the rows that it was trained on, "
-                "so nothing is known about how far rows lie from it. Fit without landmarks, or to "
-                "the rows themselves."
+                "or rows of numbers so large or small that their squares are none: nothing is "
+                "known about how far rows lie from it. Fit without landmarks, to rows as they are, "
+                "in other units."
             )
         with single_threaded_blas():
             trained = self._trained_map()
@@ -70,6 +74,14 @@ class UncertainModel(ChunkedModel):
     @cached_property
     def _map_noise(self) -> MapNoise:
         return MapNoise(self._trained_map(), self.noise_)
+
+    def _has_noise(self) -> bool:
+        """Say whether there are rows that a noise model can be made of."""
+        if not self._keeps_rows():
+            return False
+        least, most = float(np.nanmin(self.data_)), float(np.nanmax(self.data_))
+        low, high = SQUARABLE
+        return most - least > low and max(-least, most) < high
 
     def _keeps_rows(self) -> bool:
         """Say whether ``data_`` are the rows that the model was trained on."""

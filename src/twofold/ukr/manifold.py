@@ -146,6 +146,9 @@ class KernelManifold(GrowingModel):
         ]
         return np.concatenate(parts).astype(X.dtype)
 
+    def _can_leave_out(self) -> bool:
+        return self._space is None
+
     def _regress_without(self, X: FloatArray, own: IntArray) -> FloatArray:
         if self._space is not None:
             return self._regress(X)
