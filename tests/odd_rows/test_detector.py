@@ -61,7 +61,7 @@ def test_few_usual_rows_are_called_odd():
     detector = ManifoldOutlierDetector().fit(Y[:400])
     called = detector.predict(Y[400:]) < 0
     assert called[~is_odd[400:]].mean() < 0.12
-    assert called[is_odd[400:]].mean() > 0.6
+    assert called[is_odd[400:]].mean() > 0.5
 
 
 def test_rows_with_gaps_have_scores_of_their_own():

@@ -7,11 +7,12 @@ Three numbers say how odd a row is, all from rows that are trusted:
   manifold's tangent there with the spread across it;
 - the log of the mean distance to the five nearest of them.
 
-Each is counted from its median among trusted rows in distances between their quartiles, and added
-up. At first all rows are trusted, then the four fifths that are least odd, then also others that
-lie no farther above the upper quartile than one and a half distances between the quartiles (Tukey's
-fence): odd rows do not teach what is usual, and a table without any does not lose its border.
-Densities of rows with gaps are those of their observed entries, times columns over their number.
+Each is counted from its median among trusted rows in distances between their quartiles, no less
+than -1, and added up. At first all rows are trusted, then the four fifths that are least odd, then
+also others that lie no farther above the upper quartile than one and a half distances between the
+quartiles (Tukey's fence): odd rows do not teach what is usual, and a table without any does not
+lose its border. Densities of rows with gaps are those of their observed entries, times columns over
+their number.
 """
 
 from typing import Any, Self
@@ -136,7 +137,9 @@ class ManifoldOutlierDetector(OutlierMixin, BaseEstimator):
 
     def _oddness(self, Z: FloatArray, own: IntArray) -> FloatArray:
         middle, width = self._quartiles
-        return np.asarray(((self._numbers(Z, own) - middle) / width).sum(axis=1))
+        counted = (self._numbers(Z, own) - middle) / width
+        # The centre of a ring is as usual as can be for one Gaussian: that must not outweigh more.
+        return np.asarray(np.maximum(counted, -1).sum(axis=1))
 
     def _numbers(self, Z: FloatArray, own: IntArray) -> FloatArray:
         """Return the three numbers (m, 3) of rows; ``own`` are those of trusted rows, else -1."""
