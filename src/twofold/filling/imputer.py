@@ -7,7 +7,7 @@ this (:mod:`twofold.noise.hidden_entries`), in a second table that goes through 
 How far off the hidden entries are, in units of the variance that the local Gaussians expect, gives
 intervals: of all that were hidden, a share ``level`` lies within them (split conformal prediction,
 Lei et al. 2018). Neighbourhoods are those of the rows themselves. Neighbourhoods in a map of two or
-five dimensions fill worse: with 20 % of the entries hidden, 60 neighbours on a made-up manifold of
+five dimensions fill worse: with 20 % of the entries hidden, 80 neighbours on a made-up manifold of
 three dimensions leave 0.20 to 0.22 of the variance open there, and 0.13 among rows.
 """
 
