@@ -24,9 +24,11 @@ if TYPE_CHECKING:
         selection,
     )
     from twofold.classification import ManifoldClassifier
+    from twofold.filling import ManifoldImputer
     from twofold.kernel_pca import DiffusionMap, KernelExtension, KernelPCA
     from twofold.landmarks.k_harmonic_means import KHarmonicMeans
     from twofold.loading import load
+    from twofold.odd_rows import ManifoldOutlierDetector
     from twofold.psom import PSOM
     from twofold.scaled import Scaled
     from twofold.selection import SelectEmbedding, compare
@@ -43,6 +45,8 @@ _HOMES = {
     "PSOM": "twofold.psom",
     "NadarayaWatson": "twofold.ukr",
     "ManifoldClassifier": "twofold.classification",
+    "ManifoldImputer": "twofold.filling",
+    "ManifoldOutlierDetector": "twofold.odd_rows",
     "KHarmonicMeans": "twofold.landmarks.k_harmonic_means",
     "KernelPCA": "twofold.kernel_pca",
     "DiffusionMap": "twofold.kernel_pca",
@@ -63,6 +67,8 @@ __all__ = [
     "KernelExtension",
     "KernelPCA",
     "ManifoldClassifier",
+    "ManifoldImputer",
+    "ManifoldOutlierDetector",
     "NadarayaWatson",
     "Scaled",
     "SelectEmbedding",

@@ -19,7 +19,16 @@ from twofold.checks.parameters import check_choice
 from twofold.checks.rows import RowError, check_finite_entries, check_missing, checked_weights
 from twofold.contract import TwoWayModel
 from twofold.contract.distinct_rows import merge_duplicates
-from twofold.contract.fitted_state import TINY, Array, FittedState, Notes, Size, Value, check_state
+from twofold.contract.fitted_state import (
+    TINY,
+    Array,
+    FittedState,
+    Noise,
+    Notes,
+    Size,
+    Value,
+    check_state,
+)
 from twofold.contract.growing import GrowingModel
 from twofold.contract.kernel_description import KernelDescription
 from twofold.contract.nested_models import (
@@ -79,6 +88,7 @@ class Scaled(GrowingModel):
         "spread_": Array(("D",), low=TINY),
         "model_": Value((TwoWayModel,)),
         "notes_": Notes(),
+        "noise_": Noise(),
     }
 
     def __init__(self, model: TwoWayModel | None = None, how: str = "standard") -> None:
@@ -179,6 +189,18 @@ class Scaled(GrowingModel):
 
     def _regress(self, X: FloatArray) -> FloatArray:
         return self._unscale(self.model_._regress(X))
+
+    def _regress_without(self, X: FloatArray, own: IntArray) -> FloatArray:
+        return self._unscale(self.model_._regress_without(X, own))
+
+    def _can_leave_out(self) -> bool:
+        return self.model_._can_leave_out()
+
+    def _keeps_rows(self) -> bool:
+        return self.model_._keeps_rows()
+
+    def _own(self, Y: FloatArray) -> IntArray:
+        return self.model_._own(self._new(Y))
 
     def _return_trip(self, Y: FloatArray) -> FloatArray:
         return self._unscale(self.model_._return_trip(self._new(Y)))

@@ -71,6 +71,17 @@ class Family(ABC):
     def _regress(self, X: FloatArray) -> FloatArray:
         """Return f(x) (m, D)."""
 
+    def _can_leave_out(self) -> bool:
+        """Say whether `_regress_without` leaves rows out."""
+        return False
+
+    def _regress_without(self, X: FloatArray, own: IntArray) -> FloatArray:
+        """Return f(x) (m, D) made without the training rows ``own`` (m,), -1 for none.
+
+        A family that cannot leave a row out gives f itself: residuals are then a little too small.
+        """
+        return self._regress(X)
+
     @abstractmethod
     def _density(self, X: FloatArray) -> FloatArray:
         """Return the latent density (m,), in units of one kernel at its own centre."""

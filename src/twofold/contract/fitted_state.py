@@ -17,6 +17,7 @@ import numpy as np
 
 from twofold.checks.parameters import is_integer, is_number
 from twofold.contract.row_notes import RowNotes
+from twofold.noise.noise_model import NoiseModel
 
 Sizes: TypeAlias = dict[str, int]
 
@@ -181,6 +182,41 @@ class Notes:
             value.with_image_shape(value.image_shape, sizes["D"])
 
 
+@dataclass(frozen=True)
+class Noise:
+    """The noise model, whose arrays belong to D features."""
+
+    is_optional: bool = True
+
+    def check(self, value: Any, sizes: Sizes) -> None:
+        """Raise unless the value is a noise model of these features, with numbers that can be."""
+        if not isinstance(value, NoiseModel):
+            raise ValueError(f"is {_brief(value)}, no noise model")
+        found = vars(value)
+        inside = dict(sizes)
+        check_state(found, NOISE, inside)
+        if len(found["sizes"]) + 2 != found["weights"].shape[1]:
+            raise ValueError("has weights for other neighbourhoods than it has sizes")
+        if len(found["sizes"]) and found["sizes"].max() > sizes.get("n", np.inf):
+            raise ValueError("has neighbourhoods of more rows than there are")
+
+
+NOISE: FittedState = {
+    "center": Array(("D",)),
+    "unit": Array(("D",), low=TINY),
+    "mean": Array(("D",)),
+    "loadings": Array(("D", "r")),
+    "variances": Array(("D",), low=TINY),
+    "sizes": Array(("s",), "i", low=1),
+    "weights": Array(("D", "E"), low=0),
+    "stretch": Number(low=0),
+    "usual": Array(("D",), low=0),
+    "ratios": Array(("h",), low=0),
+    "columns": Array(("h",), "i", low=0, high="D"),
+    "residuals": Array(("D",), low=0),
+    "log_likelihoods": Array(("t",)),
+}
+
 COMMON: FittedState = {
     "n_features_in_": Size("D"),
     "feature_names_in_": Array(("D",), "U", is_optional=True),
@@ -195,6 +231,7 @@ COMMON: FittedState = {
     "n_iter_": Number(low=0),
     "stop_reason_": Report(is_optional=False),
     "notes_": Notes(),
+    "noise_": Noise(),
 }
 
 

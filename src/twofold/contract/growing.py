@@ -46,6 +46,7 @@ class GrowingModel(TwoWayModel):
             Y = self._validate(X, reset=False)
             check_entries(Y)  # as large as `fit` allows, no larger
             self._take_in(Y, checked_weights(sample_weight, Y))
+            self._forget_noise()
             if "notes_" in self.__dict__:
                 self.notes_ = self.notes_.for_rows(len(self.embedding_))
         return self

@@ -8,7 +8,9 @@ fit, fit_transform                      find latent points for data; NaN means m
 transform                               project rows, on their observed entries
 inverse_transform                       the regression f
 reconstruct                             f(g(y)): denoising
-complete                                fill NaN from the manifold, leave the rest as it is
+complete                                fill NaN, leave the rest as it is
+noise_, intervals, explain              what the manifold leaves open, and how far entries are off
+log_likelihood, p_values                how likely a row is
 score_samples, score                    negative squared reconstruction error, per row and mean
 density, in_domain                      how well the data supports a latent place
 sample, sample_latent                   new data, and the latent points it belongs to
@@ -34,6 +36,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import BoolArray, FloatArray
+from twofold.checks.parameters import check_count
 from twofold.checks.rows import (
     check_errors,
     check_images,
@@ -44,10 +47,11 @@ from twofold.checks.rows import (
     validate_latent,
     validate_rows,
 )
-from twofold.contract.chunked_model import ChunkedModel, check_sample
+from twofold.contract.chunked_model import check_sample
 from twofold.contract.distinct_rows import RowIndex, merge_duplicates
 from twofold.contract.kept_model import DERIVED
 from twofold.contract.kernel_description import KernelDescription
+from twofold.contract.uncertain_model import UncertainModel
 from twofold.engine.threads import single_threaded_blas
 from twofold.latent.density import check_request, draw_latent_points
 from twofold.rowwise import power_of_two
@@ -64,7 +68,7 @@ def _computing() -> Iterator[None]:
 
 
 # The mixins come before their base: scikit-learn gathers tags from the last to the first.
-class TwoWayModel(ChunkedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A model that carries data to latent points and latent points to data."""
 
     # ---- fitting ------------------------------------------------------------------------------
@@ -165,31 +169,70 @@ class TwoWayModel(ChunkedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         with single_threaded_blas():
             return self._place(Y)
 
-    def inverse_transform(self, X: Any) -> FloatArray:
+    def inverse_transform(self, X: Any, *, return_std: bool = False) -> Any:
         """Return the data (n_samples, n_features) that belongs to latent points: the regression f.
 
         Latent points ``X`` (n_samples, n_components) may lie anywhere; see :meth:`in_domain` for
-        where they mean something.
+        where they mean something. With ``return_std`` also the standard deviation of rows around
+        their image, of each feature, from leave-one-out residuals nearby.
         """
         places = self._validate_latent(X)
         with _computing():
-            return check_images(self._regress(places))
+            images = check_images(self._regress(places))
+            return (images, self._deviations(places)) if return_std else images
 
-    def reconstruct(self, X: Any) -> FloatArray:
+    def reconstruct(self, X: Any, *, return_std: bool = False) -> Any:
         """Return ``inverse_transform(transform(X))``: the rows as the manifold sees them.
 
-        Rows ``X`` and the result are (n_samples, n_features).
+        Rows ``X`` and the result are (n_samples, n_features); ``return_std`` is that of
+        :meth:`inverse_transform`.
         """
         Y = self._rows_to_place(X)
         with _computing():
-            return check_images(self._return_trip(Y))
+            images = check_images(self._return_trip(Y))
+            return (images, self._deviations(self._place(Y))) if return_std else images
 
-    def complete(self, X: Any) -> FloatArray:
-        """Fill the missing entries of rows from the manifold; observed entries stay as they are.
+    def complete(
+        self,
+        X: Any,
+        *,
+        use_residuals: bool | None = None,
+        return_std: bool = False,
+        n_draws: int | None = None,
+        random_state: Any = None,
+    ) -> Any:
+        """Fill the missing entries of rows; observed entries stay as they are.
 
-        Rows ``X`` and the result are (n_samples, n_features); NaN marks what is to be filled.
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN marks what is to be filled.
+        use_residuals : bool, default=None
+            Whether what observed entries are off the manifold tells of the missing ones, by the
+            noise model (``noise_``). False fills from the manifold alone. None uses the noise where
+            a model can leave rows out to learn how much it counts, as UKR can that keeps its rows.
+        return_std : bool, default=False
+            Whether to return the standard deviations of filled entries, too, 0 for observed ones.
+        n_draws : int, default=None
+            Return so many tables, (n_draws, n_samples, n_features), each filled with values drawn
+            as the noise model leaves them open: for multiple imputation.
+        random_state : int, RandomState or None, default=None
+            Decides about the draws.
+
+        Returns
+        -------
+        filled : ndarray of shape (n_samples, n_features), or draws of it
+        std : ndarray of shape (n_samples, n_features), with ``return_std``
         """
         Y = self._rows_to_fill(X)
+        wants_noise = return_std or n_draws is not None
+        if use_residuals is None:
+            use_residuals = wants_noise or (self._can_leave_out() and self._has_noise())
+        if not use_residuals and wants_noise:
+            raise ValueError("Deviations and draws come from residuals; leave use_residuals=True.")
+        if use_residuals and (wants_noise or np.isnan(Y).any()):
+            with _computing():
+                return self._complete_with_noise(Y, return_std, n_draws, random_state)
         filled = Y.copy()
         partial = np.isnan(Y).any(axis=1)
         if partial.any():
@@ -211,6 +254,19 @@ class TwoWayModel(ChunkedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         """Return the mean of :meth:`score_samples` of ``X``; higher is better. ``y`` is ignored."""
         return float(self.score_samples(X).mean())
 
+    def _complete_with_noise(
+        self, Y: FloatArray, return_std: bool, n_draws: int | None, random_state: Any
+    ) -> Any:
+        filled, std = self._filled(Y)
+        check_images(filled)
+        if n_draws is None:
+            return (filled, std) if return_std else filled
+        check_count("n_draws", n_draws, 1)
+        random = check_random_state(random_state)
+        drawn = [filled + self._map_noise.draw(Y, std, random) for _ in range(n_draws)]
+        draws = np.stack(drawn).astype(Y.dtype)
+        return (draws, std) if return_std else draws
+
     # ---- the latent space ---------------------------------------------------------------------
 
     def density(self, X: Any) -> FloatArray:
@@ -227,9 +283,16 @@ class TwoWayModel(ChunkedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return self.density(X) >= self.domain_threshold_
 
     def sample(
-        self, n_samples: int = 1, random_state: Any = None, *, spread: str = "density"
+        self,
+        n_samples: int = 1,
+        random_state: Any = None,
+        *,
+        spread: str = "density",
+        noise: bool = False,
     ) -> FloatArray:
-        """Generate new data (n_samples, n_features) from latent points inside the domain.
+        """Generate data (n_samples, n_features) from latent points inside the domain.
+
+        These are means, smoother than any row; with ``noise`` they are new rows.
 
         Parameters
         ----------
@@ -237,10 +300,14 @@ class TwoWayModel(ChunkedModel, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         random_state : int, RandomState or None, default=None
         spread : {"density", "uniform"}, default="density"
             Latent points drawn as the training rows are spread, or evenly over the domain.
+        noise : bool, default=False
+            Whether to add what rows have beside their mean, by the noise model.
         """
-        places = self.sample_latent(n_samples, random_state, spread=spread)
+        random = check_random_state(random_state)
+        places = self.sample_latent(n_samples, random, spread=spread)
         with _computing():
-            return check_images(self._regress(places))
+            images = check_images(self._regress(places))
+            return self._with_noise(images, places, random) if noise else images
 
     def sample_latent(
         self, n_samples: int = 1, random_state: Any = None, *, spread: str = "density"

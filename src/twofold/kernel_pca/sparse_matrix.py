@@ -116,10 +116,11 @@ class SparseMatrixModel(SpectralModel):
         own = np.asarray(Y.multiply(Y).sum(axis=1)).ravel()
         return np.asarray(np.maximum((back * back).sum(axis=1) - 2 * crossed + own, 0))
 
-    def complete(self, X: Any) -> FloatArray:
-        """Fill the missing entries (NaN) of rows from the manifold; observed ones stay as they are.
+    def complete(self, X: Any, **options: Any) -> Any:
+        """Fill the missing entries (NaN) of rows; observed ones stay as they are.
 
-        An incomplete row has no kernel values. Its latent point is the one whose image is nearest
+        Options are those of :meth:`twofold.contract.TwoWayModel.complete`. An incomplete row has no
+        kernel values. Its latent point is the one whose image is nearest
         to its observed entries, searched for from those of the nearest training rows.
         """
         if self._holds_sparse():
@@ -127,7 +128,7 @@ class SparseMatrixModel(SpectralModel):
                 "Entries that a sparse row does not hold are 0, none is missing; `complete` is for "
                 "dense rows with NaN."
             )
-        return super().complete(X)
+        return super().complete(X, **options)
 
     def _wake(self) -> None:
         if self._holds_sparse():

@@ -146,6 +146,17 @@ class KernelManifold(GrowingModel):
         ]
         return np.concatenate(parts).astype(X.dtype)
 
+    def _can_leave_out(self) -> bool:
+        return self._space is None
+
+    def _regress_without(self, X: FloatArray, own: IntArray) -> FloatArray:
+        if self._space is not None:
+            return self._regress(X)
+        return self._surface.regress_without(X * self.latent_scale_, own)
+
+    def _keeps_rows(self) -> bool:
+        return super()._keeps_rows() and self._space is None
+
     def _squared_errors(self, Y: FloatArray) -> FloatArray:
         if self._space is None:
             return super()._squared_errors(Y)

@@ -223,6 +223,13 @@ class Surface:
         f, _ = self.rows.regress(self.prepared.at(X).values)
         return self.rows.unscaled(f)
 
+    def regress_without(self, X: FloatArray, own: IntArray) -> FloatArray:
+        """Return f(x) (m, D) without the row ``own`` (m,) of each place, -1 for all rows."""
+        f, denominator = self.rows.regress(self.prepared.at(X, hidden=own).values)
+        alone = (denominator <= 0) & (own >= 0)[:, None]
+        f = np.where(alone, self.rows.mean_without(own[:, None]), f)
+        return self.rows.unscaled(f.astype(self.rows.Y.dtype))
+
     def density(self, X: FloatArray) -> FloatArray:
         """Return p(x) (m,), relative to F(0) = 1."""
         return self._density(self._weights_alone.at(X))

@@ -1,0 +1,237 @@
+"""How sure a fitted model is: spreads, intervals, how likely a row is, and what makes it odd.
+
+All of it rests on ``noise_`` (:mod:`twofold.noise.noise_model`), which is made from the training
+rows when it is first asked for, and kept with the model from then on.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from twofold.array_types import FloatArray, IntArray
+from twofold.contract.chunked_model import ChunkedModel
+from twofold.engine.threads import single_threaded_blas
+from twofold.model_files import register_value_type
+from twofold.noise.left_out_places import nearest_other_images, seek_places
+from twofold.noise.noise_model import MapNoise, NoiseModel, TrainedMap, log_units, make_noise
+
+register_value_type(NoiseModel)
+
+# Rows that are farther apart, and entries that are smaller, have squares with all their digits.
+SQUARABLE = 1e-100, 1e100
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What each entry of rows should have been, given the other ones.
+
+    Attributes
+    ----------
+    expected, std : ndarrays of shape (n_samples, n_features)
+        Mean and standard deviation of each entry given the other observed entries of its row.
+    deviations : ndarray of shape (n_samples, n_features)
+        How many standard deviations an entry is above that; NaN where it is missing.
+    """
+
+    expected: FloatArray
+    std: FloatArray
+    deviations: FloatArray
+
+    def features(self, row: int, most: int = 5) -> IntArray:
+        """Return the numbers of the features of a row that deviate most, the oddest first."""
+        size = np.nan_to_num(np.abs(self.deviations[row]), nan=-1.0)
+        order = np.argsort(-size, kind="stable")
+        return order[: min(most, int((size >= 0).sum()))]
+
+
+class UncertainModel(ChunkedModel):
+    """A model that knows how far rows lie from what it says."""
+
+    weights_: FloatArray
+    _index: Any
+
+    # ---- what is made at first use --------------------------------------------------------------
+
+    @cached_property
+    def noise_(self) -> NoiseModel:
+        """What the manifold leaves open, from training rows of which entries were hidden."""
+        check_is_fitted(self)
+        if not self._has_noise():
+            raise ValueError(
+                "The model keeps landmarks or kernel values, not the rows that it was trained on, "
+                "or rows of numbers so large or small that their squares are none: nothing is "
+                "known about how far rows lie from it. Fit without landmarks, to rows as they are, "
+                "in other units."
+            )
+        with single_threaded_blas():
+            trained = self._trained_map()
+            seek = partial(self._seek, trained.images)
+            return make_noise(trained, seek, self._log_densities_left_out(), 0)
+
+    @cached_property
+    def _map_noise(self) -> MapNoise:
+        return MapNoise(self._trained_map(), self.noise_)
+
+    def _has_noise(self) -> bool:
+        """Say whether there are rows that a noise model can be made of."""
+        if not self._keeps_rows():
+            return False
+        least, most = float(np.nanmin(self.data_)), float(np.nanmax(self.data_))
+        low, high = SQUARABLE
+        return most - least > low and max(-least, most) < high
+
+    def _keeps_rows(self) -> bool:
+        """Say whether ``data_`` are the rows that the model was trained on."""
+        return getattr(self, "landmarks", None) is None and self._takes_rows()
+
+    def _takes_rows(self) -> bool:
+        return not self.__sklearn_tags__().input_tags.pairwise
+
+    def _trained_map(self) -> TrainedMap:
+        images = self._regress_without(self.latent_, np.arange(len(self.latent_)))
+        return TrainedMap(self.data_, self.weights_, self._in_units(self.latent_), images)
+
+    def _in_units(self, X: FloatArray) -> FloatArray:
+        """Return latent points in units of what is near."""
+        return np.asarray(X.astype(np.float64) / self._latent_unit())
+
+    def _seek(
+        self, images: FloatArray, Y: FloatArray, own: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return places and images of rows with gaps, made without the rows ``own`` themselves."""
+
+        def image(X: FloatArray, rows: IntArray) -> FloatArray:
+            return self._regress_without(X.astype(self.latent_.dtype), own[rows])
+
+        start = self.latent_[nearest_other_images(Y, images, own)].astype(np.float64)
+        X = seek_places(Y, start, self._latent_unit(), image)
+        return self._in_units(X), image(X, np.arange(len(X)))
+
+    def _log_densities_left_out(self) -> FloatArray:
+        """Return the log of the latent density (n,) at training points, without their own share."""
+        density = self._density(self.latent_).astype(np.float64)
+        own = self.weights_ / self.weights_.sum()
+        return self._log_density(np.maximum(density - own, 0))
+
+    def _log_density(self, density: FloatArray) -> FloatArray:
+        # Nowhere is less likely than a tenth of what bounds the domain: that far, no row tells.
+        return np.asarray(np.log(np.maximum(density, 0.1 * max(self.domain_threshold_, 1e-300))))
+
+    # ---- what users ask -------------------------------------------------------------------------
+
+    def intervals(self, X: Any, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
+        """Return between which values each entry is expected, given the others of its row.
+
+        Of entries of training rows that were hidden, the share ``level`` lay within such intervals
+        (conformal prediction).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN marks missing entries.
+        level : float, default=0.9
+
+        Returns
+        -------
+        low, high : ndarrays of shape (n_samples, n_features)
+            Of observed entries, too: where they would be expected if they were missing.
+        """
+        Y = self._rows_to_fill(X)
+        reach = self.noise_.reach(level)
+        with single_threaded_blas():
+            means, deviations = self._expected(Y)
+        return means - reach * deviations, means + reach * deviations
+
+    def log_likelihood(self, X: Any) -> FloatArray:
+        """Return the log of how likely rows ``X`` (n_samples, n_features) are, (n_samples,).
+
+        That is ``log p(y | x) + log p(x)`` at the latent point x of a row y: how well it fits its
+        neighbours on the map, and how many rows are there. Only observed entries count, so rows
+        with gaps compare among those with the same ones.
+        """
+        Y = self._rows_to_fill(X)
+        with single_threaded_blas():
+            return self._log_likelihood(Y)
+
+    def p_values(self, X: Any) -> FloatArray:
+        """Return the share (n_samples,) of training rows that are at most as likely as a row.
+
+        The likelihood of a training row is that among the others. A row with p = 0.01 is as odd as
+        the oddest hundredth of them; rows ``X`` are (n_samples, n_features), without gaps.
+        """
+        Y = self._rows_to_fill(X)
+        if np.isnan(Y).any():
+            raise ValueError(
+                "p-values compare complete rows. Fill missing entries by `complete` first, or look "
+                "at `explain`, which takes rows with gaps."
+            )
+        known = self.noise_.log_likelihoods
+        with single_threaded_blas():
+            below = np.searchsorted(known, self._log_likelihood(Y), side="right")
+        return np.asarray((below + 1) / (len(known) + 1))
+
+    def explain(self, X: Any) -> Explanation:
+        """Say which entries of rows ``X`` (n_samples, n_features) are odd, and what they should be.
+
+        Each entry is compared with what the other observed entries of its row let expect.
+        """
+        Y = self._rows_to_fill(X)
+        with single_threaded_blas():
+            means, deviations = self._expected(Y)
+        return Explanation(means, deviations, (Y - means) / deviations)
+
+    # ---- inside -------------------------------------------------------------------------------
+
+    def _log_likelihood(self, Y: FloatArray) -> FloatArray:
+        X, own = self._place(Y), self._own(Y)
+        found = self._map_noise.likeliest(Y, self._in_units(X), own)
+        density = self._density(X).astype(np.float64)
+        shares = self.weights_ / self.weights_.sum()
+        density = np.maximum(density - np.where(own >= 0, shares[own], 0), 0)
+        log_density = self._log_density(density)
+        return np.asarray(found.log_density - log_units(self.noise_, Y) + log_density)
+
+    def _expected(self, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return means and standard deviations of entries given the others of their rows."""
+        X, own = self._place(Y), self._own(Y)
+        places = self._in_units(X)
+        images = self._regress_without(X, own)
+        means, deviations = self._map_noise.fill(Y, places, images, own)
+        return means.astype(Y.dtype), deviations.astype(Y.dtype)
+
+    def _own(self, Y: FloatArray) -> IntArray:
+        """Return the numbers (m,) of rows among the training rows, -1 for others."""
+        return np.asarray(self._index.find(Y))
+
+    def _filled(self, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return rows with gaps filled, and the deviations of what was filled, 0 elsewhere."""
+        filled, deviations = Y.copy(), np.zeros_like(Y)
+        some = np.isnan(Y).any(axis=1)
+        if some.any():
+            means, spread = self._expected(Y[some])
+            gaps = np.isnan(Y[some])
+            filled[some] = np.where(gaps, means, Y[some])
+            deviations[some] = np.where(gaps, spread, 0)
+        return filled, deviations
+
+    def _deviations(self, X: FloatArray) -> FloatArray:
+        """Return the standard deviation (m, D) of rows around the images of latent points."""
+        return self._map_noise.deviations(self._in_units(X)).astype(X.dtype)
+
+    def _with_noise(
+        self, images: FloatArray, X: FloatArray, random: np.random.RandomState
+    ) -> FloatArray:
+        """Return images (m, D) of latent points with residuals of rows nearby, drawn whole."""
+        found: FloatArray = images + self._map_noise.residuals(self._in_units(X), random)
+        return found.astype(images.dtype)
+
+    def _forget_noise(self) -> None:
+        """Drop what was made of rows that have changed."""
+        for name in ("noise_", "_map_noise"):
+            self.__dict__.pop(name, None)
+
+    def _rows_to_fill(self, X: Any) -> FloatArray:
+        raise NotImplementedError

@@ -1,0 +1,175 @@
+"""Ways to fill the gaps of rows, from a table that is filled already.
+
+- stay: what the round before left;
+- Gaussian: the conditional mean under one Gaussian of the whole table;
+- local, one for each number of neighbours: the conditional mean under the Gaussian of the rows
+  around this one (:mod:`twofold.noise.local_gaussians`), which follows a curved manifold;
+- trees: extremely randomised trees from the other columns (Geurts, Ernst & Wehenkel 2006), for
+  columns that jump, as classes and counts do, where no smooth manifold is.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.noise import FactorModel, LocalGaussians, condition
+
+N_TREES = 30
+# Trees look at so many columns, those that go most with the one to be filled.
+MOST_PREDICTORS = 32
+# Fewer rows teach trees nothing.
+LEAST_ROWS = 20
+# Of the rows of a table, at most this share are neighbours; else they are no neighbourhood.
+LARGEST_SHARE = 0.6
+# Rows whose neighbourhoods are worked on at a time.
+ROWS_AT_A_TIME = 256
+
+
+@dataclass(frozen=True)
+class Filled:
+    """Rows (n, D) with every entry filled, and the variance of filled entries, 0 for others."""
+
+    rows: FloatArray
+    doubt: FloatArray
+
+    def part(self, rows: slice) -> "Filled":
+        """Return some of the rows."""
+        return Filled(self.rows[rows], self.doubt[rows])
+
+
+def fill_by_gaussian(Y: FloatArray, model: FactorModel) -> Filled:
+    """Return rows Y (n, D) filled by one Gaussian."""
+    found = condition(Y, model.repeated(len(Y)))
+    gaps = np.isnan(Y)
+    return Filled(np.where(gaps, found.means, Y), np.where(gaps, found.variances, 0))
+
+
+class Experts:
+    """All ways to fill rows from a filled table.
+
+    Parameters
+    ----------
+    table : Filled
+        The rows to fill from.
+    prior : FactorModel
+        The Gaussian of that table.
+    sizes : numbers of neighbours
+    forests : forests of columns, by column; none for those that need none
+    """
+
+    def __init__(
+        self,
+        table: Filled,
+        prior: FactorModel,
+        sizes: Sequence[int],
+        forests: "dict[int, ColumnForest]",
+    ) -> None:
+        self.sizes = [k for k in sizes if k <= LARGEST_SHARE * len(table.rows)]
+        self.prior, self.forests = prior, forests
+        farther = table.doubt.sum(axis=1)
+        self.around = LocalGaussians(table.rows, table.doubt, table.rows, prior, farther)
+
+    def guesses(
+        self, Y: FloatArray, before: Filled, own: IntArray | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return what each way says of rows Y, (E, m, D), and the variance that goes with it.
+
+        ``before`` are the rows as filled by now, ``own`` their numbers in the table, if they are
+        of it: no row tells of itself.
+        """
+        gauss = fill_by_gaussian(Y, self.prior)
+        local = [self._local(Y, before, own, k) for k in self.sizes]
+        trees = before.rows.copy()
+        for d, forest in self.forests.items():
+            asked = np.isnan(Y[:, d])
+            if asked.any():
+                trees[asked, d] = forest.predict(before.rows[asked])
+        means = [before.rows, gauss.rows, *(found.rows for found in local), trees]
+        # The variance of local Gaussians is that of a place; without neighbours, of the table.
+        spread = np.mean([found.doubt for found in local or [gauss]], axis=0)
+        return np.stack(means), spread
+
+    def _local(self, Y: FloatArray, before: Filled, own: IntArray | None, k: int) -> Filled:
+        found = [
+            self._local_part(Y[part], before.rows[part], None if own is None else own[part], k)
+            for part in (
+                slice(i, min(i + ROWS_AT_A_TIME, len(Y))) for i in range(0, len(Y), ROWS_AT_A_TIME)
+            )
+        ]
+        return Filled(
+            np.concatenate([part.rows for part in found]),
+            np.concatenate([part.doubt for part in found]),
+        )
+
+    def _local_part(
+        self, Y: FloatArray, places: FloatArray, own: IntArray | None, k: int
+    ) -> Filled:
+        neighbors = self.around.neighbors(places, k, own)
+        weights = self.around.weights(places, neighbors)
+        found = condition(Y, self.around.around(neighbors, weights))
+        gaps = np.isnan(Y)
+        return Filled(np.where(gaps, found.means, Y), np.where(gaps, found.variances, 0))
+
+    @property
+    def count(self) -> int:
+        """How many ways there are."""
+        return 3 + len(self.sizes)
+
+
+class ColumnForest:
+    """Trees that tell one column of filled rows from others."""
+
+    def __init__(
+        self,
+        rows: FloatArray,
+        d: int,
+        observed: BoolArray,
+        correlation: FloatArray,
+        seed: int,
+        n_jobs: int | None,
+    ) -> None:
+        # Imported at first use: it takes a while.
+        from sklearn.ensemble import ExtraTreesRegressor
+
+        strength = np.abs(correlation[d])
+        strength[d] = -1
+        self.columns = np.sort(np.argsort(-strength, kind="stable")[:MOST_PREDICTORS])
+        self.columns = self.columns[self.columns != d]
+        self.trees: Any = ExtraTreesRegressor(
+            N_TREES, min_samples_leaf=2, random_state=seed, n_jobs=n_jobs
+        )
+        self.trees.fit(rows[np.ix_(observed, self.columns)], rows[observed, d])
+
+    def predict(self, rows: FloatArray) -> FloatArray:
+        """Return the column (m,) of filled rows (m, D)."""
+        asked = rows[:, self.columns].astype(np.float32)
+        # One tree after the other: a forest adds them up in the order in which threads end.
+        total = np.zeros(len(rows))
+        for tree in self.trees.estimators_:
+            total += tree.predict(asked, check_input=False)
+        return total / len(self.trees.estimators_)
+
+
+def plant_forests(
+    rows: FloatArray,
+    observed: BoolArray,
+    needed: IntArray,
+    random: np.random.RandomState,
+    n_jobs: int | None,
+) -> dict[int, ColumnForest]:
+    """Return the forests of the columns that are needed, from filled rows (n, D)."""
+    if rows.shape[1] < 2:
+        return {}
+    spread = rows.std(axis=0)
+    standard = (rows - rows.mean(axis=0)) / np.where(spread > 0, spread, 1)
+    correlation = standard.T @ standard / len(rows)
+    return {
+        int(d): ColumnForest(
+            rows, int(d), observed[:, d], correlation, int(random.randint(2**31 - 1)), n_jobs
+        )
+        for d in needed
+        if observed[:, d].sum() >= LEAST_ROWS
+    }

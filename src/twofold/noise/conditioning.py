@@ -1,0 +1,122 @@
+"""Gaussians of few factors, seen through the entries of a row that are known.
+
+A row y has mean μ and covariance ``S = L Lᵀ + diag(ψ)`` with L (D, r). With o the observed entries,
+P the inverse of ``S_oo`` and ``a = P (y_o - μ_o)``:
+
+    E[y_m | y_o] = μ_m + S_mo a                 what is missing
+    V[y_m | y_o] = diag(S_mm - S_mo P S_om)
+    E[y_d | y_o without d] = y_d - a_d / P_dd   what an observed entry should have been
+    V[y_d | y_o without d] = 1 / P_dd
+    log p(y_o) = -(|o| log 2π + log det S_oo + (y_o - μ_o)ᵀ a) / 2
+
+With fewer factors than columns, P comes from Woodbury's identity in time linear in D. Each row has
+a mean and factors of its own, and its answer does not depend on the others.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from twofold.array_types import BoolArray, FloatArray
+
+# From residuals (m, D), 0 where an entry is missing, and which are observed: a, diag P, the
+# variance of missing entries, log det S_oo.
+Solved: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+Solver: TypeAlias = Callable[[FloatArray, BoolArray, "Gaussians"], Solved]
+# Numbers in the matrices of the rows that are worked on at a time.
+AT_A_TIME = 4_000_000
+
+
+@dataclass(frozen=True)
+class Gaussians:
+    """A Gaussian for each of m rows: means (m, D), factors (m, D, r) and variances (m, D)."""
+
+    means: FloatArray
+    factors: FloatArray
+    variances: FloatArray
+
+    def part(self, rows: slice) -> "Gaussians":
+        """Return those of some rows."""
+        return Gaussians(self.means[rows], self.factors[rows], self.variances[rows])
+
+    def marginal_variances(self) -> FloatArray:
+        """Return the variance (m, D) of every entry, nothing being known."""
+        return self.variances + (self.factors**2).sum(axis=2)
+
+
+@dataclass(frozen=True)
+class Conditional:
+    """What is known of rows from their observed entries, see the module.
+
+    ``means`` and ``variances`` (m, D) are those of each entry given the other observed ones: of a
+    missing one, what it is likely to be; of an observed one, what it should have been.
+    ``log_density`` and ``distances`` (m,) belong to the observed entries together, the distances
+    being squared Mahalanobis ones.
+    """
+
+    means: FloatArray
+    variances: FloatArray
+    log_density: FloatArray
+    distances: FloatArray
+
+    @classmethod
+    def joined(cls, parts: list["Conditional"]) -> "Conditional":
+        """Return the parts one after the other."""
+        names = ("means", "variances", "log_density", "distances")
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+
+def condition(Y: FloatArray, gaussians: Gaussians) -> Conditional:
+    """Return what the observed entries of rows Y (m, D) tell of each entry; NaN is missing."""
+    m, D, r = gaussians.factors.shape
+    step = max(1, AT_A_TIME // (D * max(r, 1)))
+    solve = _by_columns if r >= D else _by_factors
+    parts = [slice(i, min(i + step, m)) for i in range(0, max(m, 1), step)]
+    return Conditional.joined([_condition(Y[part], gaussians.part(part), solve) for part in parts])
+
+
+def _condition(Y: FloatArray, g: Gaussians, solve: Solver) -> Conditional:
+    observed = ~np.isnan(Y)
+    R = np.where(observed, Y - g.means, 0)
+    a, precision, missing_variance, log_det = solve(R, observed, g)
+    # The diagonal of S does not reach from an observed entry to a missing one.
+    reached = np.einsum("mdr,mr->md", g.factors, np.einsum("mdr,md->mr", g.factors, a))
+    safe = np.where(observed, precision, 1)
+    means = np.where(observed, Y - a / safe, g.means + reached)
+    variances = np.where(observed, 1 / safe, missing_variance)
+    distances = (R * a).sum(axis=1)
+    known = observed.sum(axis=1)
+    log_density = -(known * np.log(2 * np.pi) + log_det + distances) / 2
+    return Conditional(means, variances, log_density, distances)
+
+
+def _by_columns(R: FloatArray, observed: BoolArray, g: Gaussians) -> Solved:
+    S = np.matmul(g.factors, g.factors.transpose(0, 2, 1))
+    diagonal = np.arange(S.shape[1])
+    S[:, diagonal, diagonal] += g.variances
+    both = observed[:, :, None] & observed[:, None, :]
+    # Ones for what is missing keep the matrix regular and its determinant as it is.
+    masked = np.where(both, S, 0)
+    masked[:, diagonal, diagonal] += ~observed
+    _, log_det = np.linalg.slogdet(masked)
+    P = np.where(both, np.linalg.inv(masked), 0)
+    a = np.einsum("mij,mj->mi", P, R)
+    explained = (np.matmul(S, P) * S).sum(axis=2)
+    variance = S[:, diagonal, diagonal] - explained
+    return a, P[:, diagonal, diagonal], np.maximum(variance, g.variances), log_det
+
+
+def _by_factors(R: FloatArray, observed: BoolArray, g: Gaussians) -> Solved:
+    known = np.where(observed, 1 / g.variances, 0)
+    B = g.factors * known[:, :, None]
+    M = np.matmul(g.factors.transpose(0, 2, 1), B)
+    M[:, np.arange(M.shape[1]), np.arange(M.shape[1])] += 1
+    inverse = np.linalg.inv(M)
+    z = np.einsum("mrs,ms->mr", inverse, np.einsum("mdr,md->mr", B, R))
+    a = known * R - np.einsum("mdr,mr->md", B, z)
+    spread = (np.matmul(g.factors, inverse) * g.factors).sum(axis=2)
+    precision = known - known**2 * spread
+    log_det = -np.where(observed, np.log(np.where(observed, known, 1)), 0).sum(axis=1)
+    return a, precision, g.variances + spread, log_det + np.linalg.slogdet(M)[1]

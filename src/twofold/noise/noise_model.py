@@ -1,0 +1,300 @@
+"""The noise model of a map: what rows do around the image of a latent place.
+
+A row y at the latent place x is seen as one of the rows around x: by the image f(x), by one
+Gaussian of the whole table, and by Gaussians of the rows whose latent points are nearest to x, for
+several numbers of neighbours (:mod:`twofold.noise.local_gaussians`). Each says what the missing
+entries of y are, given the observed ones; f(x) says it without looking at these. Their mean with
+weights of each column is what `complete` fills in. The weights, and how far off the variances of
+the local Gaussians are, come from entries of training rows that are hidden
+(:mod:`twofold.noise.hidden_entries`), no row telling of itself. f alone and the Gaussian alone are
+the two ends of that; hidden entries say where in between a map stands.
+
+How likely a row is: ``log p(y_o | x) + log p(x)``, the first from a local Gaussian, the second from
+the latent density.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from twofold.array_types import FloatArray, IntArray
+from twofold.noise.conditioning import Conditional, condition
+from twofold.noise.factor_model import FactorModel, fit_factors
+from twofold.noise.hidden_entries import entries_to_hide, mean_squares, stacking_weights
+from twofold.noise.local_gaussians import LocalGaussians
+
+# Numbers of neighbours on the map; at most this share of all rows.
+SIZES, LARGEST_SHARE = (15, 60, 240), 0.6
+# Rows of which entries are hidden, and of which the likelihood is kept.
+MOST_TRIED, MOST_SCORED = 500, 2_000
+# The share of hidden entries that chooses no weights and tells how far off the others are.
+SHARE_APART = 0.3
+# Residuals around a place count with those of the whole map as if there were so many of these.
+RESIDUALS_OF_ALL = 5.0
+# Neighbours whose residuals a generated row may have.
+DRAWN_FROM = 15
+ROWS_AT_A_TIME = 256
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseModel:
+    """What is kept of the noise of a fitted map, in units of the columns.
+
+    Attributes
+    ----------
+    center, unit : (D,) what is subtracted from a column, and what it is divided by
+    mean, loadings, variances : the Gaussian of all rows, covariance ``W Wᵀ + diag(ψ)``
+    sizes : (s,) numbers of neighbours on the map
+    weights : (D, 2 + s) of the image, the Gaussian and the neighbourhoods
+    stretch, usual : how many times the local variances hidden entries have; their variance (D,)
+    ratios, columns : (h,) errors of hidden entries in expected deviations, and their columns
+    residuals : (D,) mean squared leave-one-out residual of each column
+    log_likelihoods : (t,) of training rows, rising, none seeing itself
+    """
+
+    center: FloatArray
+    unit: FloatArray
+    mean: FloatArray
+    loadings: FloatArray
+    variances: FloatArray
+    sizes: IntArray
+    weights: FloatArray
+    stretch: float
+    usual: FloatArray
+    ratios: FloatArray
+    columns: IntArray
+    residuals: FloatArray
+    log_likelihoods: FloatArray
+
+    @property
+    def gaussian(self) -> FactorModel:
+        """The Gaussian of all rows, in units of the columns."""
+        return FactorModel(self.mean, self.loadings, self.variances)
+
+    def reach(self, level: float) -> FloatArray:
+        """Return how many expected deviations (D,) hold the share ``level`` of hidden entries."""
+        return conformal_reach(self.ratios, self.columns, len(self.unit), level)
+
+
+@dataclass(frozen=True)
+class TrainedMap:
+    """What the noise of a map is made from.
+
+    ``rows`` (n, D) of ``weights`` (n,) stand at ``places`` (n, q), in units in which a distance of
+    1 is near; ``images`` (n, D) are their leave-one-out reconstructions.
+    """
+
+    rows: FloatArray
+    weights: FloatArray
+    places: FloatArray
+    images: FloatArray
+
+
+# From rows with gaps and their numbers: latent places in such units, and images without them.
+Seek = Callable[[FloatArray, IntArray], tuple[FloatArray, FloatArray]]
+
+
+class MapNoise:
+    """The noise of a map at work."""
+
+    def __init__(self, trained: TrainedMap, noise: NoiseModel) -> None:
+        self.noise, self.trained = noise, trained
+        Z = (trained.rows - noise.center) / noise.unit
+        gaps = np.isnan(Z)
+        doubt = np.zeros_like(Z)
+        if gaps.any():
+            found = condition(Z, noise.gaussian.repeated(len(Z)))
+            Z, doubt = np.where(gaps, found.means, Z), np.where(gaps, found.variances, 0)
+        self._around = LocalGaussians(Z, doubt, trained.places, noise.gaussian)
+        residuals = (trained.rows - trained.images) / noise.unit
+        self._squares = np.where(gaps, noise.residuals, residuals**2)
+        self._residuals = np.where(gaps, 0, residuals)
+
+    def scaled(self, Y: FloatArray) -> FloatArray:
+        """Return rows in units of the columns."""
+        return np.asarray((Y.astype(np.float64) - self.noise.center) / self.noise.unit)
+
+    def fill(
+        self, Y: FloatArray, places: FloatArray, images: FloatArray, own: IntArray | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return what missing entries of rows Y (m, D) are, and their standard deviations.
+
+        ``own`` (m,) are the numbers of those that are training rows, -1 for others.
+        """
+        noise = self.noise
+        guesses, spread = self.guesses(self.scaled(Y), places, self.scaled(images), own)
+        means = np.einsum("emd,de->md", guesses, noise.weights)
+        variances = (noise.stretch * spread + noise.usual) / 2
+        return means * noise.unit + noise.center, np.sqrt(variances) * noise.unit
+
+    def guesses(
+        self, Z: FloatArray, places: FloatArray, images: FloatArray, own: IntArray | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return what each way says of scaled rows, (E, m, D), and the variances (m, D)."""
+        gauss = condition(Z, self.noise.gaussian.repeated(len(Z)))
+        local = [self.conditional(Z, places, own, int(k)) for k in self.noise.sizes]
+        means = [images, gauss.means, *(found.means for found in local)]
+        spread = np.mean([found.variances for found in local or [gauss]], axis=0)
+        return np.stack(means), spread
+
+    def conditional(
+        self, Z: FloatArray, places: FloatArray, own: IntArray | None, k: int
+    ) -> Conditional:
+        """Return what the k rows around places say of scaled rows Z (m, D)."""
+        parts = [slice(i, i + ROWS_AT_A_TIME) for i in range(0, max(len(Z), 1), ROWS_AT_A_TIME)]
+        found = []
+        for part in parts:
+            neighbors = self._around.neighbors(places[part], k, None if own is None else own[part])
+            weights = self._around.weights(places[part], neighbors)
+            found.append(condition(Z[part], self._around.around(neighbors, weights)))
+        return Conditional.joined(found)
+
+    def likeliest(self, Y: FloatArray, places: FloatArray, own: IntArray | None) -> Conditional:
+        """Return rows as the neighbourhoods of middle size see them, in units of the columns."""
+        if len(self.noise.sizes) == 0:
+            return condition(self.scaled(Y), self.noise.gaussian.repeated(len(Y)))
+        k = int(self.noise.sizes[len(self.noise.sizes) // 2])
+        return self.conditional(self.scaled(Y), places, own, k)
+
+    def deviations(self, places: FloatArray) -> FloatArray:
+        """Return the standard deviation (m, D) of rows around the images of places."""
+        noise, n = self.noise, len(self._squares)
+        k = min(int(noise.sizes[0]) if len(noise.sizes) else n - 1, n - 1)
+        neighbors = self._around.neighbors(places, k)
+        w = self._around.weights(places, neighbors)
+        worth = 1 / (w**2).sum(axis=1, keepdims=True)
+        near = np.matmul(w[:, None], self._squares[neighbors])[:, 0]
+        mixed = (worth * near + RESIDUALS_OF_ALL * noise.residuals) / (worth + RESIDUALS_OF_ALL)
+        return np.asarray(np.sqrt(mixed) * noise.unit)
+
+    def residuals(self, places: FloatArray, random: np.random.RandomState) -> FloatArray:
+        """Return residuals (m, D) of rows near places, each the whole of one row, drawn by weight.
+
+        So columns go together as they do in rows, whatever their distribution.
+        """
+        neighbors = self._around.neighbors(places, min(DRAWN_FROM, len(self._residuals) - 1))
+        rising = np.cumsum(self._around.weights(places, neighbors), axis=1)
+        chosen = (rising < random.rand(len(places), 1)).sum(axis=1)
+        rows = neighbors[np.arange(len(places)), np.minimum(chosen, neighbors.shape[1] - 1)]
+        return np.asarray(self._residuals[rows] * self.noise.unit)
+
+    def draw(
+        self, Y: FloatArray, deviations: FloatArray, random: np.random.RandomState
+    ) -> FloatArray:
+        """Return errors (m, D) of what is missing in rows Y, drawn as they go together."""
+        Z, gaussian = self.scaled(Y), self.noise.gaussian
+        gaps, (D, r) = np.isnan(Z), gaussian.loadings.shape
+        drawn = random.standard_normal((len(Z), r)) @ gaussian.loadings.T
+        drawn += random.standard_normal(Z.shape) * np.sqrt(gaussian.variances)
+        # A drawn row less what its known entries explain is drawn given these (Matheron's rule).
+        centred = FactorModel(np.zeros(D), gaussian.loadings, gaussian.variances)
+        explained = condition(np.where(gaps, np.nan, drawn), centred.repeated(len(Z)))
+        expected = np.sqrt(np.where(gaps, explained.variances, 1))
+        return np.where(gaps, (drawn - explained.means) / expected * deviations, 0)
+
+
+def make_noise(trained: TrainedMap, seek: Seek, log_density: FloatArray, seed: int) -> NoiseModel:
+    """Return the noise of a map; ``log_density`` (n,) is the latent one, rows left out."""
+    start = _without_choice(trained)
+    random = np.random.RandomState(seed)
+    noise = _choose(trained, start, seek, random)
+    scored = np.sort(random.permutation(len(trained.rows))[:MOST_SCORED])
+    seen = MapNoise(trained, noise).likeliest(trained.rows[scored], trained.places[scored], scored)
+    likely = seen.log_density - log_units(noise, trained.rows[scored]) + log_density[scored]
+    return NoiseModel(**{**vars(noise), "log_likelihoods": np.sort(likely)})
+
+
+def log_units(noise: NoiseModel, Y: FloatArray) -> FloatArray:
+    """Return what turns log densities in units of columns into those of the data, to subtract."""
+    return np.asarray((~np.isnan(Y) * np.log(noise.unit)).sum(axis=1))
+
+
+def _without_choice(trained: TrainedMap) -> NoiseModel:
+    """Return a noise model in which all ways to fill count alike."""
+    Y, n = trained.rows.astype(np.float64), len(trained.rows)
+    seen = trained.weights[:, None] * ~np.isnan(Y)
+    center = np.nansum(seen * Y, axis=0) / seen.sum(axis=0)
+    deviation = np.sqrt(np.nansum(seen * (Y - center) ** 2, axis=0) / seen.sum(axis=0))
+    unit = np.where(deviation > 1e-12 * np.abs(center) + 1e-150, deviation, 1.0)
+    gaussian = fit_factors((Y - center) / unit, trained.weights)
+    squares = ((Y - trained.images) / unit) ** 2
+    residuals = np.nansum(seen * squares, axis=0) / seen.sum(axis=0)
+    sizes = np.array([k for k in SIZES if k <= LARGEST_SHARE * n], dtype=np.int64)
+    D, E = len(unit), 2 + len(sizes)
+    return NoiseModel(
+        center,
+        unit,
+        gaussian.mean,
+        gaussian.loadings,
+        gaussian.variances,
+        sizes,
+        np.full((D, E), 1 / E),
+        1.0,
+        np.ones(D),
+        np.empty(0),
+        np.empty(0, dtype=np.int64),
+        residuals,
+        np.empty(0),
+    )
+
+
+def _choose(
+    trained: TrainedMap, start: NoiseModel, seek: Seek, random: np.random.RandomState
+) -> NoiseModel:
+    """Return the noise model with the weights that hidden entries choose."""
+    tried = np.sort(random.permutation(len(trained.rows))[:MOST_TRIED])
+    Y = trained.rows[tried].astype(np.float64)
+    hidden = entries_to_hide(~np.isnan(Y), random)
+    some = hidden.any(axis=1)
+    Y, hidden, tried = Y[some], hidden[some], tried[some]
+    if len(Y) == 0:
+        return start
+    partial = np.where(hidden, np.nan, Y)
+    places, images = seek(partial, tried)
+    noise = MapNoise(trained, start)
+    guesses, spread = noise.guesses(noise.scaled(partial), places, noise.scaled(images), tried)
+    columns, truth = np.nonzero(hidden)[1], noise.scaled(Y)[hidden]
+    apart = random.rand(len(truth)) < SHARE_APART
+    errors = guesses[:, hidden].T - truth[:, None]
+    weights = stacking_weights(errors[~apart], columns[~apart], Y.shape[1])
+    left = (errors * weights[columns]).sum(axis=1)
+    expected = max(float(spread[hidden].sum()), np.finfo(np.float64).tiny)
+    stretch = float((left**2).sum()) / expected
+    usual = mean_squares(left, columns, Y.shape[1])
+    deviations = np.sqrt(((stretch * spread + usual) / 2)[hidden])
+    chosen = {
+        "weights": weights,
+        "stretch": stretch,
+        "usual": usual,
+        "ratios": (np.abs(left) / deviations)[apart],
+        "columns": columns[apart],
+    }
+    return NoiseModel(**{**vars(start), **chosen})
+
+
+# A column with fewer hidden entries has the intervals of all columns.
+LEAST_HIDDEN = 50
+
+
+def conformal_reach(
+    ratios: FloatArray, columns: IntArray, n_columns: int, level: float
+) -> FloatArray:
+    """Return the ratio (n_columns,) that holds the share ``level`` of those of hidden entries."""
+    if not 0 < level < 1:
+        raise ValueError(f"`level` must lie between 0 and 1; got {level!r}.")
+    if len(ratios) == 0:
+        raise ValueError(
+            "No entry could be hidden to learn how far off the others are. Fit to more rows."
+        )
+    reach = np.full(n_columns, _conformal(ratios, level))
+    for d, count in zip(*np.unique(columns, return_counts=True), strict=True):
+        if count >= LEAST_HIDDEN:
+            reach[d] = _conformal(ratios[columns == d], level)
+    return reach
+
+
+def _conformal(ratios: FloatArray, level: float) -> float:
+    """Return the smallest ratio such that a new one lies below it with probability ``level``."""
+    n = len(ratios)
+    return float(np.sort(ratios)[min(int(np.ceil((n + 1) * level)), n) - 1])

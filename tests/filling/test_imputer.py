@@ -1,0 +1,187 @@
+"""ManifoldImputer: hidden entries of tables with known structure, and what scikit-learn asks."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_wine
+from sklearn.impute import KNNImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from twofold import ManifoldImputer
+from twofold.noise.hidden_entries import entries_to_hide, stacking_weights
+
+
+def bent_table(n=400, D=8, noise=0.1, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.uniform(-1, 1, (n, 2))
+    waves = np.sin(X @ random.normal(size=(2, 20)) * 2 + random.uniform(0, 6, 20))
+    return waves @ random.normal(size=(20, D)) / 3 + noise * random.normal(size=(n, D))
+
+
+def linear_table(n=400, D=8, seed=0):
+    random = np.random.default_rng(seed)
+    return random.normal(size=(n, 3)) @ random.normal(size=(3, D)) + random.normal(size=(n, D))
+
+
+def with_gaps(Y, share=0.2, seed=1):
+    gaps = np.random.default_rng(seed).random(Y.shape) < share
+    gaps[gaps.all(axis=1), 0] = False
+    return np.where(gaps, np.nan, Y), gaps
+
+
+def error_of(filled, Y, gaps):
+    return ((filled - Y)[gaps] ** 2).mean() / Y[gaps].var()
+
+
+may_skip = pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+
+
+@may_skip
+@parametrize_with_checks([ManifoldImputer(trees=False, max_iter=1)])
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@may_skip
+@parametrize_with_checks([ManifoldImputer()])
+def test_scikit_learn_check_of_trees(estimator, check):
+    check(estimator)
+
+
+def test_a_bent_manifold_is_followed():
+    Y = bent_table()
+    partial, gaps = with_gaps(Y)
+    found = error_of(ManifoldImputer(trees=False, random_state=0).fit_transform(partial), Y, gaps)
+    assert found < 0.8 * error_of(KNNImputer(n_neighbors=5).fit_transform(partial), Y, gaps)
+
+
+def test_a_gaussian_is_left_as_one():
+    Y = linear_table()
+    partial, gaps = with_gaps(Y)
+    imputer = ManifoldImputer(trees=False, random_state=0).fit(partial)
+    # The best there is: the conditional mean under the covariance of all entries, hidden ones too.
+    mean, S = Y.mean(axis=0), np.cov(Y.T)
+    best = partial.copy()
+    for i, y in enumerate(partial):
+        o, m = ~gaps[i], gaps[i]
+        best[i, m] = mean[m] + S[np.ix_(m, o)] @ np.linalg.solve(S[np.ix_(o, o)], (y - mean)[o])
+    assert error_of(imputer.transform(partial), Y, gaps) < 1.05 * error_of(best, Y, gaps)
+
+
+def test_trees_take_columns_that_jump():
+    random = np.random.default_rng(0)
+    Y = random.uniform(-1, 1, (400, 5))
+    Y[:, 4] = np.sign(Y[:, 0]) * np.sign(Y[:, 1])
+    partial, gaps = Y.copy(), np.zeros(Y.shape, bool)
+    gaps[::4, 4] = True
+    partial[gaps] = np.nan
+    smooth = ManifoldImputer(trees=False, random_state=0).fit(partial)
+    jumping = ManifoldImputer(max_iter=1, random_state=0).fit(partial)
+    assert jumping.weights_[4, jumping.ways_.index("trees")] > 0.3
+    assert error_of(jumping.transform(partial), Y, gaps) < 0.5 * error_of(
+        smooth.transform(partial), Y, gaps
+    )
+
+
+def test_new_rows_are_filled_each_by_itself():
+    Y = bent_table(500)
+    partial, gaps = with_gaps(Y)
+    imputer = ManifoldImputer(trees=False, random_state=0).fit(partial[:300])
+    filled = imputer.transform(partial[300:])
+    np.testing.assert_array_equal(filled[~gaps[300:]], Y[300:][~gaps[300:]])
+    np.testing.assert_array_equal(imputer.transform(partial[310:311]), filled[10:11])
+    assert error_of(filled, Y[300:], gaps[300:]) < 0.25
+    np.testing.assert_array_equal(
+        imputer.transform(partial[:300]),
+        ManifoldImputer(trees=False, random_state=0).fit_transform(partial[:300]),
+    )
+
+
+@pytest.mark.parametrize("make", [bent_table, linear_table])
+def test_intervals_hold_what_they_say(make):
+    Y = make(800)
+    partial, gaps = with_gaps(Y)
+    low, high = ManifoldImputer(trees=False, random_state=0).fit(partial).intervals(partial, 0.8)
+    assert 0.76 < ((low <= Y) & (high >= Y))[gaps].mean() < 0.93  # rather too wide
+    np.testing.assert_array_equal(low[~gaps], Y[~gaps])
+
+
+def test_draws_have_the_variance_that_means_lack():
+    Y = linear_table(600)
+    partial, gaps = with_gaps(Y, 0.3)
+    imputer = ManifoldImputer(trees=False, random_state=0).fit(partial)
+    drawn = imputer.draws(partial, 3, random_state=0)
+    assert drawn.shape == (3, *Y.shape)
+    assert imputer.transform(partial)[gaps].var() < 0.85 * Y[gaps].var()
+    assert 0.9 < drawn[:, gaps].var() / Y[gaps].var() < 1.1
+    np.testing.assert_array_equal(drawn, imputer.draws(partial, 3, random_state=0))
+    np.testing.assert_array_equal(drawn[:, ~gaps], np.stack([Y[~gaps]] * 3))
+
+
+def test_units_do_not_matter_and_pandas_comes_out():
+    wine = load_wine(as_frame=True).data
+    partial = wine.mask(np.random.default_rng(0).random(wine.shape) < 0.1)
+    imputer = ManifoldImputer(trees=False, random_state=0, add_indicator=True)
+    filled = imputer.set_output(transform="pandas").fit_transform(partial)
+    assert list(filled.columns[:13]) == list(wine.columns)
+    assert filled.columns[13] == "missingindicator_alcohol"
+    assert not filled.isna().any(axis=None)
+    scaled = make_pipeline(StandardScaler(), ManifoldImputer(trees=False, random_state=0))
+    again = (
+        scaled.fit(partial)
+        .named_steps["standardscaler"]
+        .inverse_transform(scaled.transform(partial))
+    )
+    np.testing.assert_allclose(again, filled.iloc[:, :13].to_numpy(), rtol=1e-6)
+
+
+def test_a_pickle_fills_alike_on_any_number_of_threads():
+    partial, _ = with_gaps(bent_table(120))
+    one = ManifoldImputer(random_state=0, n_jobs=1, max_iter=1).fit(partial[:100])
+    two = ManifoldImputer(random_state=0, n_jobs=2, max_iter=1).fit(partial[:100])
+    filled = one.transform(partial)
+    np.testing.assert_array_equal(two.transform(partial), filled)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(one)).transform(partial), filled)
+
+
+def test_what_cannot_be_filled_is_said():
+    Y = linear_table(30)
+    with pytest.raises(ValueError, match="minimum of 2"):
+        ManifoldImputer().fit(Y[:1])
+    with pytest.raises(ValueError, match="column"):
+        ManifoldImputer().fit(np.where(np.arange(8) == 2, np.nan, Y))
+    with pytest.raises(ValueError, match="n_neighbors"):
+        ManifoldImputer(n_neighbors=5).fit(Y)
+    imputer = ManifoldImputer(trees=False, random_state=0).fit(Y)
+    with pytest.raises(ValueError, match="level"):
+        imputer.intervals(Y, level=90)
+    np.testing.assert_array_equal(imputer.transform(Y), Y)
+    assert isinstance(imputer.set_output(transform="pandas").transform(Y), pd.DataFrame)
+
+
+def test_a_row_is_hidden_in_the_pattern_of_another():
+    observed = np.ones((500, 6), bool)
+    observed[::2, :3] = False  # blocks of three
+    hidden = entries_to_hide(observed, np.random.RandomState(0))
+    assert hidden.any()
+    assert not (hidden & ~observed).any()
+    assert set(map(tuple, hidden[1::2])) == {(False,) * 6, (True,) * 3 + (False,) * 3}
+
+
+def test_stacking_weights_find_the_best_mixture():
+    random = np.random.default_rng(0)
+    columns = np.repeat([0, 1], 400)
+    sizes = np.where(columns[:, None] == 0, [1, 2, 9], [9, 2, 1])
+    weights = stacking_weights(random.normal(size=(800, 3)) * sizes, columns, 3)
+    # Errors that do not go together are best weighed by one over their variance.
+    best = 1 / np.array([1, 2, 9]) ** 2
+    np.testing.assert_allclose(weights[0], best / best.sum(), atol=0.08)
+    np.testing.assert_allclose(weights[1], weights[0][::-1], atol=0.08)
+    np.testing.assert_allclose(weights.sum(axis=1), 1)

@@ -1,0 +1,115 @@
+"""Gaussians of tables and places against whole covariances, row by row."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles.gaussians import condition_row, factor_log_likelihood, local_gaussian
+
+from twofold.noise import FactorModel, Gaussians, LocalGaussians, condition, fit_factors
+from twofold.noise.local_gaussians import ROWS_OF_PRIOR
+
+
+def rows_with_gaps(n, D, q=2, share=0.25, seed=0):
+    random = np.random.default_rng(seed)
+    Y = random.normal(size=(n, q)) @ random.normal(size=(q, D)) + 0.4 * random.normal(size=(n, D))
+    gaps = random.random((n, D)) < share
+    gaps[gaps.all(axis=1)] = False
+    return Y, np.where(gaps, np.nan, Y)
+
+
+@pytest.mark.parametrize("r", [2, 9], ids=["by factors", "by columns"])
+def test_conditionals_are_those_of_whole_covariances(r):
+    random = np.random.default_rng(1)
+    _, Y = rows_with_gaps(20, 6)
+    gaussians = Gaussians(
+        random.normal(size=(20, 6)),
+        random.normal(size=(20, 6, r)),
+        random.uniform(0.1, 1, (20, 6)),
+    )
+    found = condition(Y, gaussians)
+    for i, y in enumerate(Y):
+        S = gaussians.factors[i] @ gaussians.factors[i].T + np.diag(gaussians.variances[i])
+        means, variances, log_density, distance = condition_row(y, gaussians.means[i], S)
+        np.testing.assert_allclose(found.means[i], means, rtol=1e-9)
+        np.testing.assert_allclose(found.variances[i], variances, rtol=1e-9)
+        np.testing.assert_allclose(found.log_density[i], log_density, rtol=1e-9)
+        np.testing.assert_allclose(found.distances[i], distance, rtol=1e-9)
+    alone = condition(Y[3:4], gaussians.part(slice(3, 4)))
+    np.testing.assert_array_equal(alone.means[0], found.means[3])
+
+
+def test_em_ends_at_a_maximum_of_the_likelihood():
+    _, Y = rows_with_gaps(400, 5)
+    model = fit_factors(Y)
+    highest = factor_log_likelihood(Y, model.mean, model.loadings, model.variances)
+    random = np.random.default_rng(0)
+    for _ in range(10):
+        W = model.loadings + 0.2 * random.normal(size=model.loadings.shape)
+        own = model.variances * np.exp(0.4 * random.normal(size=5))
+        assert factor_log_likelihood(Y, model.mean, W, own) < highest
+        mean = model.mean + 0.2 * random.normal(size=5)
+        assert factor_log_likelihood(Y, mean, model.loadings, model.variances) < highest
+
+
+def test_the_gaussian_of_a_table_is_found_in_spite_of_gaps():
+    random = np.random.default_rng(3)
+    W, own = random.normal(size=(8, 3)), random.uniform(0.2, 1, 8)
+    Y = 5 + random.normal(size=(4000, 3)) @ W.T + random.normal(size=(4000, 8)) * np.sqrt(own)
+    Y[random.random(Y.shape) < 0.3] = np.nan
+    model = fit_factors(Y)
+    truth = W @ W.T + np.diag(own)
+    found = model.loadings @ model.loadings.T + np.diag(model.variances)
+    assert np.abs(found - truth).max() < 0.12 * np.abs(truth).max()
+    np.testing.assert_allclose(model.mean, 5, atol=0.15)
+
+
+def test_weights_stand_for_copies():
+    _, Y = rows_with_gaps(60, 4)
+    weights = np.random.default_rng(0).integers(1, 4, 60).astype(float)
+    one, other = fit_factors(Y, weights), fit_factors(np.repeat(Y, weights.astype(int), axis=0))
+    for name in ("mean", "variances"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-6)
+
+
+@pytest.mark.parametrize("k", [5, 12])
+def test_local_gaussians_are_what_the_formula_says(k):
+    random = np.random.default_rng(2)
+    rows, _ = rows_with_gaps(40, 4)
+    doubt = np.where(random.random(rows.shape) < 0.2, random.random(rows.shape), 0)
+    places, farther = random.normal(size=(40, 2)), random.random(40)
+    prior = FactorModel(np.zeros(4), random.normal(size=(4, 1)), random.uniform(0.5, 1, 4))
+    prior_covariance = prior.loadings @ prior.loadings.T + np.diag(prior.variances)
+    local = LocalGaussians(rows, doubt, places, prior, farther)
+    asked = random.normal(size=(6, 2))
+    neighbors = local.neighbors(asked, k)
+    found = local.around(neighbors, local.weights(asked, neighbors))
+    for i, place in enumerate(asked):
+        mean, covariance = local_gaussian(
+            place, places, rows, doubt, prior_covariance, k, 4 * ROWS_OF_PRIOR, farther
+        )
+        np.testing.assert_allclose(found.means[i], mean, rtol=1e-9)
+        S = found.factors[i] @ found.factors[i].T + np.diag(found.variances[i])
+        np.testing.assert_allclose(S, covariance, rtol=1e-9, atol=1e-12)
+
+
+def test_no_row_is_its_own_neighbor():
+    rows, _ = rows_with_gaps(30, 3)
+    rows[7] = rows[11]  # equal rows stand for each other
+    local = LocalGaussians(rows, np.zeros_like(rows), rows, fit_factors(rows))
+    found = local.neighbors(rows, 6, np.arange(30))
+    assert found.shape == (30, 7)
+    assert not (found == np.arange(30)[:, None]).any()
+    assert 11 in found[7]
+    assert 7 in found[11]
+
+
+def test_rows_that_are_all_equal_have_a_gaussian():
+    rows = np.ones((9, 3))
+    local = LocalGaussians(rows, np.zeros_like(rows), rows, fit_factors(rows))
+    neighbors = local.neighbors(rows[:1], 4)
+    found = condition(
+        np.array([[1.0, np.nan, 1.0]]), local.around(neighbors, local.weights(rows[:1], neighbors))
+    )
+    np.testing.assert_allclose(found.means, 1)
+    assert np.isfinite(found.log_density).all()

@@ -1,0 +1,75 @@
+"""ManifoldOutlierDetector: rows off a known manifold, and what scikit-learn asks."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+from sklearn.metrics import roc_auc_score
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from twofold import ManifoldOutlierDetector
+
+may_skip = pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+
+
+@may_skip
+@parametrize_with_checks([ManifoldOutlierDetector()])
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+def corrupted_sheet(n=400, n_odd=30, D=10, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.uniform(-1, 1, (n + n_odd, 2))
+    waves = np.sin(X @ random.normal(size=(2, 20)) * 2 + random.uniform(0, 6, 20))
+    Y = waves @ random.normal(size=(20, D)) / 3 + 0.05 * random.normal(size=(n + n_odd, D))
+    Y[n:, :2] += random.choice([-1, 1], (n_odd, 2)) * 0.8
+    return Y, np.arange(n + n_odd) >= n
+
+
+def test_rows_off_a_sheet_are_found_although_they_were_trained_on():
+    Y, is_odd = corrupted_sheet()
+    detector = ManifoldOutlierDetector().fit(Y)
+    found = roc_auc_score(is_odd, -detector.score_samples(Y))
+    distances = NearestNeighbors(n_neighbors=6).fit(Y).kneighbors(Y)[0][:, 5]
+    assert found > 0.97
+    assert found > roc_auc_score(is_odd, distances)
+    assert detector.trusted_[is_odd].mean() < 0.2
+
+
+def test_odd_rows_that_stand_together_teach_nothing():
+    Y = load_wine().data
+    Y = np.vstack([Y[59:], Y[:8]])
+    is_odd = np.arange(len(Y)) >= 119
+    assert roc_auc_score(is_odd, -ManifoldOutlierDetector().fit(Y).score_samples(Y)) > 0.85
+
+
+def test_contamination_is_the_share_of_odd_rows():
+    Y, _ = corrupted_sheet()
+    odd = ManifoldOutlierDetector(contamination=0.07).fit_predict(Y) < 0
+    assert odd.mean() == pytest.approx(0.07, abs=0.005)
+    with pytest.raises(ValueError, match="contamination"):
+        ManifoldOutlierDetector(contamination=0.7).fit(Y)
+
+
+def test_few_usual_rows_are_called_odd():
+    Y, is_odd = corrupted_sheet(n=800, n_odd=100)
+    detector = ManifoldOutlierDetector().fit(Y[:400])
+    called = detector.predict(Y[400:]) < 0
+    assert called[~is_odd[400:]].mean() < 0.12
+    assert called[is_odd[400:]].mean() > 0.5
+
+
+def test_rows_with_gaps_have_scores_of_their_own():
+    Y, is_odd = corrupted_sheet()
+    partial = np.where(np.random.default_rng(1).random(Y.shape) < 0.1, np.nan, Y)
+    detector = ManifoldOutlierDetector().fit(partial)
+    scores = detector.score_samples(partial)
+    assert roc_auc_score(is_odd, -scores) > 0.9
+    np.testing.assert_array_equal(detector.score_samples(partial[7:8]), scores[7:8])
+    again = pickle.loads(pickle.dumps(detector))
+    np.testing.assert_array_equal(again.score_samples(partial), scores)
