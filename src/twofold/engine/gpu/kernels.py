@@ -1,0 +1,321 @@
+"""The fused loops over tiles of pairs, in Triton.
+
+Points are kept as (q, n) in tiles of neighbours; the tiles of references that a tile of queries
+has to visit are listed in ``tiles[first[a]:first[a + 1]]``. What a pair weighs never leaves the
+chip. Programs own their rows, so that nothing is added in an order that time decides.
+
+For the precision "fp32" factors are split in two parts in float16, ``high`` and ``low``: three
+products of those (high·high, high·low, low·high) keep 22 bits of each, and sums are in float32.
+"""
+
+import triton
+import triton.language as tl
+
+# log2(e) / 2: exp(-s / 2) is 2 to the power of -s times this.
+HALF_LOG2E = tl.constexpr(0.7213475204444817)
+# Triton's interpreter knows no products of bfloat16; what they hold is exact in float32, too.
+INTERPRETED = tl.constexpr(bool(triton.knobs.runtime.interpret))
+
+
+@triton.jit
+def _squared_distances(xa, xb, a_rows, b_rows, n_a, n_b, Q: tl.constexpr):
+    d = tl.load(xb + b_rows)[None, :] - tl.load(xa + a_rows)[:, None]
+    s = d * d
+    for m in tl.static_range(1, Q):
+        d = tl.load(xb + m * n_b + b_rows)[None, :] - tl.load(xa + m * n_a + a_rows)[:, None]
+        s += d * d
+    return s
+
+
+@triton.jit
+def _weight(s, shift, KERNEL: tl.constexpr):
+    """Return F(s - shift), the shift counted in bits."""
+    if KERNEL == "gaussian":
+        return tl.exp2(shift - HALF_LOG2E * s)
+    r = tl.maximum(1.0 - s, 0.0)
+    if KERNEL == "epanechnikov":
+        return r
+    if KERNEL == "quartic":
+        return r * r
+    return r * r * r
+
+
+@triton.jit
+def _slope(s, shift, KERNEL: tl.constexpr):
+    """Return -2F'(s - shift)."""
+    if KERNEL == "gaussian":
+        return tl.exp2(shift - HALF_LOG2E * s)
+    r = tl.maximum(1.0 - s, 0.0)
+    if KERNEL == "epanechnikov":
+        return tl.where(r > 0.0, 2.0, 0.0)
+    if KERNEL == "quartic":
+        return 4.0 * r
+    return 6.0 * r * r
+
+
+@triton.jit
+def _without_hidden(w, a_rows, b_rows, hidden, HIDDEN: tl.constexpr, BY_B: tl.constexpr):
+    """Return weights with 0 where a pair must not see each other.
+
+    ``HIDDEN`` is -1 where each row is hidden from itself alone, else the length of its list, which
+    belongs to the rows b if ``BY_B``.
+    """
+    if HIDDEN == -1:
+        w = tl.where(a_rows[:, None] == b_rows[None, :], 0.0, w)
+    for k in tl.static_range(HIDDEN if HIDDEN > 0 else 0):
+        if BY_B:
+            unseen = tl.load(hidden + b_rows * HIDDEN + k)
+            w = tl.where(a_rows[:, None] == unseen[None, :], 0.0, w)
+        else:
+            unseen = tl.load(hidden + a_rows * HIDDEN + k)
+            w = tl.where(unseen[:, None] == b_rows[None, :], 0.0, w)
+    return w
+
+
+@triton.jit
+def _dot(a, b, acc):
+    if INTERPRETED:
+        return tl.dot(a.to(tl.float32), b.to(tl.float32), acc)
+    return tl.dot(a, b, acc)
+
+
+@triton.jit
+def _product(a, b, b_low, acc, PRECISION: tl.constexpr):
+    """Return acc + a b, a in float32, for the parts of b that the precision has."""
+    if PRECISION == "bf16":
+        return _dot(a.to(tl.bfloat16), b, acc)
+    if PRECISION == "tf32":
+        return tl.dot(a, b, acc, input_precision="tf32")
+    high = a.to(tl.float16)
+    low = (a - high.to(tl.float32)).to(tl.float16)
+    acc = _dot(low, b, acc)
+    acc = _dot(high, b_low, acc)
+    return _dot(high, b, acc)
+
+
+@triton.jit
+def sum_tiles(
+    xa,
+    xb,
+    shift,
+    v,
+    v_low,
+    mass,
+    hidden,
+    order,
+    first,
+    tiles,
+    sums,
+    totals,
+    n_a,
+    n_b,
+    Q: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    C: tl.constexpr,
+    HIDDEN: tl.constexpr,
+    SLOPES: tl.constexpr,
+    KERNEL: tl.constexpr,
+    PRECISION: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+):
+    """Write sums (1 + q, n_a, COLUMNS), C columns a program, and totals (1 + q, n_a) of the mass.
+
+    The first of the 1 + q are the sums, the others (with ``SLOPES``) their derivatives by axis.
+    """
+    a = tl.load(order + tl.program_id(0))
+    column = tl.program_id(1) * C
+    axis = tl.program_id(2)
+    a_rows = a * BM + tl.arange(0, BM)
+    columns = column + tl.arange(0, C)
+    bits = tl.load(shift + a_rows)[:, None]
+    acc = tl.zeros((BM, C), dtype=tl.float32)
+    total = tl.zeros((BM,), dtype=tl.float32)
+    for e in range(tl.load(first + a), tl.load(first + a + 1)):
+        b_rows = tl.load(tiles + e) * BN + tl.arange(0, BN)
+        s = _squared_distances(xa, xb, a_rows, b_rows, n_a, n_b, Q)
+        w = _weight(s, bits, KERNEL)
+        if SLOPES:
+            if axis > 0:
+                there = tl.load(xb + (axis - 1) * n_b + b_rows)
+                here = tl.load(xa + (axis - 1) * n_a + a_rows)
+                w = _slope(s, bits, KERNEL) * (there[None, :] - here[:, None])
+        w = _without_hidden(w, a_rows, b_rows, hidden, HIDDEN, False)
+        if PRECISION == "bf16":
+            w = w.to(tl.bfloat16).to(tl.float32)  # the denominator of what the numerator adds up
+        total += tl.sum(w * tl.load(mass + b_rows)[None, :], axis=1)
+        places = b_rows.to(tl.int64)[:, None] * COLUMNS + columns[None, :]
+        b_low = tl.load(v_low + places) if PRECISION == "fp32" else 0
+        acc = _product(w, tl.load(v + places), b_low, acc, PRECISION)
+    row = axis.to(tl.int64) * n_a + a_rows
+    tl.store(sums + row[:, None] * COLUMNS + columns[None, :], acc)
+    if column == 0:
+        tl.store(totals + row, total)
+
+
+@triton.jit
+def _alignment(p, p_low, q, q_low, a_rows, b_rows, acc, COLUMNS, C, PRECISION: tl.constexpr):
+    """Return acc + p_a · q_b of rows a and b."""
+    for column in range(0, COLUMNS, C):
+        columns = column + tl.arange(0, C)
+        at_a = a_rows.to(tl.int64)[:, None] * COLUMNS + columns[None, :]
+        at_b = b_rows.to(tl.int64)[None, :] * COLUMNS + columns[:, None]
+        one, other = tl.load(p + at_a), tl.load(q + at_b)
+        if PRECISION == "tf32":
+            acc = tl.dot(one, other, acc, input_precision="tf32")
+        else:
+            if PRECISION == "fp32":
+                acc = _dot(tl.load(p_low + at_a), other, acc)
+                acc = _dot(one, tl.load(q_low + at_b), acc)
+            acc = _dot(one, other, acc)
+    return acc
+
+
+@triton.jit
+def pull_tiles(
+    xa,
+    xb,
+    shift,
+    u,
+    u_low,
+    v,
+    v_low,
+    u_mass,
+    v_mass,
+    hidden,
+    order,
+    first,
+    tiles,
+    pull,
+    n_a,
+    n_b,
+    Q: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    C: tl.constexpr,
+    HIDDEN: tl.constexpr,
+    SIDE: tl.constexpr,
+    KERNEL: tl.constexpr,
+    PRECISION: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+):
+    """Write Σ_b a_ab g_ab (x_b - x_a) as (q, n_a).
+
+    ``SIDE`` says whose answers U are aligned with whose rows V: "queries" (g = U_a·V_b),
+    "references" (g = V_a·U_b) or "both", where queries are references (g = U_a·V_b + V_a·U_b,
+    shifts are in U).
+    """
+    a = tl.load(order + tl.program_id(0))
+    a_rows = a * BM + tl.arange(0, BM)
+    grad0 = tl.zeros((BM,), dtype=tl.float32)
+    grad1 = tl.zeros((BM,), dtype=tl.float32)
+    grad2 = tl.zeros((BM,), dtype=tl.float32)
+    for e in range(tl.load(first + a), tl.load(first + a + 1)):
+        b_rows = tl.load(tiles + e) * BN + tl.arange(0, BN)
+        g = tl.zeros((BM, BN), dtype=tl.float32)
+        bits = 0.0
+        if SIDE != "references":
+            g = _alignment(u, u_low, v, v_low, a_rows, b_rows, g, COLUMNS, C, PRECISION)
+            g += tl.load(u_mass + a_rows)[:, None] * tl.load(v_mass + b_rows)[None, :]
+        if SIDE != "queries":
+            g = _alignment(v, v_low, u, u_low, a_rows, b_rows, g, COLUMNS, C, PRECISION)
+            g += tl.load(v_mass + a_rows)[:, None] * tl.load(u_mass + b_rows)[None, :]
+        if SIDE == "queries":
+            bits = tl.load(shift + a_rows)[:, None]
+        if SIDE == "references":
+            bits = tl.load(shift + b_rows)[None, :]
+        s = _squared_distances(xa, xb, a_rows, b_rows, n_a, n_b, Q)
+        g *= _slope(s, bits, KERNEL)
+        g = _without_hidden(g, a_rows, b_rows, hidden, HIDDEN, SIDE == "references")
+        grad0 += _along(g, xa, xb, a_rows, b_rows)
+        if Q > 1:
+            grad1 += _along(g, xa + n_a, xb + n_b, a_rows, b_rows)
+        if Q > 2:
+            grad2 += _along(g, xa + 2 * n_a, xb + 2 * n_b, a_rows, b_rows)
+        for m in tl.static_range(3, Q):  # few need more dimensions: those add up in memory
+            so_far = pull + m * n_a + a_rows
+            step = _along(g, xa + m * n_a, xb + m * n_b, a_rows, b_rows)
+            tl.store(so_far, tl.load(so_far) + step)
+    tl.store(pull + a_rows, grad0)
+    if Q > 1:
+        tl.store(pull + n_a + a_rows, grad1)
+    if Q > 2:
+        tl.store(pull + 2 * n_a + a_rows, grad2)
+
+
+@triton.jit
+def _along(g, xa, xb, a_rows, b_rows):
+    d = tl.load(xb + b_rows)[None, :] - tl.load(xa + a_rows)[:, None]
+    return tl.sum(g * d, axis=1)
+
+
+@triton.jit
+def nearest_in_tiles(
+    xa,
+    xb,
+    hidden,
+    first,
+    tiles,
+    nearest,
+    n_a,
+    n_b,
+    n_references,
+    Q: tl.constexpr,
+    HIDDEN: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+):
+    """Lower ``nearest`` (n_a,) to the squared distance of the nearest reference in the tiles."""
+    a = tl.program_id(0)
+    a_rows = a * BM + tl.arange(0, BM)
+    least = tl.load(nearest + a_rows)
+    for e in range(tl.load(first + a), tl.load(first + a + 1)):
+        b_rows = tl.load(tiles + e) * BN + tl.arange(0, BN)
+        s = _squared_distances(xa, xb, a_rows, b_rows, n_a, n_b, Q)
+        seen = _without_hidden(s * 0.0 + 1.0, a_rows, b_rows, hidden, HIDDEN, False)
+        is_seen = (seen > 0.0) & (b_rows < n_references)[None, :]
+        least = tl.minimum(least, tl.min(tl.where(is_seen, s, float("inf")), axis=1))
+    tl.store(nearest + a_rows, least)
+
+
+@triton.jit
+def list_tiles(
+    low_a,
+    high_a,
+    reach_a,
+    low_b,
+    high_b,
+    reach_b,
+    first,
+    tiles,
+    n_a,
+    n_b,
+    Q: tl.constexpr,
+    FILL: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Count, or write, the tiles b within squared reach of tile a: their own reach, or a's.
+
+    ``first[a]`` is where the list of a begins or, before they are counted, 0.
+    """
+    a = tl.program_id(0)
+    place = tl.load(first + a)
+    own = tl.load(reach_a + a)
+    for start in range(0, n_b, BLOCK):
+        b = start + tl.arange(0, BLOCK)
+        is_there = b < n_b
+        gaps = tl.zeros((BLOCK,), dtype=tl.float32)
+        for m in tl.static_range(Q):
+            above = tl.load(low_b + m * n_b + b, mask=is_there, other=0.0)
+            below = tl.load(high_b + m * n_b + b, mask=is_there, other=0.0)
+            above -= tl.load(high_a + m * n_a + a)
+            below = tl.load(low_a + m * n_a + a) - below
+            gap = tl.maximum(tl.maximum(above, below), 0.0)
+            gaps += gap * gap
+        reach = tl.maximum(tl.load(reach_b + b, mask=is_there, other=-1.0), own)
+        is_near = ((gaps <= reach) & is_there).to(tl.int32)
+        if FILL:
+            tl.store(tiles + place + tl.cumsum(is_near, axis=0) - 1, b, mask=is_near > 0)
+        place += tl.sum(is_near, axis=0)
+    if not FILL:
+        tl.store(first + a, place)
