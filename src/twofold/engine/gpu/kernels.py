@@ -18,39 +18,64 @@ INTERPRETED = tl.constexpr(bool(triton.knobs.runtime.interpret))
 
 
 @triton.jit
-def _squared_distances(xa, xb, a_rows, b_rows, n_a, n_b, Q: tl.constexpr):
-    d = tl.load(xb + b_rows)[None, :] - tl.load(xa + a_rows)[:, None]
+def _differences(x, xb, b_rows):
+    return tl.load(xb + b_rows)[None, :] - x[:, None]
+
+
+@triton.jit
+def _squared_distances(
+    x0, x1, x2, xa, xb, a_rows, b_rows, n_a, n_b, Q: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr
+):
+    """Return s (BM, BN); the first three coordinates of the rows a are already loaded."""
+    d = _differences(x0, xb, b_rows)
     s = d * d
-    for m in tl.static_range(1, Q):
-        d = tl.load(xb + m * n_b + b_rows)[None, :] - tl.load(xa + m * n_a + a_rows)[:, None]
+    if Q > 1:
+        d = _differences(x1, xb + n_b, b_rows)
         s += d * d
-    return s
+    if Q > 2:
+        d = _differences(x2, xb + 2 * n_b, b_rows)
+        s += d * d
+    for m in tl.static_range(3, Q):
+        d = _differences(tl.load(xa + m * n_a + a_rows), xb + m * n_b, b_rows)
+        s += d * d
+    # A product of nothing: what is added to it lies as tensor cores want it, and weights go to
+    # the next product without a detour through shared memory. Halves the time.
+    left, right = tl.zeros((BM, 16), dtype=tl.float16), tl.zeros((16, BN), dtype=tl.float16)
+    return tl.dot(left, right, s)
+
+
+@triton.jit
+def _coordinates(xa, a_rows, n_a, Q: tl.constexpr):
+    x0 = tl.load(xa + a_rows)
+    x1 = tl.load(xa + n_a + a_rows) if Q > 1 else x0
+    x2 = tl.load(xa + 2 * n_a + a_rows) if Q > 2 else x0
+    return x0, x1, x2
 
 
 @triton.jit
 def _weight(s, shift, KERNEL: tl.constexpr):
     """Return F(s - shift), the shift counted in bits."""
     if KERNEL == "gaussian":
-        return tl.exp2(shift - HALF_LOG2E * s)
-    r = tl.maximum(1.0 - s, 0.0)
-    if KERNEL == "epanechnikov":
-        return r
-    if KERNEL == "quartic":
-        return r * r
-    return r * r * r
+        w = tl.exp2(shift - HALF_LOG2E * s)
+    else:
+        r = tl.maximum(1.0 - s, 0.0)
+        w = r
+        if KERNEL != "epanechnikov":
+            w = r * r if KERNEL == "quartic" else r * r * r
+    return w
 
 
 @triton.jit
 def _slope(s, shift, KERNEL: tl.constexpr):
     """Return -2F'(s - shift)."""
     if KERNEL == "gaussian":
-        return tl.exp2(shift - HALF_LOG2E * s)
-    r = tl.maximum(1.0 - s, 0.0)
-    if KERNEL == "epanechnikov":
-        return tl.where(r > 0.0, 2.0, 0.0)
-    if KERNEL == "quartic":
-        return 4.0 * r
-    return 6.0 * r * r
+        w = tl.exp2(shift - HALF_LOG2E * s)
+    else:
+        r = tl.maximum(1.0 - s, 0.0)
+        w = tl.where(r > 0.0, 2.0, 0.0)
+        if KERNEL != "epanechnikov":
+            w = 4.0 * r if KERNEL == "quartic" else 6.0 * r * r
+    return w
 
 
 @triton.jit
@@ -75,22 +100,27 @@ def _without_hidden(w, a_rows, b_rows, hidden, HIDDEN: tl.constexpr, BY_B: tl.co
 @triton.jit
 def _dot(a, b, acc):
     if INTERPRETED:
-        return tl.dot(a.to(tl.float32), b.to(tl.float32), acc)
-    return tl.dot(a, b, acc)
+        acc = tl.dot(a.to(tl.float32), b.to(tl.float32), acc)
+    else:
+        acc = tl.dot(a, b, acc)
+    return acc
 
 
 @triton.jit
 def _product(a, b, b_low, acc, PRECISION: tl.constexpr):
     """Return acc + a b, a in float32, for the parts of b that the precision has."""
     if PRECISION == "bf16":
-        return _dot(a.to(tl.bfloat16), b, acc)
-    if PRECISION == "tf32":
-        return tl.dot(a, b, acc, input_precision="tf32")
-    high = a.to(tl.float16)
-    low = (a - high.to(tl.float32)).to(tl.float16)
-    acc = _dot(low, b, acc)
-    acc = _dot(high, b_low, acc)
-    return _dot(high, b, acc)
+        acc = _dot(a.to(tl.bfloat16), b, acc)
+    elif PRECISION == "tf32":
+        acc = tl.dot(a, b, acc, input_precision="tf32")
+    else:
+        high = a.to(tl.float16)
+        low = (a - high.to(tl.float32)).to(tl.float16)
+        # Tensor cores cut off what they add up, instead of rounding it: sums of a tile only.
+        part = _dot(low, b, tl.zeros_like(acc))
+        part = _dot(high, b_low, part)
+        acc += _dot(high, b, part)
+    return acc
 
 
 @triton.jit
@@ -129,11 +159,12 @@ def sum_tiles(
     a_rows = a * BM + tl.arange(0, BM)
     columns = column + tl.arange(0, C)
     bits = tl.load(shift + a_rows)[:, None]
+    x0, x1, x2 = _coordinates(xa, a_rows, n_a, Q)
     acc = tl.zeros((BM, C), dtype=tl.float32)
     total = tl.zeros((BM,), dtype=tl.float32)
     for e in range(tl.load(first + a), tl.load(first + a + 1)):
         b_rows = tl.load(tiles + e) * BN + tl.arange(0, BN)
-        s = _squared_distances(xa, xb, a_rows, b_rows, n_a, n_b, Q)
+        s = _squared_distances(x0, x1, x2, xa, xb, a_rows, b_rows, n_a, n_b, Q, BM, BN)
         w = _weight(s, bits, KERNEL)
         if SLOPES:
             if axis > 0:
@@ -154,20 +185,16 @@ def sum_tiles(
 
 
 @triton.jit
-def _alignment(p, p_low, q, q_low, a_rows, b_rows, acc, COLUMNS, C, PRECISION: tl.constexpr):
-    """Return acc + p_a · q_b of rows a and b."""
-    for column in range(0, COLUMNS, C):
-        columns = column + tl.arange(0, C)
-        at_a = a_rows.to(tl.int64)[:, None] * COLUMNS + columns[None, :]
-        at_b = b_rows.to(tl.int64)[None, :] * COLUMNS + columns[:, None]
-        one, other = tl.load(p + at_a), tl.load(q + at_b)
-        if PRECISION == "tf32":
-            acc = tl.dot(one, other, acc, input_precision="tf32")
-        else:
-            if PRECISION == "fp32":
-                acc = _dot(tl.load(p_low + at_a), other, acc)
-                acc = _dot(one, tl.load(q_low + at_b), acc)
-            acc = _dot(one, other, acc)
+def _aligned(one, one_low, q, q_low, at_b, acc, PRECISION: tl.constexpr):
+    """Return acc + rows a (BM, C) times rows of q (C, BN)."""
+    other = tl.load(q + at_b)
+    if PRECISION == "tf32":
+        acc = tl.dot(one, other, acc, input_precision="tf32")
+    else:
+        if PRECISION == "fp32":
+            acc = _dot(one_low, other, acc)
+            acc = _dot(one, tl.load(q_low + at_b), acc)
+        acc = _dot(one, other, acc)
     return acc
 
 
@@ -207,46 +234,54 @@ def pull_tiles(
     """
     a = tl.load(order + tl.program_id(0))
     a_rows = a * BM + tl.arange(0, BM)
-    grad0 = tl.zeros((BM,), dtype=tl.float32)
-    grad1 = tl.zeros((BM,), dtype=tl.float32)
-    grad2 = tl.zeros((BM,), dtype=tl.float32)
+    x0, x1, x2 = _coordinates(xa, a_rows, n_a, Q)
+    u_a, v_a = tl.load(u_mass + a_rows)[:, None], tl.load(v_mass + a_rows)[:, None]
+    columns = tl.arange(0, C)
+    at_a = a_rows.to(tl.int64)[:, None] * COLUMNS + columns[None, :]
+    if COLUMNS == C:  # rows that stay for all tiles
+        U, V = tl.load(u + at_a), tl.load(v + at_a)
+        U_low, V_low = tl.load(u_low + at_a), tl.load(v_low + at_a)
+    grad0 = tl.zeros((BM, BN), dtype=tl.float32)
+    grad1 = tl.zeros((BM, BN), dtype=tl.float32)
+    grad2 = tl.zeros((BM, BN), dtype=tl.float32)
     for e in range(tl.load(first + a), tl.load(first + a + 1)):
         b_rows = tl.load(tiles + e) * BN + tl.arange(0, BN)
+        at_b = b_rows.to(tl.int64)[None, :] * COLUMNS + columns[:, None]
         g = tl.zeros((BM, BN), dtype=tl.float32)
         bits = 0.0
         if SIDE != "references":
-            g = _alignment(u, u_low, v, v_low, a_rows, b_rows, g, COLUMNS, C, PRECISION)
-            g += tl.load(u_mass + a_rows)[:, None] * tl.load(v_mass + b_rows)[None, :]
+            g += u_a * tl.load(v_mass + b_rows)[None, :]
         if SIDE != "queries":
-            g = _alignment(v, v_low, u, u_low, a_rows, b_rows, g, COLUMNS, C, PRECISION)
-            g += tl.load(v_mass + a_rows)[:, None] * tl.load(u_mass + b_rows)[None, :]
+            g += v_a * tl.load(u_mass + b_rows)[None, :]
+        for column in tl.static_range(0, COLUMNS, C):
+            if COLUMNS != C:
+                U, V = tl.load(u + at_a + column), tl.load(v + at_a + column)
+                U_low, V_low = tl.load(u_low + at_a + column), tl.load(v_low + at_a + column)
+            if SIDE != "references":
+                g = _aligned(U, U_low, v + column, v_low + column, at_b, g, PRECISION)
+            if SIDE != "queries":
+                g = _aligned(V, V_low, u + column, u_low + column, at_b, g, PRECISION)
         if SIDE == "queries":
             bits = tl.load(shift + a_rows)[:, None]
         if SIDE == "references":
             bits = tl.load(shift + b_rows)[None, :]
-        s = _squared_distances(xa, xb, a_rows, b_rows, n_a, n_b, Q)
+        s = _squared_distances(x0, x1, x2, xa, xb, a_rows, b_rows, n_a, n_b, Q, BM, BN)
         g *= _slope(s, bits, KERNEL)
         g = _without_hidden(g, a_rows, b_rows, hidden, HIDDEN, SIDE == "references")
-        grad0 += _along(g, xa, xb, a_rows, b_rows)
+        grad0 += g * _differences(x0, xb, b_rows)
         if Q > 1:
-            grad1 += _along(g, xa + n_a, xb + n_b, a_rows, b_rows)
+            grad1 += g * _differences(x1, xb + n_b, b_rows)
         if Q > 2:
-            grad2 += _along(g, xa + 2 * n_a, xb + 2 * n_b, a_rows, b_rows)
+            grad2 += g * _differences(x2, xb + 2 * n_b, b_rows)
         for m in tl.static_range(3, Q):  # few need more dimensions: those add up in memory
+            d = _differences(tl.load(xa + m * n_a + a_rows), xb + m * n_b, b_rows)
             so_far = pull + m * n_a + a_rows
-            step = _along(g, xa + m * n_a, xb + m * n_b, a_rows, b_rows)
-            tl.store(so_far, tl.load(so_far) + step)
-    tl.store(pull + a_rows, grad0)
+            tl.store(so_far, tl.load(so_far) + tl.sum(g * d, axis=1))
+    tl.store(pull + a_rows, tl.sum(grad0, axis=1))
     if Q > 1:
-        tl.store(pull + n_a + a_rows, grad1)
+        tl.store(pull + n_a + a_rows, tl.sum(grad1, axis=1))
     if Q > 2:
-        tl.store(pull + 2 * n_a + a_rows, grad2)
-
-
-@triton.jit
-def _along(g, xa, xb, a_rows, b_rows):
-    d = tl.load(xb + b_rows)[None, :] - tl.load(xa + a_rows)[:, None]
-    return tl.sum(g * d, axis=1)
+        tl.store(pull + 2 * n_a + a_rows, tl.sum(grad2, axis=1))
 
 
 @triton.jit
@@ -268,10 +303,11 @@ def nearest_in_tiles(
     """Lower ``nearest`` (n_a,) to the squared distance of the nearest reference in the tiles."""
     a = tl.program_id(0)
     a_rows = a * BM + tl.arange(0, BM)
+    x0, x1, x2 = _coordinates(xa, a_rows, n_a, Q)
     least = tl.load(nearest + a_rows)
     for e in range(tl.load(first + a), tl.load(first + a + 1)):
         b_rows = tl.load(tiles + e) * BN + tl.arange(0, BN)
-        s = _squared_distances(xa, xb, a_rows, b_rows, n_a, n_b, Q)
+        s = _squared_distances(x0, x1, x2, xa, xb, a_rows, b_rows, n_a, n_b, Q, BM, BN)
         seen = _without_hidden(s * 0.0 + 1.0, a_rows, b_rows, hidden, HIDDEN, False)
         is_seen = (seen > 0.0) & (b_rows < n_references)[None, :]
         least = tl.minimum(least, tl.min(tl.where(is_seen, s, float("inf")), axis=1))

@@ -28,8 +28,7 @@ from typing import TYPE_CHECKING, Any
 from twofold.engine.cells import NEAR
 from twofold.engine.gpu.library import load_torch
 from twofold.engine.gpu.tiles import (
-    QUERIES,
-    REFERENCES,
+    TILE,
     TiledPoints,
     TileList,
     along_a_curve,
@@ -175,10 +174,8 @@ class _Run:
         if hidden is not None:
             self.hidden, self.n_hidden = self._places(hidden), hidden.shape[1]
         self.shift, nearest = self._shifts()
-        self.reach = engine.kernel.reach(engine.cutoff) + nearest.view(-1, QUERIES).amax(dim=1)
-        other = self.reach.new_full((references.points.padded // REFERENCES,), -1.0)
-        if self.is_own:
-            other = self.reach.repeat_interleave(QUERIES // REFERENCES)
+        self.reach = engine.kernel.reach(engine.cutoff) + nearest.view(-1, TILE).amax(dim=1)
+        other = self.reach if self.is_own else _nowhere(references.points)
         self.near = list_near(self.points, references.points, self.reach, other)
         engine.n_pairs = self.near.n_pairs
 
@@ -202,10 +199,10 @@ class _Run:
         nearest[: self.n_queries] = torch.inf
         self._lower(nearest, list_nearest(self.points, self.references.points))
         near = self.engine.kernel.reach(NEAR)
-        lonely = torch.where(nearest > near, nearest, -1.0).view(-1, QUERIES).amax(dim=1)
+        lonely = torch.where(nearest > near, nearest, -1.0).view(-1, TILE).amax(dim=1)
         if bool((lonely > 0).any()):
-            nobody = lonely.new_full((self.references.points.padded // REFERENCES,), -1.0)
-            self._lower(nearest, list_near(self.points, self.references.points, lonely, nobody))
+            b = self.references.points
+            self._lower(nearest, list_near(self.points, b, lonely, _nowhere(b)))
         nearest = torch.where(torch.isfinite(nearest), nearest, 0.0)
         return torch.where(nearest > near, nearest, 0.0), nearest
 
@@ -213,14 +210,13 @@ class _Run:
         from twofold.engine.gpu.kernels import nearest_in_tiles
 
         a, b = self.points, self.references.points
-        grid = (a.padded // QUERIES,)
-        nearest_in_tiles[grid](
+        nearest_in_tiles[(a.n_tiles,)](
             *(a.X, b.X, self.hidden, near.first, near.tiles, nearest, a.padded, b.padded, b.n),
             **self._how(),
         )
 
     def _how(self) -> dict[str, Any]:
-        return {"Q": self.points.q, "HIDDEN": self.n_hidden, "BM": QUERIES, "BN": REFERENCES}
+        return {"Q": self.points.q, "HIDDEN": self.n_hidden, "BM": TILE, "BN": TILE}
 
     def _how_columns(self) -> dict[str, Any]:
         columns = self.references.columns
@@ -230,7 +226,8 @@ class _Run:
             "KERNEL": self.engine.kernel.name,
             "PRECISION": self.references.precision,
             **self._how(),
-            **launch_options(self.references.precision, columns.at_a_time),
+            "num_warps": 4,
+            "num_stages": 3 if columns.at_a_time <= 64 else 2,
         }
 
     def sums(self, *, slopes: bool) -> Tensor:
@@ -242,7 +239,7 @@ class _Run:
         axes = 1 + a.q if slopes else 1
         A = torch.empty((axes, a.padded, columns.n_columns), device=a.X.device)
         totals = torch.empty((axes, a.padded), device=a.X.device)
-        grid = (a.padded // QUERIES, columns.n_columns // columns.at_a_time, axes)
+        grid = (a.n_tiles, columns.n_columns // columns.at_a_time, axes)
         sum_tiles[grid](
             *(a.X, b.X, self.shift * HALF_LOG2E, columns.high, columns.low, columns.mass),
             *(self.hidden, self.near.order, self.near.first, self.near.tiles, A, totals),
@@ -265,9 +262,7 @@ class _Run:
             return both, torch.zeros_like(both)
         by_query = self._pull(padded, self.points, self.references.points, self.near, "queries")
         a, b = self.references.points, self.points
-        nobody = self.reach.new_full((a.padded // QUERIES,), -1.0)
-        reach = self.reach.repeat_interleave(QUERIES // REFERENCES)
-        seen_by = list_near(a, b, nobody, reach)
+        seen_by = list_near(a, b, _nowhere(a), self.reach)
         return by_query, self._pull(padded, a, b, seen_by, "references")
 
     def _pull(
@@ -278,7 +273,7 @@ class _Run:
         torch = load_torch()
         u, v = _columns(U, self.references.precision), self.references.columns
         pull = torch.zeros((a.q, a.padded), device=a.X.device)
-        pull_tiles[(a.padded // QUERIES,)](
+        pull_tiles[(a.n_tiles,)](
             *(a.X, b.X, self.shift * HALF_LOG2E, u.high, u.low, v.high, v.low, u.mass, v.mass),
             *(self.hidden, near.order, near.first, near.tiles, pull, a.padded, b.padded),
             SIDE=side,
@@ -293,9 +288,9 @@ def _zeros_for(points: TiledPoints) -> Tensor:
     return points.X.new_zeros((points.n, points.q))
 
 
-def launch_options(precision: str, columns: int) -> dict[str, int]:
-    """Return how many warps run a program, and how far ahead it loads."""
-    return {"num_warps": 8, "num_stages": 3 if precision == "bf16" and columns <= 64 else 2}
+def _nowhere(points: TiledPoints) -> Tensor:
+    """Return the reach of tiles that look for nothing."""
+    return points.low.new_full((points.n_tiles,), -1.0)
 
 
 def _columns(V: Tensor, precision: str) -> Columns:
