@@ -4,6 +4,7 @@ What a fit leaves is all that a saved file holds: plain arrays and values in the
 which `_restore` builds what regression and projection need.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar, cast
@@ -28,6 +29,7 @@ from twofold.contract.fitted_state import (
 from twofold.contract.growing import GrowingModel
 from twofold.contract.kernel_description import KernelDescription
 from twofold.engine import Degree, KernelSums
+from twofold.engine.gpu.library import why_no_gpu
 from twofold.features import (
     L1,
     RBF,
@@ -51,6 +53,8 @@ from twofold.ukr.objective import Problem, common_scale, scale_each_dimension, s
 from twofold.ukr.projection import project
 from twofold.ukr.surface import Surface
 from twofold.ukr.training import Training, loss_for_starts, settle, with_huber_scale
+
+logger = logging.getLogger(__name__)
 
 DATA_KERNELS = (Linear, Polynomial, RBF, Laplacian, L1, Precomputed, PrecomputedDistance)
 # What "auto" iterations are: fewer for many rows, each of which has more of the others around it.
@@ -311,10 +315,32 @@ class KernelManifold(GrowingModel):
         """Return the problem of rows Y (n, D), NaN where missing, as the parameters shape it."""
         is_rough = training and len(Y) > MANY_ROWS
         cutoff = max(self.cutoff, ROUGH_CUTOFF) if is_rough else self.cutoff
-        engine = KernelSums(get_kernel(self.kernel_, training=True), cutoff, self.n_jobs)
+        kernel, device = get_kernel(self.kernel_, training=True), self._device(len(Y), training)
+        engine = KernelSums(kernel, cutoff, self.n_jobs, device=device)
         degree = cast(Degree, self.degree if isinstance(self.degree, str) else int(self.degree))
         regularization = get_regularization(self.regularization)
         return Problem.of_rows(Y, weights, loss, regularization, engine, degree)
+
+    def _device(self, n: int, training: bool) -> str:
+        """Return where sums over n rows are done, "cpu" or "cuda"."""
+        wanted = getattr(self, "device", "cpu")
+        if wanted == "cpu" or (wanted == "auto" and n <= MANY_ROWS):
+            return "cpu"
+        missing, beyond = why_no_gpu(), self._beyond_gpu() if training else ""
+        if wanted == "cuda" and training and missing:
+            raise RuntimeError(f"device='cuda' needs a GPU: {missing} Use device='auto' or 'cpu'.")
+        if wanted == "cuda" and training and beyond:
+            raise ValueError(
+                f"device='cuda' cannot fit {beyond} yet. Use device='auto' or 'cpu', which can."
+            )
+        if missing or beyond:
+            logger.info("on the CPU: %s", missing or f"a GPU cannot fit {beyond} yet")
+            return "cpu"
+        return "cuda"
+
+    def _beyond_gpu(self) -> str:
+        """Name a parameter by which a fit is beyond a GPU; empty if there is none."""
+        return ""
 
     def _most_iterations(self) -> int:
         if not isinstance(self.max_iter, str):

@@ -225,6 +225,11 @@ class _Search:
     def of_all_rows(self, candidates: Candidates, best: Start) -> Start:
         """Return the start of all rows from that of the representatives."""
         self.tell("placing all rows", 0, 1)
+        if self.problem.engine.device != "cpu":
+            from twofold.ukr.gpu_starts import start_on_device
+
+            refines = not self.interrupted
+            return start_on_device(candidates, self.problem, best.name, self.tell, refines=refines)
         X = candidates.place(best.name)
         self.error = self.problem.reconstruction(cross_validated=True)
         try:

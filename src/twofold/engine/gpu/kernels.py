@@ -24,7 +24,18 @@ def _differences(x, xb, b_rows):
 
 @triton.jit
 def _squared_distances(
-    x0, x1, x2, xa, xb, a_rows, b_rows, n_a, n_b, Q: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr
+    x0,
+    x1,
+    x2,
+    xa,
+    xb,
+    a_rows,
+    b_rows,
+    n_a,
+    n_b,
+    Q: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
 ):
     """Return s (BM, BN); the first three coordinates of the rows a are already loaded."""
     d = _differences(x0, xb, b_rows)
@@ -54,9 +65,9 @@ def _coordinates(xa, a_rows, n_a, Q: tl.constexpr):
 
 @triton.jit
 def _weight(s, shift, KERNEL: tl.constexpr):
-    """Return F(s - shift), the shift counted in bits."""
+    """Return F(s - shift)."""
     if KERNEL == "gaussian":
-        w = tl.exp2(shift - HALF_LOG2E * s)
+        w = tl.exp2((shift - s) * HALF_LOG2E)
     else:
         r = tl.maximum(1.0 - s, 0.0)
         w = r
@@ -69,7 +80,7 @@ def _weight(s, shift, KERNEL: tl.constexpr):
 def _slope(s, shift, KERNEL: tl.constexpr):
     """Return -2F'(s - shift)."""
     if KERNEL == "gaussian":
-        w = tl.exp2(shift - HALF_LOG2E * s)
+        w = tl.exp2((shift - s) * HALF_LOG2E)
     else:
         r = tl.maximum(1.0 - s, 0.0)
         w = tl.where(r > 0.0, 2.0, 0.0)
@@ -100,10 +111,8 @@ def _without_hidden(w, a_rows, b_rows, hidden, HIDDEN: tl.constexpr, BY_B: tl.co
 @triton.jit
 def _dot(a, b, acc):
     if INTERPRETED:
-        acc = tl.dot(a.to(tl.float32), b.to(tl.float32), acc)
-    else:
-        acc = tl.dot(a, b, acc)
-    return acc
+        a, b = a.to(tl.float32), b.to(tl.float32)
+    return tl.dot(a, b, acc)
 
 
 @triton.jit
@@ -158,19 +167,19 @@ def sum_tiles(
     axis = tl.program_id(2)
     a_rows = a * BM + tl.arange(0, BM)
     columns = column + tl.arange(0, C)
-    bits = tl.load(shift + a_rows)[:, None]
+    far = tl.load(shift + a_rows)[:, None]
     x0, x1, x2 = _coordinates(xa, a_rows, n_a, Q)
     acc = tl.zeros((BM, C), dtype=tl.float32)
     total = tl.zeros((BM,), dtype=tl.float32)
     for e in range(tl.load(first + a), tl.load(first + a + 1)):
         b_rows = tl.load(tiles + e) * BN + tl.arange(0, BN)
         s = _squared_distances(x0, x1, x2, xa, xb, a_rows, b_rows, n_a, n_b, Q, BM, BN)
-        w = _weight(s, bits, KERNEL)
-        if SLOPES:
+        w = _weight(s, far, KERNEL)
+        if SLOPES:  # noqa: SIM102 (decided when this is compiled)
             if axis > 0:
                 there = tl.load(xb + (axis - 1) * n_b + b_rows)
                 here = tl.load(xa + (axis - 1) * n_a + a_rows)
-                w = _slope(s, bits, KERNEL) * (there[None, :] - here[:, None])
+                w = _slope(s, far, KERNEL) * (there[None, :] - here[:, None])
         w = _without_hidden(w, a_rows, b_rows, hidden, HIDDEN, False)
         if PRECISION == "bf16":
             w = w.to(tl.bfloat16).to(tl.float32)  # the denominator of what the numerator adds up
@@ -248,7 +257,7 @@ def pull_tiles(
         b_rows = tl.load(tiles + e) * BN + tl.arange(0, BN)
         at_b = b_rows.to(tl.int64)[None, :] * COLUMNS + columns[:, None]
         g = tl.zeros((BM, BN), dtype=tl.float32)
-        bits = 0.0
+        far = 0.0
         if SIDE != "references":
             g += u_a * tl.load(v_mass + b_rows)[None, :]
         if SIDE != "queries":
@@ -262,11 +271,11 @@ def pull_tiles(
             if SIDE != "queries":
                 g = _aligned(V, V_low, u + column, u_low + column, at_b, g, PRECISION)
         if SIDE == "queries":
-            bits = tl.load(shift + a_rows)[:, None]
+            far = tl.load(shift + a_rows)[:, None]
         if SIDE == "references":
-            bits = tl.load(shift + b_rows)[None, :]
+            far = tl.load(shift + b_rows)[None, :]
         s = _squared_distances(x0, x1, x2, xa, xb, a_rows, b_rows, n_a, n_b, Q, BM, BN)
-        g *= _slope(s, bits, KERNEL)
+        g *= _slope(s, far, KERNEL)
         g = _without_hidden(g, a_rows, b_rows, hidden, HIDDEN, SIDE == "references")
         grad0 += g * _differences(x0, xb, b_rows)
         if Q > 1:
@@ -355,3 +364,22 @@ def list_tiles(
         place += tl.sum(is_near, axis=0)
     if not FILL:
         tl.store(first + a, place)
+
+
+@triton.jit
+def attract(first, other, p, x, pull, Q: tl.constexpr, BLOCK: tl.constexpr):
+    """Write Σ_j p_ij (x_i - x_j) / (1 + s_ij) over the list of each point x (n, q)."""
+    i = tl.program_id(0).to(tl.int64)
+    start, end = tl.load(first + i), tl.load(first + i + 1)
+    axis = tl.arange(0, 4)
+    here = tl.load(x + i * Q + axis, mask=axis < Q, other=0.0)
+    total = tl.zeros((4,), dtype=tl.float32)
+    for e in range(start, end, BLOCK):
+        places = e + tl.arange(0, BLOCK)
+        is_there = places < end
+        j = tl.load(other + places, mask=is_there, other=0).to(tl.int64)
+        there = tl.load(x + j[:, None] * Q + axis[None, :], mask=(axis < Q)[None, :], other=0.0)
+        d = here[None, :] - there
+        weight = tl.load(p + places, mask=is_there, other=0.0) / (1.0 + tl.sum(d * d, axis=1))
+        total += tl.sum(weight[:, None] * d, axis=0)
+    tl.store(pull + i * Q + axis, total, mask=axis < Q)

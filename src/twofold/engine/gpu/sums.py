@@ -20,7 +20,6 @@ precision factors of the products                  error below
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -45,7 +44,6 @@ PRECISIONS = ("fp32", "tf32", "bf16")
 MOST_COLUMNS = 128
 # Shifts up to here may be multiplied into U: exp(30) is far from overflow, exp(-30) from underflow.
 MOST_FOLDED_SHIFT = 60.0
-HALF_LOG2E = 0.5 / math.log(2.0)
 # Factors in float16 go up to 2 to this power; what is smaller by 2 to the 25 keeps its last bits.
 LARGEST_EXPONENT = 13
 
@@ -241,7 +239,7 @@ class _Run:
         totals = torch.empty((axes, a.padded), device=a.X.device)
         grid = (a.n_tiles, columns.n_columns // columns.at_a_time, axes)
         sum_tiles[grid](
-            *(a.X, b.X, self.shift * HALF_LOG2E, columns.high, columns.low, columns.mass),
+            *(a.X, b.X, self.shift, columns.high, columns.low, columns.mass),
             *(self.hidden, self.near.order, self.near.first, self.near.tiles, A, totals),
             *(a.padded, b.padded),
             SLOPES=slopes,
@@ -265,16 +263,14 @@ class _Run:
         seen_by = list_near(a, b, _nowhere(a), self.reach)
         return by_query, self._pull(padded, a, b, seen_by, "references")
 
-    def _pull(
-        self, U: Tensor, a: TiledPoints, b: TiledPoints, near: TileList, side: str
-    ) -> Tensor:
+    def _pull(self, U: Tensor, a: TiledPoints, b: TiledPoints, near: TileList, side: str) -> Tensor:
         from twofold.engine.gpu.kernels import pull_tiles
 
         torch = load_torch()
         u, v = _columns(U, self.references.precision), self.references.columns
         pull = torch.zeros((a.q, a.padded), device=a.X.device)
         pull_tiles[(a.n_tiles,)](
-            *(a.X, b.X, self.shift * HALF_LOG2E, u.high, u.low, v.high, v.low, u.mass, v.mass),
+            *(a.X, b.X, self.shift, u.high, u.low, v.high, v.low, u.mass, v.mass),
             *(self.hidden, near.order, near.first, near.tiles, pull, a.padded, b.padded),
             SIDE=side,
             **self._how_columns(),

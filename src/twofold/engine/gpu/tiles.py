@@ -106,7 +106,7 @@ def list_near(
 ) -> TileList:
     """List the tiles of references within squared reach of tiles of queries.
 
-    The reach of a pair of tiles is the longer one of the two, (query tiles,) and (reference tiles,).
+    The reach of a pair of tiles is the longer one of the two.
     """
     from twofold.engine.gpu.kernels import list_tiles
 
