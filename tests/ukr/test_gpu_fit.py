@@ -27,8 +27,10 @@ from twofold.ukr.gpu_objective import (  # noqa: E402
     scaled_start,
     train_on_device,
 )
+from twofold.ukr.gpu_projection import project_on_device  # noqa: E402
 from twofold.ukr.gpu_starts import start_on_device  # noqa: E402
 from twofold.ukr.objective import Problem, common_scale, scale_each_dimension  # noqa: E402
+from twofold.ukr.projection import project  # noqa: E402
 from twofold.ukr.training import Training, train  # noqa: E402
 
 # Not "cpu", which is what numpy does.
@@ -185,3 +187,34 @@ def test_a_whole_fit_on_a_gpu_is_as_good_as_on_the_cpu():
     np.testing.assert_array_equal(there.embedding_, again.embedding_)
     assert there.objective_ < 1.05 * here.objective_
     assert there.score(Y[11_000:]) > 1.05 * here.score(Y[11_000:])
+
+
+@pytest.mark.parametrize("case", ["plain", "missing", "huber", "out of reach"])
+def test_projections_are_as_good_as_those_of_the_cpu(case):
+    problem, X, Y = make_problem(n=90, **CASES[case])
+    rng = np.random.default_rng(5)
+    rows = np.nan_to_num(Y[:20]) + 0.2 * rng.normal(size=(20, 5))
+    observed = rng.random(rows.shape) < 0.8 if "missing" in case else None
+    here, there = problem.surface(X), on_device(problem).surface(X)
+    expected = project(here, rows, observed, problem.loss)
+    places = project_on_device(there, rows, observed, problem.loss)
+    residual = here.regress(places) - rows
+    if observed is not None:
+        residual *= observed
+    errors = problem.loss.value_and_slope(residual)[0]
+    assert (here.density(places) >= 0.99 * here.threshold).all()
+    # Between islands of a kernel with a radius a row in twenty ends on another one.
+    assert errors.sum() < (1.05 if case == "out of reach" else 1.01) * expected.error.sum()
+    assert np.median(np.abs(places - expected.X)) < 2e-2
+
+
+def test_sums_at_many_places_are_those_of_the_cpu(monkeypatch):
+    monkeypatch.setattr("twofold.engine.sums.MANY_QUERIES", 10)
+    problem, X, _ = make_problem(n=90)
+    here, there = problem.surface(X), on_device(problem).surface(X)
+    places = np.random.default_rng(0).normal(size=(30, 2)) * 3
+    np.testing.assert_allclose(there.regress(places), here.regress(places), atol=1e-4)
+    np.testing.assert_allclose(there.density(places), here.density(places), rtol=1e-4)
+    for found, expected in zip(there.look(places), here.look(places), strict=True):
+        assert relative_error(found, expected) < 1e-4
+    assert there.domain_bound() == pytest.approx(here.domain_bound(), rel=1e-3)

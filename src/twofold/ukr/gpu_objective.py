@@ -13,6 +13,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from twofold.array_types import BoolArray, FloatArray
+from twofold.engine.cells import GRIDDED
 from twofold.engine.gpu.library import load_torch
 from twofold.engine.gpu.sums import CarriedTiles, DeviceSums
 from twofold.engine.plan import Plan
@@ -32,6 +33,7 @@ from twofold.ukr.objective import (
     Problem,
     spread_rows,
 )
+from twofold.ukr.surface import Surface
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -65,6 +67,14 @@ def is_for_device(problem: Problem) -> bool:
         return False
     kernel, degree = problem.engine.kernel, problem.rows.degree
     return not beyond_gpu(problem.regularization, degree, problem.loss, kernel)
+
+
+def is_projected_on_device(surface: Surface, loss: Loss) -> bool:
+    """Say whether many rows are to be projected onto a surface on a device, and can be."""
+    kernel, q = surface.engine.kernel, surface.X.shape[1]
+    if surface.engine.device == "cpu" or surface.widths is not None or q > GRIDDED:
+        return False
+    return not beyond_gpu(LeaveOneOut(), surface.rows.degree, loss, kernel)
 
 
 @dataclass

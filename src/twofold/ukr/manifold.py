@@ -30,6 +30,7 @@ from twofold.contract.growing import GrowingModel
 from twofold.contract.kernel_description import KernelDescription
 from twofold.engine import Degree, KernelSums
 from twofold.engine.gpu.library import why_no_gpu
+from twofold.engine.sums import MANY_QUERIES
 from twofold.features import (
     L1,
     RBF,
@@ -49,6 +50,7 @@ from twofold.process_settings import warn
 from twofold.regularization import Density, Smoothest, get_regularization
 from twofold.rowwise import blocks
 from twofold.ukr.feature_space import FeatureSpace
+from twofold.ukr.gpu_objective import is_projected_on_device
 from twofold.ukr.objective import Problem, common_scale, scale_each_dimension, stretch
 from twofold.ukr.projection import project
 from twofold.ukr.surface import Surface
@@ -129,7 +131,13 @@ class KernelManifold(GrowingModel):
     def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
         if self._space is not None:
             Y = self._space.place(Y)
-        return project(self._surface, Y, observed, self._loss_of_new_rows()).X / self.latent_scale_
+        loss, surface = self._loss_of_new_rows(), self._surface
+        if len(Y) >= MANY_QUERIES and is_projected_on_device(surface, loss):
+            from twofold.ukr.gpu_projection import project_on_device
+
+            surface.prepare_projection()
+            return project_on_device(surface, Y, observed, loss) / self.latent_scale_
+        return project(surface, Y, observed, loss).X / self.latent_scale_
 
     def _loss_of_new_rows(self) -> Loss:
         """Return the loss by which rows are projected.

@@ -169,10 +169,12 @@ def sum_tiles(
     columns = column + tl.arange(0, C)
     far = tl.load(shift + a_rows)[:, None]
     x0, x1, x2 = _coordinates(xa, a_rows, n_a, Q)
+    places = tl.arange(0, BN)[:, None] * COLUMNS + columns[None, :]  # in a tile of rows
     acc = tl.zeros((BM, C), dtype=tl.float32)
     total = tl.zeros((BM,), dtype=tl.float32)
     for e in range(tl.load(first + a), tl.load(first + a + 1)):
-        b_rows = tl.load(tiles + e) * BN + tl.arange(0, BN)
+        b = tl.load(tiles + e)
+        b_rows = b * BN + tl.arange(0, BN)
         s = _squared_distances(x0, x1, x2, xa, xb, a_rows, b_rows, n_a, n_b, Q, BM, BN)
         w = _weight(s, far, KERNEL)
         if SLOPES:  # noqa: SIM102 (decided when this is compiled)
@@ -184,9 +186,10 @@ def sum_tiles(
         if PRECISION == "bf16":
             w = w.to(tl.bfloat16).to(tl.float32)  # the denominator of what the numerator adds up
         total += tl.sum(w * tl.load(mass + b_rows)[None, :], axis=1)
-        places = b_rows.to(tl.int64)[:, None] * COLUMNS + columns[None, :]
-        b_low = tl.load(v_low + places) if PRECISION == "fp32" else 0
-        acc = _product(w, tl.load(v + places), b_low, acc, PRECISION)
+        rows = v + b.to(tl.int64) * (BN * COLUMNS)
+        rows_low = v_low + b.to(tl.int64) * (BN * COLUMNS)
+        b_low = tl.load(rows_low + places) if PRECISION == "fp32" else 0
+        acc = _product(w, tl.load(rows + places), b_low, acc, PRECISION)
     row = axis.to(tl.int64) * n_a + a_rows
     tl.store(sums + row[:, None] * COLUMNS + columns[None, :], acc)
     if column == 0:
@@ -194,15 +197,15 @@ def sum_tiles(
 
 
 @triton.jit
-def _aligned(one, one_low, q, q_low, at_b, acc, PRECISION: tl.constexpr):
+def _aligned(one, one_low, q, q_low, places, acc, PRECISION: tl.constexpr):
     """Return acc + rows a (BM, C) times rows of q (C, BN)."""
-    other = tl.load(q + at_b)
+    other = tl.load(q + places)
     if PRECISION == "tf32":
         acc = tl.dot(one, other, acc, input_precision="tf32")
     else:
         if PRECISION == "fp32":
             acc = _dot(one_low, other, acc)
-            acc = _dot(one, tl.load(q_low + at_b), acc)
+            acc = _dot(one, tl.load(q_low + places), acc)
         acc = _dot(one, other, acc)
     return acc
 
@@ -250,12 +253,14 @@ def pull_tiles(
     if COLUMNS == C:  # rows that stay for all tiles
         U, V = tl.load(u + at_a), tl.load(v + at_a)
         U_low, V_low = tl.load(u_low + at_a), tl.load(v_low + at_a)
+    places = tl.arange(0, BN)[None, :] * COLUMNS + columns[:, None]  # in a tile of rows
     grad0 = tl.zeros((BM, BN), dtype=tl.float32)
     grad1 = tl.zeros((BM, BN), dtype=tl.float32)
     grad2 = tl.zeros((BM, BN), dtype=tl.float32)
     for e in range(tl.load(first + a), tl.load(first + a + 1)):
-        b_rows = tl.load(tiles + e) * BN + tl.arange(0, BN)
-        at_b = b_rows.to(tl.int64)[None, :] * COLUMNS + columns[:, None]
+        b = tl.load(tiles + e)
+        b_rows = b * BN + tl.arange(0, BN)
+        tile = b.to(tl.int64) * (BN * COLUMNS)
         g = tl.zeros((BM, BN), dtype=tl.float32)
         far = 0.0
         if SIDE != "references":
@@ -267,9 +272,11 @@ def pull_tiles(
                 U, V = tl.load(u + at_a + column), tl.load(v + at_a + column)
                 U_low, V_low = tl.load(u_low + at_a + column), tl.load(v_low + at_a + column)
             if SIDE != "references":
-                g = _aligned(U, U_low, v + column, v_low + column, at_b, g, PRECISION)
+                at = tile + column
+                g = _aligned(U, U_low, v + at, v_low + at, places, g, PRECISION)
             if SIDE != "queries":
-                g = _aligned(V, V_low, u + column, u_low + column, at_b, g, PRECISION)
+                at = tile + column
+                g = _aligned(V, V_low, u + at, u_low + at, places, g, PRECISION)
         if SIDE == "queries":
             far = tl.load(shift + a_rows)[:, None]
         if SIDE == "references":
