@@ -18,6 +18,7 @@ pytest.importorskip("triton", reason="the GPU back end needs triton")
 
 from twofold import UKR, load  # noqa: E402
 from twofold.engine import KernelSums  # noqa: E402
+from twofold.engine.gpu.library import in_parts  # noqa: E402
 from twofold.kernels import GAUSSIAN, QUARTIC  # noqa: E402
 from twofold.losses import Huber, Squared  # noqa: E402
 from twofold.regularization import LeaveKOut, LeaveOneOut  # noqa: E402
@@ -218,3 +219,28 @@ def test_sums_at_many_places_are_those_of_the_cpu(monkeypatch):
     for found, expected in zip(there.look(places), here.look(places), strict=True):
         assert relative_error(found, expected) < 1e-4
     assert there.domain_bound() == pytest.approx(here.domain_bound(), rel=1e-3)
+
+
+def test_too_little_memory_says_what_would_fit(monkeypatch):
+    def fails(*args, **options):
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    problem, X, _ = make_problem(n=60)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (0, 65_000_000))
+    monkeypatch.setattr(DeviceReconstruction, "value_and_grad", fails)
+    with pytest.raises(MemoryError, match=r"60 rows .* about 10,000 rows would fit"):
+        train_on_device(on_device(problem), X, Training("lbfgs", 2, 0.0, []))
+
+
+def test_fewer_rows_at_a_time_where_memory_is_short():
+    seen = []
+
+    def work(some):
+        if some.stop - some.start > 2_000:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        seen.append(some)
+
+    in_parts(5_000, 4_000, work)
+    assert [rows for some in seen for rows in range(some.start, some.stop)] == list(range(5_000))
+    with pytest.raises(MemoryError, match="out of memory for 1024 rows"):
+        in_parts(5_000, 4_000, lambda some: work(slice(0, 4_000)))

@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 
 from twofold.array_types import BoolArray, FloatArray
 from twofold.engine.cells import GRIDDED
-from twofold.engine.gpu.library import load_torch
+from twofold.engine.gpu.library import load_torch, saying_what_fits
 from twofold.engine.gpu.sums import CarriedTiles, DeviceSums
 from twofold.engine.plan import Plan
 from twofold.kernels import KERNELS, Kernel
@@ -250,16 +250,17 @@ def _typical_spacing(X: Tensor, rows: Tensor) -> float:
 
 def train_on_device(problem: Problem, X: FloatArray, training: Training) -> Solution:
     """Minimise the cross-validated error from latent points X (n, q) by L-BFGS."""
-    objective = DeviceReconstruction(problem)
     k = n_left_out(problem.regularization)
-    solution = minimize_on_device(
-        objective,
-        objective.tensor(X - X.mean(axis=0)),
-        max_iter=training.max_iter,
-        tol=training.tol,
-        callbacks=training.callbacks,
-        label="leave-one-out" if k == 1 else f"leave-{k}-out",
-    )
+    with saying_what_fits(*problem.rows.V.shape):
+        objective = DeviceReconstruction(problem)
+        solution = minimize_on_device(
+            objective,
+            objective.tensor(X - X.mean(axis=0)),
+            max_iter=training.max_iter,
+            tol=training.tol,
+            callbacks=training.callbacks,
+            label="leave-one-out" if k == 1 else f"leave-{k}-out",
+        )
     share = objective.engine.n_pairs / len(X) ** 2
     problem.engine.last_plan = Plan("gpu", f"{share:.1%} of all pairs are in tiles within reach")
     return solution

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray
-from twofold.engine.gpu.library import load_torch
+from twofold.engine.gpu.library import in_parts, load_torch
 from twofold.engine.gpu.sums import CarriedTiles, DeviceSums
 from twofold.losses import Loss, in_unit
 from twofold.optimize.levenberg_marquardt import (
@@ -51,19 +51,18 @@ def project_on_device(
     surface: Surface, Y: FloatArray, observed: BoolArray | None, loss: Loss
 ) -> FloatArray:
     """Return the latent places (m, q) of rows Y (m, D), of which entries may be unobserved."""
-    torch = load_torch()
     looking = _Looking(surface, in_unit(loss, surface.rows.unit)[0])
     q, width = surface.X.shape[1], surface.rows.V.shape[1]
-    rows = max(1, MOST_NUMBERS // (N_STARTS * (1 + q) * width))
-    found = []
-    for start in range(0, len(Y), rows):
-        some = surface.rows.scaled(Y[start : start + rows])
-        known = None
+    places = np.empty((len(Y), q), surface.rows.Y.dtype)
+
+    def work(part: slice) -> None:
+        some, known = surface.rows.scaled(Y[part]), None
         if observed is not None:
-            known = looking.tensor(observed[start : start + rows])
-            some = np.where(observed[start : start + rows], some, 0)
-        found.append(_project_some(looking, looking.tensor(some), known))
-    places: FloatArray = torch.cat(found).cpu().numpy().astype(surface.rows.Y.dtype)
+            known = looking.tensor(observed[part])
+            some = np.where(observed[part], some, 0)
+        places[part] = _project_some(looking, looking.tensor(some), known).cpu().numpy()
+
+    in_parts(len(Y), max(1, MOST_NUMBERS // (N_STARTS * (1 + q) * width)), work)
     return places
 
 

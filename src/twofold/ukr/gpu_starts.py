@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from twofold.engine.gpu.library import load_torch
+from twofold.engine.gpu.library import load_torch, saying_what_fits
 from twofold.neighborhoods.gpu_neighbors import most_neighbors, nearest_among
 from twofold.neighborhoods.gpu_tsne import affinities, descend
 from twofold.neighborhoods.tsne import MAX_TSNE_DIMENSIONS
@@ -36,23 +36,29 @@ def start_on_device(
     candidates: Candidates, problem: Problem, name: str, tell: Tell, *, refines: bool
 ) -> Start:
     """Return the start of all rows from that of their representatives."""
-    torch = load_torch()
-    objective = DeviceReconstruction(problem)
-    if name == "pca":
-        X = objective.tensor(candidates.place(name))
-    elif candidates.q > MAX_TSNE_DIMENSIONS:  # a thick map, made on the CPU
-        placed = candidates.place(name)
-        X = objective.tensor(candidates.refine(name, placed, tell) if refines else placed)
-    else:
-        Y = objective.tensor(candidates.Y)
-        X = _placed(candidates, Y, name)
-        if name == "tsne" and refines:
-            X = _refined(candidates, Y, X, tell)
-        else:
-            X = torch.as_tensor(_standardize(name, X.cpu().numpy()), device=X.device)
-        del Y
-    X, error = scaled_start(X.float(), objective)
+    with saying_what_fits(*problem.rows.V.shape):
+        objective = DeviceReconstruction(problem)
+        X = _points_of_all(candidates, objective, name, tell, refines=refines)
+        X, error = scaled_start(X.float(), objective)
     return Start(name, X.double().cpu().numpy(), error)
+
+
+def _points_of_all(
+    candidates: Candidates,
+    objective: DeviceReconstruction,
+    name: str,
+    tell: Tell,
+    *,
+    refines: bool,
+) -> Tensor:
+    if name == "pca" or candidates.q > MAX_TSNE_DIMENSIONS:  # thick maps are made on the CPU
+        placed = candidates.place(name)
+        return objective.tensor(candidates.refine(name, placed, tell) if refines else placed)
+    Y = objective.tensor(candidates.Y)
+    X = _placed(candidates, Y, name)
+    if name == "tsne" and refines:
+        return _refined(candidates, Y, X, tell)
+    return objective.tensor(_standardize(name, X.cpu().numpy()))
 
 
 def _placed(candidates: Candidates, Y: Tensor, name: str) -> Tensor:

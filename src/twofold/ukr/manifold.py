@@ -7,7 +7,7 @@ which `_restore` builds what regression and projection need.
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -29,7 +29,7 @@ from twofold.contract.fitted_state import (
 from twofold.contract.growing import GrowingModel
 from twofold.contract.kernel_description import KernelDescription
 from twofold.engine import Degree, KernelSums
-from twofold.engine.gpu.library import why_no_gpu
+from twofold.engine.gpu.library import load_torch, why_no_gpu
 from twofold.engine.sums import MANY_QUERIES
 from twofold.features import (
     L1,
@@ -200,6 +200,24 @@ class KernelManifold(GrowingModel):
             cutoff=self.cutoff,
             latent_scale=np.broadcast_to(self.latent_scale_, self.latent_.shape[1:]),
         )
+
+    def to_torch(self) -> Any:
+        """Return the way back as a ``torch.nn.Module``, with gradients by the latent point.
+
+        It takes latent points (m, n_components) and returns data (m, n_features), a batch of m
+        against all rows at once. Only for ``degree=0`` without ``data_kernel``.
+        """
+        description = self.kernel_regression()
+        if description is None or self.degree != 0:
+            raise ValueError(
+                "to_torch() needs a kernel of the library, degree=0 and no `data_kernel`; got "
+                f"kernel={self.kernel_!r}, degree={self.degree!r}, "
+                f"data_kernel={self.data_kernel!r}."
+            )
+        load_torch()
+        from twofold.ukr.torch_module import KernelRegression
+
+        return KernelRegression(description)
 
     def _check_restored(self) -> None:
         super()._check_restored()

@@ -228,8 +228,8 @@ class _Search:
         if self.problem.engine.device != "cpu":
             from twofold.ukr.gpu_starts import start_on_device
 
-            refines = not self.interrupted
-            return start_on_device(candidates, self.problem, best.name, self.tell, refines=refines)
+            going_on = not self.interrupted
+            return start_on_device(candidates, self.problem, best.name, self.tell, refines=going_on)
         X = candidates.place(best.name)
         self.error = self.problem.reconstruction(cross_validated=True)
         try:

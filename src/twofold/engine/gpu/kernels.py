@@ -23,20 +23,7 @@ def _differences(x, xb, b_rows):
 
 
 @triton.jit
-def _squared_distances(
-    x0,
-    x1,
-    x2,
-    xa,
-    xb,
-    a_rows,
-    b_rows,
-    n_a,
-    n_b,
-    Q: tl.constexpr,
-    BM: tl.constexpr,
-    BN: tl.constexpr,
-):
+def _squared_distances(x0, x1, x2, xa, xb, a_rows, b_rows, n_a, n_b, Q: tl.constexpr):
     """Return s (BM, BN); the first three coordinates of the rows a are already loaded."""
     d = _differences(x0, xb, b_rows)
     s = d * d
@@ -49,8 +36,15 @@ def _squared_distances(
     for m in tl.static_range(3, Q):
         d = _differences(tl.load(xa + m * n_a + a_rows), xb + m * n_b, b_rows)
         s += d * d
-    # A product of nothing: what is added to it lies as tensor cores want it, and weights go to
-    # the next product without a detour through shared memory. Halves the time.
+    return s
+
+
+@triton.jit
+def _laid_out(s, BM: tl.constexpr, BN: tl.constexpr):
+    """Return s as tensor cores hold their sums, by adding a product of nothing to it.
+
+    Weights then go to the next product without a detour through shared memory: half of the time.
+    """
     left, right = tl.zeros((BM, 16), dtype=tl.float16), tl.zeros((16, BN), dtype=tl.float16)
     return tl.dot(left, right, s)
 
@@ -175,7 +169,8 @@ def sum_tiles(
     for e in range(tl.load(first + a), tl.load(first + a + 1)):
         b = tl.load(tiles + e)
         b_rows = b * BN + tl.arange(0, BN)
-        s = _squared_distances(x0, x1, x2, xa, xb, a_rows, b_rows, n_a, n_b, Q, BM, BN)
+        s = _squared_distances(x0, x1, x2, xa, xb, a_rows, b_rows, n_a, n_b, Q)
+        s = _laid_out(s, BM, BN)
         w = _weight(s, far, KERNEL)
         if SLOPES:  # noqa: SIM102 (decided when this is compiled)
             if axis > 0:
@@ -281,7 +276,7 @@ def pull_tiles(
             far = tl.load(shift + a_rows)[:, None]
         if SIDE == "references":
             far = tl.load(shift + b_rows)[None, :]
-        s = _squared_distances(x0, x1, x2, xa, xb, a_rows, b_rows, n_a, n_b, Q, BM, BN)
+        s = _squared_distances(x0, x1, x2, xa, xb, a_rows, b_rows, n_a, n_b, Q)
         g *= _slope(s, far, KERNEL)
         g = _without_hidden(g, a_rows, b_rows, hidden, HIDDEN, SIDE == "references")
         grad0 += g * _differences(x0, xb, b_rows)
@@ -323,7 +318,7 @@ def nearest_in_tiles(
     least = tl.load(nearest + a_rows)
     for e in range(tl.load(first + a), tl.load(first + a + 1)):
         b_rows = tl.load(tiles + e) * BN + tl.arange(0, BN)
-        s = _squared_distances(x0, x1, x2, xa, xb, a_rows, b_rows, n_a, n_b, Q, BM, BN)
+        s = _squared_distances(x0, x1, x2, xa, xb, a_rows, b_rows, n_a, n_b, Q)
         seen = _without_hidden(s * 0.0 + 1.0, a_rows, b_rows, hidden, HIDDEN, False)
         is_seen = (seen > 0.0) & (b_rows < n_references)[None, :]
         least = tl.minimum(least, tl.min(tl.where(is_seen, s, float("inf")), axis=1))

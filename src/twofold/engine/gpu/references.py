@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.engine.gpu.library import load_torch
+from twofold.engine.gpu.library import in_parts, load_torch
 from twofold.engine.gpu.sums import CarriedTiles, DeviceSums
 from twofold.kernels import Kernel
 
@@ -33,9 +33,8 @@ class DeviceReferences:
         m, q = queries.shape
         values, shift = np.empty((m, self.width), self.dtype), np.empty(m, self.dtype)
         by_axis = np.empty((m if slopes else 0, q, self.width), self.dtype)
-        rows = max(1, MOST_NUMBERS // (self.width * (1 + q * slopes)))
-        for start in range(0, m, rows):
-            some = slice(start, start + rows)
+
+        def work(some: slice) -> None:
             Q = torch.as_tensor(queries[some], dtype=torch.float32, device=self.device)
             unseen = None
             if (hidden[some] >= 0).any():
@@ -44,4 +43,6 @@ class DeviceReferences:
             values[some], shift[some] = A.cpu().numpy(), far.cpu().numpy()
             if slopes:
                 by_axis[some] = dA.cpu().numpy()
+
+        in_parts(m, max(1, MOST_NUMBERS // (self.width * (1 + q * slopes))), work)
         return values, shift, by_axis
