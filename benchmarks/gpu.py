@@ -172,8 +172,8 @@ def mnist() -> None:
             many = np.repeat(test, 10, axis=0) + noise
             timed("  transform of 100,000", lambda model=model, many=many: model.transform(many))
         print(
-            f"  start {model.start_}, {model.n_iter_} iterations, objective {model.objective_:.5g}, "
-            f"new rows left {explained(model, test):.4f}, {model.backend_}"
+            f"  start {model.start_}, {model.n_iter_} iterations, objective "
+            f"{model.objective_:.5g}, new rows left {explained(model, test):.4f}, {model.backend_}"
         )
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from twofold.array_types import BoolArray, FloatArray
 from twofold.engine.gpu.library import in_parts, load_torch
 from twofold.engine.gpu.sums import CarriedTiles, DeviceSums
+from twofold.engine.gpu.tiles import along_a_curve
 from twofold.losses import Loss, in_unit
 from twofold.optimize.levenberg_marquardt import (
     ADDED_CURVATURE,
@@ -84,7 +85,8 @@ class _Looking:
     def at(self, X: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return f (m, D), its derivative (m, q, D), the density (m,) and its rise (m, q)."""
         torch = load_torch()
-        A, shift, dA = self.engine.at(self.tiles, X, slopes=True)
+        order = torch.arange(len(X), device=X.device)  # starts are sorted once, and move little
+        A, shift, dA = self.engine.at(self.tiles, X, slopes=True, order=order)
         D = self.D
         part = slice(D, 2 * D if self.is_masked else D + 1)
         S = A[:, part]
@@ -134,8 +136,9 @@ def _project_some(looking: _Looking, Y: Tensor, known: Tensor | None) -> Tensor:
     starts = _starts(looking, Y, known)
     m, k, q = starts.shape
     width = looking.surface.kernel_width
-    owner = torch.arange(m, device=Y.device).repeat_interleave(k)
     x = starts.reshape(-1, q)
+    order = along_a_curve(x)
+    x, owner = x[order], torch.div(order, k, rounding_mode="floor")
     x, error, gradient, H = looking.errors(x, Y[owner], None if known is None else known[owner])
     gradient, H = gradient * width, H * width**2
     damping = torch.full_like(error, FIRST_DAMPING)
@@ -143,8 +146,9 @@ def _project_some(looking: _Looking, Y: Tensor, known: Tensor | None) -> Tensor:
     for step_number in range(MAX_STEPS):
         # Starts that lag behind the best of their row have no part in the end.
         slack = max(LEAST_SLACK, SLACK * SLACK_DECAY**step_number)
-        best = error.view(m, k).amin(dim=1)[owner]
-        going = going[(error[going] <= (1 + slack) * best[going]) & (damping[going] < MOST_DAMPING)]
+        best = torch.full_like(Y[:, 0], torch.inf).scatter_reduce(0, owner, error, "amin")
+        is_near = error[going] <= (1 + slack) * best[owner[going]]
+        going = going[is_near & (damping[going] < MOST_DAMPING)]
         if not len(going):
             break
         step = _damped_steps(H[going], gradient[going], damping[going])
@@ -166,8 +170,10 @@ def _project_some(looking: _Looking, Y: Tensor, known: Tensor | None) -> Tensor:
         hardly = is_better & (before - new_error <= DECREASE_TOLERANCE * before)
         is_done = hardly | (step.abs().amax(dim=1) < STEP_TOLERANCE)
         going = going[~is_done]
-    best = error.view(m, k).argmin(dim=1)
-    return x.view(m, k, q)[torch.arange(m, device=Y.device), best]
+    place = torch.empty_like(order)
+    place[order] = torch.arange(m * k, device=Y.device)  # of each start of each row
+    best = error[place].view(m, k).argmin(dim=1, keepdim=True)
+    return x[place.view(m, k).gather(1, best)[:, 0]]
 
 
 def _damped_steps(H: Tensor, gradient: Tensor, damping: Tensor) -> Tensor:

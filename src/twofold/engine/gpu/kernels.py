@@ -262,16 +262,20 @@ def pull_tiles(
             g += u_a * tl.load(v_mass + b_rows)[None, :]
         if SIDE != "queries":
             g += v_a * tl.load(u_mass + b_rows)[None, :]
-        for column in tl.static_range(0, COLUMNS, C):
-            if COLUMNS != C:
-                U, V = tl.load(u + at_a + column), tl.load(v + at_a + column)
-                U_low, V_low = tl.load(u_low + at_a + column), tl.load(v_low + at_a + column)
+        if COLUMNS == C:
             if SIDE != "references":
-                at = tile + column
-                g = _aligned(U, U_low, v + at, v_low + at, places, g, PRECISION)
+                g = _aligned(U, U_low, v + tile, v_low + tile, places, g, PRECISION)
             if SIDE != "queries":
-                at = tile + column
-                g = _aligned(V, V_low, u + at, u_low + at, places, g, PRECISION)
+                g = _aligned(V, V_low, u + tile, u_low + tile, places, g, PRECISION)
+        else:
+            for column in range(0, COLUMNS, C):
+                own, at = at_a + column, tile + column
+                if SIDE != "references":
+                    one, one_low = tl.load(u + own), tl.load(u_low + own)
+                    g = _aligned(one, one_low, v + at, v_low + at, places, g, PRECISION)
+                if SIDE != "queries":
+                    one, one_low = tl.load(v + own), tl.load(v_low + own)
+                    g = _aligned(one, one_low, u + at, u_low + at, places, g, PRECISION)
         if SIDE == "queries":
             far = tl.load(shift + a_rows)[:, None]
         if SIDE == "references":

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 PRECISIONS = ("fp32", "tf32", "bf16")
 # Columns that a program sums up at a time; more would not fit the registers.
-MOST_COLUMNS = 128
+MOST_COLUMNS = 64
 # Shifts up to here may be multiplied into U: exp(30) is far from overflow, exp(-30) from underflow.
 MOST_FOLDED_SHIFT = 60.0
 # Factors in float16 go up to 2 to this power; what is smaller by 2 to the 25 keeps its last bits.
@@ -135,12 +135,14 @@ class DeviceSums:
         *,
         hidden: Tensor | None = None,
         slopes: bool = False,
+        order: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return sums (m, C) at queries (m, q), shifts (m,) and slopes (m, q, C), or an empty one.
 
-        True sums are ``sums * F(shift)``.
+        True sums are ``sums * F(shift)``. ``order`` (m,) is one in which queries that follow each
+        other are neighbours; found if not given.
         """
-        run = _Run(self, references, queries, hidden)
+        run = _Run(self, references, queries, hidden, order=order)
         A = run.sums(slopes=slopes)
         out = A.new_empty((len(A), run.n_queries, A.shape[2]))
         out[:, run.order] = A
@@ -160,11 +162,14 @@ class _Run:
         hidden: Tensor | None,
         *,
         hides_itself: bool = False,
+        order: Tensor | None = None,
     ) -> None:
         torch = load_torch()
         self.engine, self.references = engine, references
         self.is_own = queries is None
-        self.order = references.order if queries is None else along_a_curve(queries)
+        if queries is None:
+            order = references.order
+        self.order = along_a_curve(queries) if order is None else order
         self.points = references.points if queries is None else TiledPoints(queries, self.order)
         self.n_queries = self.points.n
         self.hidden = torch.zeros(1, dtype=torch.int32, device=references.order.device)
@@ -192,6 +197,7 @@ class _Run:
         """
         torch = load_torch()
         nearest = torch.zeros(self.points.padded, device=self.points.X.device)
+        self.is_folded = True  # whether shifts may be multiplied into U; said before sums are done
         if not self.engine.kernel.is_exponential:
             return nearest, nearest
         nearest[: self.n_queries] = torch.inf
@@ -201,6 +207,7 @@ class _Run:
         if bool((lonely > 0).any()):
             b = self.references.points
             self._lower(nearest, list_near(self.points, b, lonely, _nowhere(b)))
+            self.is_folded = bool(nearest.amax() <= MOST_FOLDED_SHIFT)
         nearest = torch.where(torch.isfinite(nearest), nearest, 0.0)
         return torch.where(nearest > near, nearest, 0.0), nearest
 
@@ -225,7 +232,7 @@ class _Run:
             "PRECISION": self.references.precision,
             **self._how(),
             "num_warps": 4,
-            "num_stages": 3 if columns.at_a_time <= 64 else 2,
+            "num_stages": 3 if columns.n_columns == columns.at_a_time else 2,
         }
 
     def sums(self, *, slopes: bool) -> Tensor:
@@ -253,8 +260,7 @@ class _Run:
         torch = load_torch()
         padded = U.new_zeros((self.points.padded, U.shape[1]))
         padded[: len(U)] = U
-        fits = bool(self.shift.amax() <= MOST_FOLDED_SHIFT)
-        if self.is_own and self.n_hidden <= 0 and fits:
+        if self.is_own and self.n_hidden <= 0 and self.is_folded:
             padded *= torch.exp(self.shift / 2)[:, None]
             both = self._pull(padded, self.points, self.references.points, self.near, "both")
             return both, torch.zeros_like(both)
