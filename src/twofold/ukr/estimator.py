@@ -49,8 +49,8 @@ from twofold.regularization import (
     Smoothest,
     get_regularization,
 )
+from twofold.ukr.devices import beyond_gpu
 from twofold.ukr.feature_space import check_complete, check_square
-from twofold.ukr.gpu_objective import beyond_gpu
 from twofold.ukr.manifold import DATA_KERNELS, KernelManifold
 from twofold.ukr.objective import principal_axes, stretch
 from twofold.ukr.surface import in_fewer_coordinates
@@ -125,7 +125,7 @@ class UKR(KernelManifold):
         Stop when the objective falls by less than this fraction over some iterations.
     cutoff : float, default=1e-6
         Kernel weights below this, relative to the largest of a row, are left out; while more than
-        10,000 rows are trained, weights below 1e-4.
+        10,000 rows are trained on the CPU, weights below 1e-4.
     n_jobs : int or None, default=-1
         Threads: -1 for every core, None for one. The result does not depend on it.
     device : {"auto", "cpu", "cuda"}, default="auto"

@@ -13,16 +13,14 @@ import numpy as np
 from scipy.optimize import minimize
 
 from twofold.array_types import BoolArray, FloatArray
-from twofold.engine.cells import GRIDDED
 from twofold.engine.gpu.library import load_torch, saying_what_fits
 from twofold.engine.gpu.sums import CarriedTiles, DeviceSums
 from twofold.engine.plan import Plan
-from twofold.kernels import KERNELS, Kernel
-from twofold.losses import Huber, Loss, Squared
+from twofold.losses import Squared
 from twofold.neighborhoods.gpu_neighbors import MOST_DISTANCES
 from twofold.optimize import Solution
 from twofold.optimize.on_device import minimize_on_device
-from twofold.regularization import LeaveKOut, LeaveOneOut, Regularization, n_left_out
+from twofold.regularization import n_left_out
 from twofold.ukr.objective import (
     GRID,
     MOST_SCALED_ROWS,
@@ -33,7 +31,6 @@ from twofold.ukr.objective import (
     Problem,
     spread_rows,
 )
-from twofold.ukr.surface import Surface
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -43,38 +40,6 @@ if TYPE_CHECKING:
 PRECISION = "fp32"
 # Pairs that are visited, of those after the last sorting, before points are sorted again.
 WORN = 4 / 3
-
-
-def beyond_gpu(
-    regularization: Regularization, degree: int | str, loss: Loss, kernel: Kernel
-) -> str:
-    """Name what of a problem a device cannot do yet; empty if it can do all."""
-    is_plain = isinstance(regularization, LeaveOneOut | LeaveKOut)
-    if not is_plain or getattr(regularization, "border", 0.0) != 0:
-        return f"regularization={regularization!r}"
-    if getattr(regularization, "homotopy", "none") not in ("auto", "none"):
-        return f"regularization={regularization!r}"
-    if degree != 0:
-        return f"degree={degree!r}"
-    if not isinstance(loss, Squared | Huber):
-        return f"loss={loss!r}"
-    return "" if KERNELS.get(kernel.name) is kernel else f"the kernel {kernel.name!r}"
-
-
-def is_for_device(problem: Problem) -> bool:
-    """Say whether a problem is to be solved on a device, and can be."""
-    if problem.engine.device == "cpu" or problem.landmarks is not None:
-        return False
-    kernel, degree = problem.engine.kernel, problem.rows.degree
-    return not beyond_gpu(problem.regularization, degree, problem.loss, kernel)
-
-
-def is_projected_on_device(surface: Surface, loss: Loss) -> bool:
-    """Say whether many rows are to be projected onto a surface on a device, and can be."""
-    kernel, q = surface.engine.kernel, surface.X.shape[1]
-    if surface.engine.device == "cpu" or surface.widths is not None or q > GRIDDED:
-        return False
-    return not beyond_gpu(LeaveOneOut(), surface.rows.degree, loss, kernel)
 
 
 @dataclass

@@ -49,8 +49,8 @@ from twofold.optimize import Callback, ProgressBar, Solution, StopReason
 from twofold.process_settings import warn
 from twofold.regularization import Density, Smoothest, get_regularization
 from twofold.rowwise import blocks
+from twofold.ukr.devices import is_projected_on_device
 from twofold.ukr.feature_space import FeatureSpace
-from twofold.ukr.gpu_objective import is_projected_on_device
 from twofold.ukr.objective import Problem, common_scale, scale_each_dimension, stretch
 from twofold.ukr.projection import project
 from twofold.ukr.surface import Surface
@@ -339,9 +339,10 @@ class KernelManifold(GrowingModel):
         self, Y: FloatArray, weights: FloatArray, loss: Loss, *, training: bool = False
     ) -> Problem:
         """Return the problem of rows Y (n, D), NaN where missing, as the parameters shape it."""
-        is_rough = training and len(Y) > MANY_ROWS
-        cutoff = max(self.cutoff, ROUGH_CUTOFF) if is_rough else self.cutoff
         kernel, device = get_kernel(self.kernel_, training=True), self._device(len(Y), training)
+        # Tiles of a GPU come and go as a whole: with a rough cutoff the error would jump.
+        is_rough = training and len(Y) > MANY_ROWS and device == "cpu"
+        cutoff = max(self.cutoff, ROUGH_CUTOFF) if is_rough else self.cutoff
         engine = KernelSums(kernel, cutoff, self.n_jobs, device=device)
         degree = cast(Degree, self.degree if isinstance(self.degree, str) else int(self.degree))
         regularization = get_regularization(self.regularization)

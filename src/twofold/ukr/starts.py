@@ -69,6 +69,7 @@ from twofold.neighborhoods.tsne import (
     tsne,
 )
 from twofold.rowwise import blocks
+from twofold.ukr.devices import is_for_device
 from twofold.ukr.objective import Problem, common_scale, scale_each_dimension
 
 ALL = ("pca", "lle", "isomap", "laplacian", "tsne")
@@ -225,7 +226,7 @@ class _Search:
     def of_all_rows(self, candidates: Candidates, best: Start) -> Start:
         """Return the start of all rows from that of the representatives."""
         self.tell("placing all rows", 0, 1)
-        if self.problem.engine.device != "cpu":
+        if is_for_device(self.problem):
             from twofold.ukr.gpu_starts import start_on_device
 
             going_on = not self.interrupted
