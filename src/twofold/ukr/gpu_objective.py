@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 
 from twofold.array_types import BoolArray, FloatArray
 from twofold.engine.gpu.library import load_torch, saying_what_fits
-from twofold.engine.gpu.sums import CarriedTiles, DeviceSums
+from twofold.engine.gpu.sums import CarriedTiles, DeviceSums, exact_precision
 from twofold.engine.plan import Plan
 from twofold.losses import Squared
 from twofold.neighborhoods.gpu_neighbors import MOST_DISTANCES
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from twofold.ukr.training import Training
 
-PRECISION = "fp32"
 # Pairs that are visited, of those after the last sorting, before points are sorted again.
 WORN = 4 / 3
 
@@ -67,6 +66,7 @@ class DeviceReconstruction:
         if problem.hidden is not None:
             self.hidden = torch.as_tensor(problem.hidden, device=self.device)
         self.engine = DeviceSums(problem.engine.kernel, problem.engine.cutoff)
+        self.precision = exact_precision(problem.engine.kernel)
         self.tiles: CarriedTiles | None = None
         self.pairs_when_sorted = 0
         self.in_order: _InOrder | None = None
@@ -109,7 +109,7 @@ class DeviceReconstruction:
     def _tiles_at(self, X: Tensor) -> CarriedTiles:
         if self.tiles is not None and self.engine.n_pairs <= WORN * self.pairs_when_sorted:
             return self.tiles.moved_to(X)
-        self.tiles, self.pairs_when_sorted = CarriedTiles(X, self.V, PRECISION), 0
+        self.tiles, self.pairs_when_sorted = CarriedTiles(X, self.V, self.precision), 0
         return self.tiles
 
     def _respond(self, numbers: Tensor, A: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:

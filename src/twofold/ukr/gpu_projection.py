@@ -15,7 +15,7 @@ import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray
 from twofold.engine.gpu.library import in_parts, load_torch
-from twofold.engine.gpu.sums import CarriedTiles, DeviceSums
+from twofold.engine.gpu.sums import CarriedTiles, DeviceSums, exact_precision
 from twofold.engine.gpu.tiles import along_a_curve
 from twofold.losses import Loss, in_unit
 from twofold.optimize.levenberg_marquardt import (
@@ -75,7 +75,8 @@ class _Looking:
         self.device, self.D = surface.engine.device, rows.n_features
         kernel, cutoff = surface.engine.kernel, surface.engine.cutoff
         self.engine = DeviceSums(kernel, cutoff)
-        self.tiles = CarriedTiles(self.tensor(surface.X), self.tensor(rows.V))
+        X, V = self.tensor(surface.X), self.tensor(rows.V)
+        self.tiles = CarriedTiles(X, V, exact_precision(kernel))
         self.is_masked = rows.observed is not None
 
     def tensor(self, array: FloatArray | BoolArray) -> Tensor:

@@ -114,8 +114,8 @@ def _product(a, b, b_low, acc, PRECISION: tl.constexpr):
     """Return acc + a b, a in float32, for the parts of b that the precision has."""
     if PRECISION == "bf16":
         acc = _dot(a.to(tl.bfloat16), b, acc)
-    elif PRECISION == "tf32":
-        acc = tl.dot(a, b, acc, input_precision="tf32")
+    elif PRECISION != "fp32":
+        acc = tl.dot(a, b, acc, input_precision=PRECISION)
     else:
         high = a.to(tl.float16)
         low = (a - high.to(tl.float32)).to(tl.float16)
@@ -195,8 +195,8 @@ def sum_tiles(
 def _aligned(one, one_low, q, q_low, places, acc, PRECISION: tl.constexpr):
     """Return acc + rows a (BM, C) times rows of q (C, BN)."""
     other = tl.load(q + places)
-    if PRECISION == "tf32":
-        acc = tl.dot(one, other, acc, input_precision="tf32")
+    if PRECISION == "tf32" or PRECISION == "tf32x3":
+        acc = tl.dot(one, other, acc, input_precision=PRECISION)
     else:
         if PRECISION == "fp32":
             acc = _dot(one_low, other, acc)
@@ -216,6 +216,7 @@ def pull_tiles(
     v_low,
     u_mass,
     v_mass,
+    u_size,
     hidden,
     order,
     first,
@@ -237,7 +238,7 @@ def pull_tiles(
 
     ``SIDE`` says whose answers U are aligned with whose rows V: "queries" (g = U_a·V_b),
     "references" (g = V_a·U_b) or "both", where queries are references (g = U_a·V_b + V_a·U_b,
-    shifts are in U).
+    shifts are in U). For one side, rows of U were divided by their ``u_size``.
     """
     a = tl.load(order + tl.program_id(0))
     a_rows = a * BM + tl.arange(0, BM)
@@ -278,8 +279,10 @@ def pull_tiles(
                     g = _aligned(one, one_low, u + at, u_low + at, places, g, PRECISION)
         if SIDE == "queries":
             far = tl.load(shift + a_rows)[:, None]
+            g *= tl.load(u_size + a_rows)[:, None]
         if SIDE == "references":
             far = tl.load(shift + b_rows)[None, :]
+            g *= tl.load(u_size + b_rows)[None, :]
         s = _squared_distances(x0, x1, x2, xa, xb, a_rows, b_rows, n_a, n_b, Q)
         g *= _slope(s, far, KERNEL)
         g = _without_hidden(g, a_rows, b_rows, hidden, HIDDEN, SIDE == "references")

@@ -6,7 +6,7 @@ import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.engine.gpu.library import in_parts, load_torch
-from twofold.engine.gpu.sums import CarriedTiles, DeviceSums
+from twofold.engine.gpu.sums import CarriedTiles, DeviceSums, exact_precision
 from twofold.kernels import Kernel
 
 # Numbers of sums and slopes that are on the device at once.
@@ -23,7 +23,8 @@ class DeviceReferences:
         self.device, self.dtype, self.width = device, V.dtype, V.shape[1]
         self.engine = DeviceSums(kernel, cutoff)
         X = torch.as_tensor(np.ascontiguousarray(points), dtype=torch.float32, device=device)
-        self.tiles = CarriedTiles(X, torch.as_tensor(V, dtype=torch.float32, device=device))
+        rows = torch.as_tensor(V, dtype=torch.float32, device=device)
+        self.tiles = CarriedTiles(X, rows, exact_precision(kernel))
 
     def at(
         self, queries: FloatArray, hidden: IntArray, *, slopes: bool

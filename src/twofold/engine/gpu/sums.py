@@ -13,9 +13,13 @@ through tensor cores in a chosen precision, with sums in float32. Gradient error
 precision factors of the products                  error below
 ========= ======================================== ===========
 "fp32"    two float16 parts of each, 22 bits       1e-5
+"tf32x3"  two tf32 parts of each, 22 bits          1e-5
 "tf32"    11 bits                                  3e-3
 "bf16"    8 bits                                   1e-2
 ========= ======================================== ===========
+
+"fp32" is for exponential kernels, whose largest weight in a row is about 1. With a radius a row may
+have nothing but tiny weights, which float16 does not hold: there "tf32x3" is as exact.
 """
 
 from __future__ import annotations
@@ -39,11 +43,12 @@ from twofold.kernels import KERNELS, Kernel
 if TYPE_CHECKING:
     from torch import Tensor
 
-PRECISIONS = ("fp32", "tf32", "bf16")
+PRECISIONS = ("fp32", "tf32x3", "tf32", "bf16")
 # Columns that a program sums up at a time; more would not fit the registers.
 MOST_COLUMNS = 64
-# Shifts up to here may be multiplied into U: exp(30) is far from overflow, exp(-30) from underflow.
-MOST_FOLDED_SHIFT = 60.0
+# Shifts up to here may be multiplied into U. All of U shares one scale in float16: rows of shift 0
+# must keep their digits beside others that are exp(6) times larger.
+MOST_FOLDED_SHIFT = 12.0
 # Factors in float16 go up to 2 to this power; what is smaller by 2 to the 25 keeps its last bits.
 LARGEST_EXPONENT = 13
 
@@ -74,6 +79,11 @@ class Columns:
     def at_a_time(self) -> int:
         """Columns that a program takes on."""
         return min(self.n_columns, MOST_COLUMNS)
+
+
+def exact_precision(kernel: Kernel) -> str:
+    """Return the precision that is as good as float32 for a kernel."""
+    return "fp32" if kernel.is_exponential else "tf32x3"
 
 
 class CarriedTiles:
@@ -258,25 +268,30 @@ class _Run:
     def pulls(self, U: Tensor) -> tuple[Tensor, Tensor]:
         """Carry U (m, C), in the order of the tiles, back to queries and references."""
         torch = load_torch()
-        padded = U.new_zeros((self.points.padded, U.shape[1]))
+        a, b, kernel = self.points, self.references.points, self.engine.kernel
+        padded = U.new_zeros((a.padded, U.shape[1]))
         padded[: len(U)] = U
-        if self.is_own and self.n_hidden <= 0 and self.is_folded:
+        if self.is_own and self.n_hidden <= 0 and self.is_folded and kernel.is_exponential:
             padded *= torch.exp(self.shift / 2)[:, None]
-            both = self._pull(padded, self.points, self.references.points, self.near, "both")
+            both = self._pull(padded, self.shift, a, b, self.near, "both")
             return both, torch.zeros_like(both)
-        by_query = self._pull(padded, self.points, self.references.points, self.near, "queries")
-        a, b = self.references.points, self.points
-        seen_by = list_near(a, b, _nowhere(a), self.reach)
-        return by_query, self._pull(padded, a, b, seen_by, "references")
+        # Rows of hardly any weight answer with very large U: each gets a size of its own.
+        size = torch.exp2(torch.frexp(padded.abs().amax(dim=1))[1].float())
+        padded /= size[:, None]
+        by_query = self._pull(padded, size, a, b, self.near, "queries")
+        seen_by = list_near(b, a, _nowhere(b), self.reach)
+        return by_query, self._pull(padded, size, b, a, seen_by, "references")
 
-    def _pull(self, U: Tensor, a: TiledPoints, b: TiledPoints, near: TileList, side: str) -> Tensor:
+    def _pull(
+        self, U: Tensor, size: Tensor, a: TiledPoints, b: TiledPoints, near: TileList, side: str
+    ) -> Tensor:
         from twofold.engine.gpu.kernels import pull_tiles
 
         torch = load_torch()
         u, v = _columns(U, self.references.precision), self.references.columns
         pull = torch.zeros((a.q, a.padded), device=a.X.device)
         pull_tiles[(a.n_tiles,)](
-            *(a.X, b.X, self.shift, u.high, u.low, v.high, v.low, u.mass, v.mass),
+            *(a.X, b.X, self.shift, u.high, u.low, v.high, v.low, u.mass, v.mass, size),
             *(self.hidden, near.order, near.first, near.tiles, pull, a.padded, b.padded),
             SIDE=side,
             **self._how_columns(),
@@ -309,7 +324,7 @@ def _columns(V: Tensor, precision: str) -> Columns:
     wide = torch.zeros((len(V), n_columns), device=V.device)
     wide[:, :width] = V[:, :-1] * scale
     mass = (V[:, -1] * scale).float().contiguous()
-    if precision == "tf32":
+    if precision.startswith("tf32"):
         return Columns(wide, wide, mass, scale, width)
     if precision == "bf16":
         high = wide.bfloat16()
