@@ -27,8 +27,8 @@ def beyond_gpu(
 
 
 def is_for_device(problem: Problem) -> bool:
-    """Say whether a problem is to be solved on a device, and can be."""
-    if problem.engine.device == "cpu" or problem.landmarks is not None:
+    """Say whether a problem can be solved on a device."""
+    if problem.landmarks is not None:
         return False
     kernel, degree = problem.engine.kernel, problem.rows.degree
     return not beyond_gpu(problem.regularization, degree, problem.loss, kernel)

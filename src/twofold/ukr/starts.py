@@ -226,7 +226,7 @@ class _Search:
     def of_all_rows(self, candidates: Candidates, best: Start) -> Start:
         """Return the start of all rows from that of the representatives."""
         self.tell("placing all rows", 0, 1)
-        if is_for_device(self.problem):
+        if self.problem.engine.device != "cpu" and is_for_device(self.problem):
             from twofold.ukr.gpu_starts import start_on_device
 
             going_on = not self.interrupted

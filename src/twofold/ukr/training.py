@@ -261,7 +261,7 @@ def _place_all(problem: Problem, small: Problem, rows: IntArray, X: FloatArray) 
 def train(problem: Problem, X: FloatArray, training: Training) -> Solution:
     """Minimise the objective of a problem from latent points X (n, q); not of the smoothest one."""
     X = (X - X.mean(axis=0)).astype(problem.rows.Y.dtype)
-    if is_for_device(problem):
+    if problem.engine.device != "cpu" and is_for_device(problem):
         from twofold.ukr.gpu_objective import train_on_device
 
         return train_on_device(problem, X, training)
