@@ -192,9 +192,9 @@ def test_a_whole_fit_on_a_gpu_is_as_good_as_on_the_cpu():
 
 @pytest.mark.parametrize("case", ["plain", "missing", "huber", "out of reach"])
 def test_projections_are_as_good_as_those_of_the_cpu(case):
-    problem, X, Y = make_problem(n=90, **CASES[case])
+    problem, X, Y = make_problem(n=60, **CASES[case])
     rng = np.random.default_rng(5)
-    rows = np.nan_to_num(Y[:20]) + 0.2 * rng.normal(size=(20, 5))
+    rows = np.nan_to_num(Y[:9]) + 0.2 * rng.normal(size=(9, 5))
     observed = rng.random(rows.shape) < 0.8 if "missing" in case else None
     here, there = problem.surface(X), on_device(problem).surface(X)
     expected = project(here, rows, observed, problem.loss)
@@ -204,7 +204,7 @@ def test_projections_are_as_good_as_those_of_the_cpu(case):
         residual *= observed
     errors = problem.loss.value_and_slope(residual)[0]
     assert (here.density(places) >= 0.99 * here.threshold).all()
-    # Between islands of a kernel with a radius a row in twenty ends on another one.
+    # Between islands of a kernel with a radius a row may end on another one.
     assert errors.sum() < (1.05 if case == "out of reach" else 1.01) * expected.error.sum()
     assert np.median(np.abs(places - expected.X)) < 2e-2
 
