@@ -22,6 +22,16 @@ test-all: lint
 # Compiled loops that raise where they would read or write outside of their arrays.
 BOUNDS := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba-bounds
 
+# The GPU back end on a real device, with the torch and triton of the extra `gpu`.
+GPU_TESTS := tests/engine/test_gpu_sums.py tests/neighborhoods/test_gpu.py tests/ukr/test_gpu_fit.py tests/contract/test_tensors.py
+
+.PHONY: test-gpu
+
+test-gpu: .venv/.test
+	$(INSTALL) --editable ".[dev,gpu]"
+	$(BIN)/python -c "from twofold.engine.gpu.library import why_no_gpu; assert not why_no_gpu(), why_no_gpu()"
+	$(BIN)/python -m pytest -n 0 $(GPU_TESTS)
+
 test-bounds: .venv/.test
 	$(BOUNDS) $(PYTEST)
 

@@ -169,7 +169,17 @@ def test_import_is_light():
 
 
 def test_optional_packages_are_loaded_at_first_use():
-    optional = {"matplotlib", "pyarrow", "pandas", "cma", "rich", "typer", "umap"}
+    optional = {
+        "matplotlib",
+        "pyarrow",
+        "pandas",
+        "cma",
+        "rich",
+        "typer",
+        "umap",
+        "torch",
+        "triton",
+    }
     by_others = loaded_by("import sklearn.base")  # which loads pandas where it is installed
     assert not loaded_by("from twofold import UKR") & (optional - by_others)
 

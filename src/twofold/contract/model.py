@@ -22,7 +22,7 @@ save, twofold.load                      a file that runs no code when opened
 ======================================= =====================================================
 
 At this surface arguments carry scikit-learn's names (``X`` is what goes in); below it ``Y`` is data
-and ``X`` is latent, always.
+and ``X`` is latent, always. Tensors of torch are answered by tensors (:mod:`.tensors`).
 """
 
 import sys
@@ -51,6 +51,7 @@ from twofold.contract.chunked_model import check_sample
 from twofold.contract.distinct_rows import RowIndex, merge_duplicates
 from twofold.contract.kept_model import DERIVED
 from twofold.contract.kernel_description import KernelDescription
+from twofold.contract.tensors import takes_tensors
 from twofold.contract.uncertain_model import UncertainModel
 from twofold.engine.threads import single_threaded_blas
 from twofold.latent.density import check_request, draw_latent_points
@@ -73,6 +74,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     # ---- fitting ------------------------------------------------------------------------------
 
+    @takes_tensors
     def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
         """Find the latent points of the rows of ``X``.
 
@@ -149,6 +151,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         if left_out.any():
             self.embedding_[left_out] = self._place(Y[left_out])
 
+    @takes_tensors
     def fit_transform(self, X: Any, y: None = None, sample_weight: Any = None) -> FloatArray:
         """Fit to ``X`` and return its latent points, ``embedding_`` (n_samples, n_components).
 
@@ -158,6 +161,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     # ---- there and back -----------------------------------------------------------------------
 
+    @takes_tensors
     def transform(self, X: Any) -> FloatArray:
         """Project rows ``X`` (n_samples, n_features) onto the manifold; NaN marks missing entries.
 
@@ -169,6 +173,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         with single_threaded_blas():
             return self._place(Y)
 
+    @takes_tensors
     def inverse_transform(self, X: Any, *, return_std: bool = False) -> Any:
         """Return the data (n_samples, n_features) that belongs to latent points: the regression f.
 
@@ -181,6 +186,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
             images = check_images(self._regress(places))
             return (images, self._deviations(places)) if return_std else images
 
+    @takes_tensors
     def reconstruct(self, X: Any, *, return_std: bool = False) -> Any:
         """Return ``inverse_transform(transform(X))``: the rows as the manifold sees them.
 
@@ -192,6 +198,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
             images = check_images(self._return_trip(Y))
             return (images, self._deviations(self._place(Y))) if return_std else images
 
+    @takes_tensors
     def complete(
         self,
         X: Any,
@@ -241,6 +248,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
             filled[partial] = np.where(np.isnan(Y[partial]), found, Y[partial])
         return filled
 
+    @takes_tensors
     def score_samples(self, X: Any) -> FloatArray:
         """Return the negative squared reconstruction error (n_samples,) of rows ``X``.
 
@@ -250,6 +258,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         with _computing():
             return -check_errors(self._squared_errors(Y))
 
+    @takes_tensors
     def score(self, X: Any, y: None = None) -> float:
         """Return the mean of :meth:`score_samples` of ``X``; higher is better. ``y`` is ignored."""
         return float(self.score_samples(X).mean())
@@ -269,12 +278,14 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     # ---- the latent space ---------------------------------------------------------------------
 
+    @takes_tensors
     def density(self, X: Any) -> FloatArray:
         """Return the latent density (n_samples,) at latent points (n_samples, n_components)."""
         places = self._validate_latent(X)
         with _computing():
             return check_images(self._density(places))
 
+    @takes_tensors
     def in_domain(self, X: Any) -> BoolArray:
         """Say which latent points (n_samples, n_components) the data supports.
 
@@ -328,6 +339,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
                 lambda X: self._density(X) >= self.domain_threshold_,
             )
 
+    @takes_tensors
     def jacobian(self, X: Any) -> FloatArray:
         """Return how each feature moves as each latent coordinate moves.
 
@@ -337,6 +349,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         with _computing():
             return check_images(self._jacobian(places))
 
+    @takes_tensors
     def magnification(self, X: Any) -> FloatArray:
         """Return how much the map stretches at latent points (n_samples, n_components).
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract.chunked_model import ChunkedModel
+from twofold.contract.tensors import takes_tensors
 from twofold.engine.threads import single_threaded_blas
 from twofold.model_files import register_value_type
 from twofold.noise.left_out_places import nearest_other_images, seek_places
@@ -122,6 +123,7 @@ class UncertainModel(ChunkedModel):
 
     # ---- what users ask -------------------------------------------------------------------------
 
+    @takes_tensors
     def intervals(self, X: Any, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
         """Return between which values each entry is expected, given the others of its row.
 
@@ -145,6 +147,7 @@ class UncertainModel(ChunkedModel):
             means, deviations = self._expected(Y)
         return means - reach * deviations, means + reach * deviations
 
+    @takes_tensors
     def log_likelihood(self, X: Any) -> FloatArray:
         """Return the log of how likely rows ``X`` (n_samples, n_features) are, (n_samples,).
 
@@ -156,6 +159,7 @@ class UncertainModel(ChunkedModel):
         with single_threaded_blas():
             return self._log_likelihood(Y)
 
+    @takes_tensors
     def p_values(self, X: Any) -> FloatArray:
         """Return the share (n_samples,) of training rows that are at most as likely as a row.
 

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
@@ -47,6 +48,9 @@ from twofold.engine.plan import SMALL_PROBLEM, Plan, is_crowded, plan
 from twofold.engine.threads import count_threads, run_tasks
 from twofold.kernels import Kernel
 
+if TYPE_CHECKING:
+    from twofold.engine.gpu.references import DeviceReferences
+
 # Given the numbers of some rows, their sums (rows, C) and their shifts (rows,): return the loss of
 # each row and U (rows, C), or None where no gradient is wanted.
 Answer = tuple[FloatArray, FloatArray | None]
@@ -58,6 +62,7 @@ N_STRIPS = 16
 LEAST_PAIRS, MOST_PAIRS = 2**16, 2**18
 QUERIES_PER_CHUNK = 256
 NODE_ROWS = 512  # whose sums over nodes stay in cache
+MANY_QUERIES = 1_000  # from which on a GPU is worth the way there
 
 # Coordinates beyond these, in bandwidths, by bytes of a number: fourth powers of them, which local
 # fits of degree 2 add up in double precision, are still numbers, and long before that all
@@ -86,18 +91,24 @@ class KernelSums:
     """Kernel-weighted sums with one kernel, cutoff and number of threads.
 
     Weights below the cutoff, relative to the largest of the row, are left out (exact for kernels
-    with finite support). ``backend``, one of ``BACKENDS``, says how :meth:`evaluate` runs.
+    with finite support). ``backend``, one of ``BACKENDS``, says how :meth:`evaluate` runs;
+    ``device`` is "cpu", or "cuda" where :mod:`twofold.engine.gpu` may sum at many queries.
     """
 
     def __init__(
-        self, kernel: Kernel, cutoff: float = 1e-6, n_jobs: int | None = -1, backend: str = "auto"
+        self,
+        kernel: Kernel,
+        cutoff: float = 1e-6,
+        n_jobs: int | None = -1,
+        backend: str = "auto",
+        device: str = "cpu",
     ) -> None:
         if backend not in BACKENDS:
             raise ValueError(f"`backend` must be one of {BACKENDS}; got {backend!r}.")
         self.kernel = kernel
         self.cutoff = cutoff
         self.n_threads = count_threads(n_jobs)
-        self.backend = backend
+        self.backend, self.device = backend, device
         self.last_plan: Plan | None = None
 
     def evaluate(
@@ -178,6 +189,16 @@ class PreparedReferences:
         )
 
     @cached_property
+    def _on_device(self) -> "DeviceReferences | None":
+        """The same references on a GPU, where one is wanted and knows how to sum over them."""
+        if self.engine.device == "cpu" or self.local is not None or self.shrink.size:
+            return None
+        from twofold.engine.gpu.references import DeviceReferences
+
+        points, engine = self.grid.points.T, self.engine
+        return DeviceReferences(engine.kernel, engine.cutoff, points, self.V, engine.device)
+
+    @cached_property
     def _nodes(self) -> NodeField:
         points, engine = np.ascontiguousarray(self.grid.points.T), self.engine
         return NodeField(points, self.V, engine.kernel, engine.cutoff, engine.n_threads)
@@ -192,6 +213,8 @@ class PreparedReferences:
         queries = self._in_units(queries)
         m, q, n_columns = len(queries), self.grid.points.shape[0], self.V.shape[1]
         unseen = self.place[_lists(hidden, m)]
+        if self._on_device is not None and m >= MANY_QUERIES:
+            return Sums(*self._on_device.at(queries, unseen, slopes=slopes))
         sums = Sums(
             np.zeros((m, n_columns), dtype=self.V.dtype),
             np.zeros(m, dtype=self.V.dtype),

@@ -18,6 +18,8 @@ of :math:`g` before and out of :math:`d` after :math:`H` is applied (Bertsekas 1
 Why not SciPy's L-BFGS-B: its inner products are BLAS calls that split long vectors among threads,
 so that its result depends on the number of threads (seen with SciPy 1.17 and 400 000 unknowns). It
 is also float64 only and knows boxes but not balls.
+
+Arrays may be tensors of torch as well, on any device (`on_device`).
 """
 
 import math
@@ -116,15 +118,22 @@ def inner(A: FloatArray, B: FloatArray) -> float:
     NumPy's own sum is single-threaded and pairwise; BLAS dot products split long vectors among
     threads and round accordingly.
     """
-    return float(np.sum(A * B, dtype=np.float64))
+    if isinstance(A, np.ndarray):
+        return float(np.sum(A * B, dtype=np.float64))
+    return float((A.double() * B).sum())
+
+
+def _resolution(A: FloatArray) -> float:
+    """Return the relative distance between numbers of an array's type."""
+    return float(np.finfo(np.float64 if A.itemsize == 8 else np.float32).eps)
 
 
 def _newton_like(pairs: tuple[Pair, ...], grad: FloatArray, pace: FloatArray | None) -> FloatArray:
     """Return ``-H grad`` by the two-loop recursion."""
     if not pairs:
         paced = grad if pace is None else grad * pace
-        largest = float(np.abs(paced).max())
-        return np.asarray(paced / largest * -FIRST_MOVE) if largest > 0 else grad
+        largest = float(abs(paced).max())
+        return paced / largest * -FIRST_MOVE if largest > 0 else grad
     direction = -grad
     weights = []
     for pair in reversed(pairs):
@@ -138,13 +147,13 @@ def _newton_like(pairs: tuple[Pair, ...], grad: FloatArray, pace: FloatArray | N
         direction = direction * pace / (newest.rho * inner(newest.y, newest.y * pace))
     for pair, weight in zip(pairs, reversed(weights), strict=True):
         direction = direction + (weight - pair.rho * inner(pair.y, direction)) * pair.s
-    return np.asarray(direction)
+    return direction
 
 
 def _remembered(pairs: tuple[Pair, ...], s: FloatArray, y: FloatArray) -> tuple[Pair, ...]:
     """Append a pair of positive curvature, dropping the oldest when the memory is full."""
     curvature = inner(s, y)
-    rounding = float(np.finfo(s.dtype).eps) * math.sqrt(inner(s, s) * inner(y, y))
+    rounding = _resolution(s) * math.sqrt(inner(s, s) * inner(y, y))
     if not curvature > max(rounding, float(np.finfo(np.float64).tiny)):
         return pairs
     return (*pairs, Pair(s, y, 1 / curvature))[-MEMORY:]
@@ -160,7 +169,7 @@ def _search(
 ) -> Trial | None:
     """Find a weak Wolfe point along the projected path; None if no step lowers the objective."""
     low = Trial(0.0, state.X, state.value, state.grad, inner(state.grad, direction))
-    resolution = float(np.finfo(state.X.dtype).eps) * abs(state.value)
+    resolution = _resolution(state.X) * abs(state.value)
     high = math.inf
     step = 1.0
     for _ in range(MAX_TRIALS):
@@ -179,7 +188,7 @@ def _search(
             step = _shortened(low, high, value)
             continue
         trial = Trial(step, X, value, grad, inner(grad, direction))
-        was_cut = not np.array_equal(X, wished)
+        was_cut = X is not wished and not bool((wished == X).all())
         if was_cut or inner(grad, move) >= CURVATURE * promised:
             return trial
         step = (step + high) / 2 if math.isfinite(high) else _lengthened(low, trial)

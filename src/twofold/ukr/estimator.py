@@ -49,6 +49,7 @@ from twofold.regularization import (
     Smoothest,
     get_regularization,
 )
+from twofold.ukr.devices import beyond_gpu
 from twofold.ukr.feature_space import check_complete, check_square
 from twofold.ukr.manifold import DATA_KERNELS, KernelManifold
 from twofold.ukr.objective import principal_axes, stretch
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from twofold.ukr.checkpoint import Checkpoint
     from twofold.ukr.starts import Init
 
+DEVICES = ("auto", "cpu", "cuda")
 OPTIMIZERS = ("auto", "lbfgs", "rprop", "rprop-", "irprop-", "irprop+")
 # What a model has before it has seen data: a map to look at.
 UNKNOWN_DIMENSION = 2
@@ -123,9 +125,14 @@ class UKR(KernelManifold):
         Stop when the objective falls by less than this fraction over some iterations.
     cutoff : float, default=1e-6
         Kernel weights below this, relative to the largest of a row, are left out; while more than
-        10,000 rows are trained, weights below 1e-4.
+        10,000 rows are trained on the CPU, weights below 1e-4.
     n_jobs : int or None, default=-1
         Threads: -1 for every core, None for one. The result does not depend on it.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where sums are done. "auto" takes a CUDA device for more than 10,000 rows if there is one
+        (``pip install twofold[gpu]``) and it can do what the other parameters ask for; "cuda"
+        raises if not. A GPU computes in single precision; a model that was fitted on one opens
+        and runs without.
     random_state : int, RandomState or None, default=None
         Decides about t-SNE and which rows stand for the others when starts are sought on large
         data.
@@ -203,6 +210,7 @@ class UKR(KernelManifold):
         tol: float = 1e-4,
         cutoff: float = 1e-6,
         n_jobs: int | None = -1,
+        device: str = "auto",
         random_state: Any = None,
         verbose: bool | str = "auto",
         callbacks: Sequence[Callback] = (),
@@ -221,6 +229,7 @@ class UKR(KernelManifold):
         self.tol = tol
         self.cutoff = cutoff
         self.n_jobs = n_jobs
+        self.device = device
         self.random_state = random_state
         self.verbose = verbose
         self.callbacks = callbacks
@@ -292,6 +301,15 @@ class UKR(KernelManifold):
         self.backend_ = training.journal.begin() or self.backend_
         training.journal.end(self.backend_)
         return self._latent_of(fit)
+
+    def _beyond_gpu(self) -> str:
+        for name in ("landmarks", "checkpoint"):
+            if getattr(self, name) is not None:
+                return f"`{name}`"
+        if self.optimizer not in ("auto", "lbfgs"):
+            return f"optimizer={self.optimizer!r}"
+        how, loss = get_regularization(self.regularization), get_loss(self.loss)
+        return beyond_gpu(how, self.degree, loss, get_kernel(self.kernel))
 
     def _most_rows(self, D: int) -> int | None:
         loss = get_loss(self.loss)
@@ -434,7 +452,8 @@ class UKR(KernelManifold):
         check_cutoff(self.cutoff)
         count_threads(self.n_jobs)
         get_kernel(self.kernel, training=True)
-        for name, allowed in (("optimizer", OPTIMIZERS), ("degree", DEGREES)):
+        choices = (("optimizer", OPTIMIZERS), ("degree", DEGREES), ("device", DEVICES))
+        for name, allowed in choices:
             check_choice(name, given[name], allowed)
         check_progress(self.verbose, self.callbacks)
         if not isinstance(self.checkpoint, str | os.PathLike | None):

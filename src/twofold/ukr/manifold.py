@@ -4,9 +4,10 @@ What a fit leaves is all that a saved file holds: plain arrays and values in the
 which `_restore` builds what regression and projection need.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -28,6 +29,8 @@ from twofold.contract.fitted_state import (
 from twofold.contract.growing import GrowingModel
 from twofold.contract.kernel_description import KernelDescription
 from twofold.engine import Degree, KernelSums
+from twofold.engine.gpu.library import load_torch, why_no_gpu
+from twofold.engine.sums import MANY_QUERIES
 from twofold.features import (
     L1,
     RBF,
@@ -46,11 +49,14 @@ from twofold.optimize import Callback, ProgressBar, Solution, StopReason
 from twofold.process_settings import warn
 from twofold.regularization import Density, Smoothest, get_regularization
 from twofold.rowwise import blocks
+from twofold.ukr.devices import is_projected_on_device
 from twofold.ukr.feature_space import FeatureSpace
 from twofold.ukr.objective import Problem, common_scale, scale_each_dimension, stretch
 from twofold.ukr.projection import project
 from twofold.ukr.surface import Surface
 from twofold.ukr.training import Training, loss_for_starts, settle, with_huber_scale
+
+logger = logging.getLogger(__name__)
 
 DATA_KERNELS = (Linear, Polynomial, RBF, Laplacian, L1, Precomputed, PrecomputedDistance)
 # What "auto" iterations are: fewer for many rows, each of which has more of the others around it.
@@ -125,7 +131,13 @@ class KernelManifold(GrowingModel):
     def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
         if self._space is not None:
             Y = self._space.place(Y)
-        return project(self._surface, Y, observed, self._loss_of_new_rows()).X / self.latent_scale_
+        loss, surface = self._loss_of_new_rows(), self._surface
+        if len(Y) >= MANY_QUERIES and is_projected_on_device(surface, loss):
+            from twofold.ukr.gpu_projection import project_on_device
+
+            surface.prepare_projection()
+            return project_on_device(surface, Y, observed, loss) / self.latent_scale_
+        return project(surface, Y, observed, loss).X / self.latent_scale_
 
     def _loss_of_new_rows(self) -> Loss:
         """Return the loss by which rows are projected.
@@ -199,6 +211,24 @@ class KernelManifold(GrowingModel):
             cutoff=self.cutoff,
             latent_scale=np.broadcast_to(self.latent_scale_, self.latent_.shape[1:]),
         )
+
+    def to_torch(self) -> Any:
+        """Return the way back as a ``torch.nn.Module``, with gradients by the latent point.
+
+        It takes latent points (m, n_components) and returns data (m, n_features), a batch of m
+        against all rows at once. Only for ``degree=0`` without ``data_kernel``.
+        """
+        description = self.kernel_regression()
+        if description is None or self.degree != 0:
+            raise ValueError(
+                "to_torch() needs a kernel of the library, degree=0 and no `data_kernel`; got "
+                f"kernel={self.kernel_!r}, degree={self.degree!r}, "
+                f"data_kernel={self.data_kernel!r}."
+            )
+        load_torch()
+        from twofold.ukr.torch_module import KernelRegression
+
+        return KernelRegression(description)
 
     def _check_restored(self) -> None:
         super()._check_restored()
@@ -320,12 +350,35 @@ class KernelManifold(GrowingModel):
         self, Y: FloatArray, weights: FloatArray, loss: Loss, *, training: bool = False
     ) -> Problem:
         """Return the problem of rows Y (n, D), NaN where missing, as the parameters shape it."""
-        is_rough = training and len(Y) > MANY_ROWS
+        kernel, device = get_kernel(self.kernel_, training=True), self._device(len(Y), training)
+        # Tiles of a GPU come and go as a whole: with a rough cutoff the error would jump.
+        is_rough = training and len(Y) > MANY_ROWS and device == "cpu"
         cutoff = max(self.cutoff, ROUGH_CUTOFF) if is_rough else self.cutoff
-        engine = KernelSums(get_kernel(self.kernel_, training=True), cutoff, self.n_jobs)
+        engine = KernelSums(kernel, cutoff, self.n_jobs, device=device)
         degree = cast(Degree, self.degree if isinstance(self.degree, str) else int(self.degree))
         regularization = get_regularization(self.regularization)
         return Problem.of_rows(Y, weights, loss, regularization, engine, degree)
+
+    def _device(self, n: int, training: bool) -> str:
+        """Return where sums over n rows are done, "cpu" or "cuda"."""
+        wanted = getattr(self, "device", "cpu")
+        if wanted == "cpu" or (wanted == "auto" and n <= MANY_ROWS):
+            return "cpu"
+        missing, beyond = why_no_gpu(), self._beyond_gpu() if training else ""
+        if wanted == "cuda" and training and missing:
+            raise RuntimeError(f"device='cuda' needs a GPU: {missing} Use device='auto' or 'cpu'.")
+        if wanted == "cuda" and training and beyond:
+            raise ValueError(
+                f"device='cuda' cannot fit {beyond} yet. Use device='auto' or 'cpu', which can."
+            )
+        if missing or beyond:
+            logger.info("on the CPU: %s", missing or f"a GPU cannot fit {beyond} yet")
+            return "cpu"
+        return "cuda"
+
+    def _beyond_gpu(self) -> str:
+        """Name a parameter by which a fit is beyond a GPU; empty if there is none."""
+        return ""
 
     def _most_iterations(self) -> int:
         if not isinstance(self.max_iter, str):

@@ -67,6 +67,7 @@ from twofold.neighborhoods.tsne import (
     tsne,
 )
 from twofold.rowwise import blocks
+from twofold.ukr.devices import is_for_device
 from twofold.ukr.objective import Problem, common_scale, scale_each_dimension
 
 ALL = ("pca", "lle", "isomap", "laplacian", "tsne")
@@ -229,6 +230,11 @@ class _Search:
     def of_all_rows(self, candidates: Candidates, best: Start) -> Start:
         """Return the start of all rows from that of the representatives."""
         self.tell("placing all rows", 0, 1)
+        if self.problem.engine.device != "cpu" and is_for_device(self.problem):
+            from twofold.ukr.gpu_starts import start_on_device
+
+            going_on = not self.interrupted
+            return start_on_device(candidates, self.problem, best.name, self.tell, refines=going_on)
         X = candidates.place(best.name)
         self.error = self.problem.reconstruction(cross_validated=True)
         try:

@@ -82,6 +82,7 @@ from twofold.optimize import (
     minimize,
 )
 from twofold.regularization import Density, Extension, LeaveKOut, LeaveOneOut, Smoothest, n_left_out
+from twofold.ukr.devices import is_for_device
 from twofold.ukr.objective import Problem, common_scale, scale_each_dimension, spread_rows
 from twofold.ukr.projection import project
 from twofold.ukr.terms import DensityTerm, DensityVariance, ExtensionPenalty, SumOf, lowest_density
@@ -260,6 +261,10 @@ def _place_all(problem: Problem, small: Problem, rows: IntArray, X: FloatArray) 
 def train(problem: Problem, X: FloatArray, training: Training) -> Solution:
     """Minimise the objective of a problem from latent points X (n, q); not of the smoothest one."""
     X = (X - X.mean(axis=0)).astype(problem.rows.Y.dtype)
+    if problem.engine.device != "cpu" and is_for_device(problem):
+        from twofold.ukr.gpu_objective import train_on_device
+
+        return train_on_device(problem, X, training)
     regularization = problem.regularization
     if getattr(regularization, "start", None) is not None:
         X = _contracted(X)

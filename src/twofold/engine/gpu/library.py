@@ -1,0 +1,73 @@
+"""torch and Triton, loaded at first use, and whether there is a device for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import Any
+
+# What a fit needs for each row: neighbours for t-SNE, or so much for each column. Of 1,000,000 rows
+# with 50 columns 5.7 GiB were seen.
+ROW_BYTES, COLUMN_BYTES = 6_500, 100
+FEWEST_ROWS = 1_024
+INSTALL = "Install them with `pip install twofold[gpu]`."
+
+
+def load_torch() -> Any:
+    """Return the module torch, or say how to get it."""
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError(f"The GPU back end needs torch and triton. {INSTALL}") from error
+    return torch
+
+
+@lru_cache
+def why_no_gpu() -> str:
+    """Say why sums cannot run on a GPU here; empty if they can."""
+    missing = [name for name in ("torch", "triton") if find_spec(name) is None]
+    if missing:
+        return f"{' and '.join(missing)} cannot be imported. {INSTALL}"
+    torch = load_torch()
+    if not torch.cuda.is_available():
+        return "torch finds no CUDA device."
+    major, minor = torch.cuda.get_device_capability()
+    if major < 8:
+        return f"{torch.cuda.get_device_name()} has compute capability {major}.{minor}, below 8.0."
+    return ""
+
+
+def in_parts(n: int, rows: int, work: Callable[[slice], None]) -> None:
+    """Do the work for n rows, so many at a time, and fewer where the device's memory is too small.
+
+    Raises a MemoryError if even a few rows are too many.
+    """
+    torch, start = load_torch(), 0
+    while start < n:
+        some = slice(start, min(start + rows, n))
+        try:
+            work(some)
+        except torch.OutOfMemoryError as error:
+            if rows <= FEWEST_ROWS:
+                raise MemoryError(f"The GPU is out of memory for {rows} rows at a time.") from error
+            rows = max(FEWEST_ROWS, rows // 4)
+            torch.cuda.empty_cache()
+            continue
+        start = some.stop
+
+
+@contextmanager
+def saying_what_fits(n: int, columns: int) -> Iterator[None]:
+    """Tell how many rows a fit could have where n of them need too much memory."""
+    torch = load_torch()
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        total, row = torch.cuda.mem_get_info()[1], max(ROW_BYTES, COLUMN_BYTES * columns)
+        raise MemoryError(
+            f"A fit of {n:,} rows needs about {n * row / 2**30:.1f} GiB on the GPU, which has "
+            f"{total / 2**30:.1f}; about {total // row:,} rows would fit. Pass fewer rows, use "
+            "`landmarks`, or device='cpu'."
+        ) from error

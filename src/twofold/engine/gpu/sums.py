@@ -1,0 +1,333 @@
+"""The engine's sums on a device: what `KernelSums.evaluate` does, for tensors.
+
+    A_j = Σ_i F(s_ji) V_i,   dR/dx_j = Σ_i a_ji (U_j·V_i)(x_i - x_j),
+    dR/dx_i = -Σ_j a_ji (U_j·V_i)(x_i - x_j)            (see `twofold.engine.sums`)
+
+Where queries are their own references and each is hidden from itself alone, both gradients are
+one sum, Σ_i a_ji (U_j·V_i + V_j·U_i)(x_i - x_j), which every row owns: no atomic additions, the
+same bits in every run. The last column of V, the mass, is added up in float32; the others go
+through tensor cores in a chosen precision, with sums in float32. Gradient errors against float64
+(norms, D = 64, q = 2, leave-one-out):
+
+========= ======================================== ===========
+precision factors of the products                  error below
+========= ======================================== ===========
+"fp32"    two float16 parts of each, 22 bits       1e-5
+"tf32x3"  two tf32 parts of each, 22 bits          1e-5
+"tf32"    11 bits                                  3e-3
+"bf16"    8 bits                                   1e-2
+========= ======================================== ===========
+
+"fp32" is for exponential kernels, whose largest weight in a row is about 1. With a radius a row may
+have nothing but tiny weights, which float16 does not hold: there "tf32x3" is as exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from twofold.engine.cells import NEAR
+from twofold.engine.gpu.library import load_torch
+from twofold.engine.gpu.tiles import (
+    TILE,
+    TiledPoints,
+    TileList,
+    along_a_curve,
+    list_near,
+    list_nearest,
+)
+from twofold.kernels import KERNELS, Kernel
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+PRECISIONS = ("fp32", "tf32x3", "tf32", "bf16")
+# Columns that a program sums up at a time; more would not fit the registers.
+MOST_COLUMNS = 64
+# Shifts up to here may be multiplied into U. All of U shares one scale in float16: rows of shift 0
+# must keep their digits beside others that are exp(6) times larger.
+MOST_FOLDED_SHIFT = 12.0
+# Factors in float16 go up to 2 to this power; what is smaller by 2 to the 25 keeps its last bits.
+LARGEST_EXPONENT = 13
+
+# Given the order of the rows (m,), their sums (m, C) in that order and their shifts (m,): return
+# the loss of each and U (m, C), or None where no gradient is wanted.
+Respond = Callable[["Tensor", "Tensor", "Tensor"], "tuple[Tensor, Tensor | None]"]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Rows (padded, COLUMNS) as the products want them, and their mass in float32.
+
+    All are multiplied by ``scale``, a power of two that lets float16 hold them.
+    """
+
+    high: Tensor
+    low: Tensor
+    mass: Tensor
+    scale: Tensor
+    width: int  # before columns were padded
+
+    @property
+    def n_columns(self) -> int:
+        """Columns, padded."""
+        return int(self.high.shape[1])
+
+    @property
+    def at_a_time(self) -> int:
+        """Columns that a program takes on."""
+        return min(self.n_columns, MOST_COLUMNS)
+
+
+def exact_precision(kernel: Kernel) -> str:
+    """Return the precision that is as good as float32 for a kernel."""
+    return "fp32" if kernel.is_exponential else "tf32x3"
+
+
+class CarriedTiles:
+    """References X (n, q) in tiles, with the rows V (n, C) that they carry."""
+
+    def __init__(self, X: Tensor, V: Tensor, precision: str = "fp32") -> None:
+        self.order = along_a_curve(X)
+        self.points = TiledPoints(X, self.order)
+        self.columns = _columns(self.points.padded_rows(V), precision)
+        self.precision = precision
+
+    def moved_to(self, X: Tensor) -> CarriedTiles:
+        """Return the same rows in the same order, at other places X (n, q)."""
+        moved = object.__new__(CarriedTiles)
+        moved.__dict__ |= self.__dict__
+        moved.points = TiledPoints(X, self.order)
+        return moved
+
+
+class DeviceSums:
+    """Kernel-weighted sums on the device of its tensors, with one kernel and cutoff."""
+
+    def __init__(self, kernel: Kernel, cutoff: float = 1e-6) -> None:
+        if KERNELS.get(kernel.name) is not kernel:
+            raise ValueError(
+                f"The kernel {kernel.name!r} is not one of {sorted(KERNELS)}, which are all that a "
+                "GPU knows. Use one of them, or device='cpu'."
+            )
+        self.kernel, self.cutoff = kernel, cutoff
+        self.n_pairs = 0  # visited by the last call
+
+    def evaluate(
+        self,
+        references: CarriedTiles,
+        respond: Respond,
+        *,
+        queries: Tensor | None = None,
+        hidden: Tensor | None = None,
+        hides_itself: bool = False,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the loss of each query and the gradients by queries and by references.
+
+        Without ``queries`` (m, q) the references are their own; the full gradient is the sum of
+        the two, and may be in the first alone. ``hidden`` (m, K) are references that a query must
+        not see, -1 for none; ``hides_itself`` says that each is hidden from itself.
+        """
+        run = _Run(self, references, queries, hidden, hides_itself=hides_itself)
+        losses, U = respond(run.order, run.sums(slopes=False)[0], run.shift[: run.n_queries])
+        in_order = losses.new_empty(len(losses))
+        in_order[run.order] = losses
+        if U is None:
+            return in_order, _zeros_for(run.points), _zeros_for(references.points)
+        return in_order, *run.pulls(U)
+
+    def at(
+        self,
+        references: CarriedTiles,
+        queries: Tensor,
+        *,
+        hidden: Tensor | None = None,
+        slopes: bool = False,
+        order: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return sums (m, C) at queries (m, q), shifts (m,) and slopes (m, q, C), or an empty one.
+
+        True sums are ``sums * F(shift)``. ``order`` (m,) is one in which queries that follow each
+        other are neighbours; found if not given.
+        """
+        run = _Run(self, references, queries, hidden, order=order)
+        A = run.sums(slopes=slopes)
+        out = A.new_empty((len(A), run.n_queries, A.shape[2]))
+        out[:, run.order] = A
+        shift = out.new_empty(run.n_queries)
+        shift[run.order] = run.shift[: run.n_queries]
+        return out[0], shift, out[1:].transpose(0, 1)
+
+
+class _Run:
+    """One evaluation: queries in tiles, what they are shifted by, and what they visit."""
+
+    def __init__(
+        self,
+        engine: DeviceSums,
+        references: CarriedTiles,
+        queries: Tensor | None,
+        hidden: Tensor | None,
+        *,
+        hides_itself: bool = False,
+        order: Tensor | None = None,
+    ) -> None:
+        torch = load_torch()
+        self.engine, self.references = engine, references
+        self.is_own = queries is None
+        if queries is None:
+            order = references.order
+        self.order = along_a_curve(queries) if order is None else order
+        self.points = references.points if queries is None else TiledPoints(queries, self.order)
+        self.n_queries = self.points.n
+        self.hidden = torch.zeros(1, dtype=torch.int32, device=references.order.device)
+        self.n_hidden = -1 if hides_itself else 0
+        if hidden is not None:
+            self.hidden, self.n_hidden = self._places(hidden), hidden.shape[1]
+        self.shift, nearest = self._shifts()
+        self.reach = engine.kernel.reach(engine.cutoff) + nearest.view(-1, TILE).amax(dim=1)
+        other = self.reach if self.is_own else _nowhere(references.points)
+        self.near = list_near(self.points, references.points, self.reach, other)
+        engine.n_pairs = self.near.n_pairs
+
+    def _places(self, hidden: Tensor) -> Tensor:
+        """Return hidden references (padded, K) by their places in the tiles, -1 for none."""
+        torch = load_torch()
+        n = self.references.points.n
+        place = torch.full((n + 1,), -1, dtype=torch.int32, device=hidden.device)
+        place[self.references.order] = torch.arange(n, dtype=torch.int32, device=hidden.device)
+        return self.points.padded_rows(place[hidden.long()])
+
+    def _shifts(self) -> tuple[Tensor, Tensor]:
+        """Return what rows are shifted by (padded,), and the squared distance to the nearest one.
+
+        Only rows far from every reference are shifted; only for those the nearest is exact.
+        """
+        torch = load_torch()
+        nearest = torch.zeros(self.points.padded, device=self.points.X.device)
+        self.is_folded = True  # whether shifts may be multiplied into U; said before sums are done
+        if not self.engine.kernel.is_exponential:
+            return nearest, nearest
+        nearest[: self.n_queries] = torch.inf
+        self._lower(nearest, list_nearest(self.points, self.references.points))
+        near = self.engine.kernel.reach(NEAR)
+        lonely = torch.where(nearest > near, nearest, -1.0).view(-1, TILE).amax(dim=1)
+        if bool((lonely > 0).any()):
+            b = self.references.points
+            self._lower(nearest, list_near(self.points, b, lonely, _nowhere(b)))
+            self.is_folded = bool(nearest.amax() <= MOST_FOLDED_SHIFT)
+        nearest = torch.where(torch.isfinite(nearest), nearest, 0.0)
+        return torch.where(nearest > near, nearest, 0.0), nearest
+
+    def _lower(self, nearest: Tensor, near: TileList) -> None:
+        from twofold.engine.gpu.kernels import nearest_in_tiles
+
+        a, b = self.points, self.references.points
+        nearest_in_tiles[(a.n_tiles,)](
+            *(a.X, b.X, self.hidden, near.first, near.tiles, nearest, a.padded, b.padded, b.n),
+            **self._how(),
+        )
+
+    def _how(self) -> dict[str, Any]:
+        return {"Q": self.points.q, "HIDDEN": self.n_hidden, "BM": TILE, "BN": TILE}
+
+    def _how_columns(self) -> dict[str, Any]:
+        columns = self.references.columns
+        return {
+            "COLUMNS": columns.n_columns,
+            "C": columns.at_a_time,
+            "KERNEL": self.engine.kernel.name,
+            "PRECISION": self.references.precision,
+            **self._how(),
+            "num_warps": 4,
+            "num_stages": 3 if columns.n_columns == columns.at_a_time else 2,
+        }
+
+    def sums(self, *, slopes: bool) -> Tensor:
+        """Return sums and their slopes (1 + q, m, C) in the order of the tiles."""
+        from twofold.engine.gpu.kernels import sum_tiles
+
+        torch = load_torch()
+        a, b, columns = self.points, self.references.points, self.references.columns
+        axes = 1 + a.q if slopes else 1
+        A = torch.empty((axes, a.padded, columns.n_columns), device=a.X.device)
+        totals = torch.empty((axes, a.padded), device=a.X.device)
+        grid = (a.n_tiles, columns.n_columns // columns.at_a_time, axes)
+        sum_tiles[grid](
+            *(a.X, b.X, self.shift, columns.high, columns.low, columns.mass),
+            *(self.hidden, self.near.order, self.near.first, self.near.tiles, A, totals),
+            *(a.padded, b.padded),
+            SLOPES=slopes,
+            **self._how_columns(),
+        )
+        m = self.n_queries
+        return torch.cat([A[:, :m, : columns.width], totals[:, :m, None]], dim=2) / columns.scale
+
+    def pulls(self, U: Tensor) -> tuple[Tensor, Tensor]:
+        """Carry U (m, C), in the order of the tiles, back to queries and references."""
+        torch = load_torch()
+        a, b, kernel = self.points, self.references.points, self.engine.kernel
+        padded = U.new_zeros((a.padded, U.shape[1]))
+        padded[: len(U)] = U
+        if self.is_own and self.n_hidden <= 0 and self.is_folded and kernel.is_exponential:
+            padded *= torch.exp(self.shift / 2)[:, None]
+            both = self._pull(padded, self.shift, a, b, self.near, "both")
+            return both, torch.zeros_like(both)
+        # Rows of hardly any weight answer with very large U: each gets a size of its own.
+        size = torch.exp2(torch.frexp(padded.abs().amax(dim=1))[1].float())
+        padded /= size[:, None]
+        by_query = self._pull(padded, size, a, b, self.near, "queries")
+        seen_by = list_near(b, a, _nowhere(b), self.reach)
+        return by_query, self._pull(padded, size, b, a, seen_by, "references")
+
+    def _pull(
+        self, U: Tensor, size: Tensor, a: TiledPoints, b: TiledPoints, near: TileList, side: str
+    ) -> Tensor:
+        from twofold.engine.gpu.kernels import pull_tiles
+
+        torch = load_torch()
+        u, v = _columns(U, self.references.precision), self.references.columns
+        pull = torch.zeros((a.q, a.padded), device=a.X.device)
+        pull_tiles[(a.n_tiles,)](
+            *(a.X, b.X, self.shift, u.high, u.low, v.high, v.low, u.mass, v.mass, size),
+            *(self.hidden, near.order, near.first, near.tiles, pull, a.padded, b.padded),
+            SIDE=side,
+            **self._how_columns(),
+        )
+        out = pull.new_empty((a.n, a.q))
+        out[a.order] = pull[:, : a.n].t() / (u.scale * v.scale)
+        return out
+
+
+def _zeros_for(points: TiledPoints) -> Tensor:
+    return points.X.new_zeros((points.n, points.q))
+
+
+def _nowhere(points: TiledPoints) -> Tensor:
+    """Return the reach of tiles that look for nothing."""
+    return points.low.new_full((points.n_tiles,), -1.0)
+
+
+def _columns(V: Tensor, precision: str) -> Columns:
+    """Lay out rows V (padded, C) for the products, the last column apart as the mass."""
+    torch = load_torch()
+    width = V.shape[1] - 1
+    n_columns = 16
+    while n_columns < min(width, MOST_COLUMNS):
+        n_columns *= 2
+    n_columns = n_columns if width <= MOST_COLUMNS else -(-width // MOST_COLUMNS) * MOST_COLUMNS
+    scale = torch.ones((), device=V.device)
+    if precision == "fp32":
+        scale = torch.exp2(LARGEST_EXPONENT - torch.frexp(V.abs().amax().float())[1].float())
+    wide = torch.zeros((len(V), n_columns), device=V.device)
+    wide[:, :width] = V[:, :-1] * scale
+    mass = (V[:, -1] * scale).float().contiguous()
+    if precision.startswith("tf32"):
+        return Columns(wide, wide, mass, scale, width)
+    if precision == "bf16":
+        high = wide.bfloat16()
+        return Columns(high, high, mass, scale, width)
+    high = wide.half()
+    return Columns(high, (wide - high.float()).half(), mass, scale, width)

@@ -1,0 +1,231 @@
+"""What UKR minimises, on a device: `Reconstruction`, the scale search and L-BFGS for tensors.
+
+Latent points keep the order of the rows; sums go over tiles of neighbours, whose order is renewed
+when points have moved so far that a third more pairs are visited than at first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from twofold.array_types import BoolArray, FloatArray
+from twofold.engine.gpu.library import load_torch, saying_what_fits
+from twofold.engine.gpu.sums import CarriedTiles, DeviceSums, exact_precision
+from twofold.engine.plan import Plan
+from twofold.losses import Squared
+from twofold.neighborhoods.gpu_neighbors import MOST_DISTANCES
+from twofold.optimize import Solution
+from twofold.optimize.on_device import minimize_on_device
+from twofold.regularization import n_left_out
+from twofold.ukr.objective import (
+    GRID,
+    MOST_SCALED_ROWS,
+    MOST_STEPS,
+    MOST_STRETCH,
+    NARROWEST,
+    WIDEST,
+    Problem,
+    spread_rows,
+)
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from twofold.ukr.training import Training
+
+# Pairs that are visited, of those after the last sorting, before points are sorted again.
+WORN = 4 / 3
+
+
+@dataclass
+class _InOrder:
+    """What answers need of the rows, in the order of tiles."""
+
+    order: Any
+    Y: Any
+    share: Any
+    observed: Any
+
+
+class DeviceReconstruction:
+    """The cross-validated error of data rows from their latent points, with its gradient."""
+
+    def __init__(self, problem: Problem) -> None:
+        torch = load_torch()
+        self.problem, self.device = problem, problem.engine.device
+        rows = problem.rows
+        self.Y, self.V = self.tensor(rows.Y), self.tensor(rows.V)
+        self.observed = None if rows.observed is None else self.tensor(rows.observed)
+        self.share = self.tensor(rows.weights / rows.weights.sum())
+        self.loss = problem._loss_and_unit[0]
+        self.hidden = None
+        if problem.hidden is not None:
+            self.hidden = torch.as_tensor(problem.hidden, device=self.device)
+        self.engine = DeviceSums(problem.engine.kernel, problem.engine.cutoff)
+        self.precision = exact_precision(problem.engine.kernel)
+        self.tiles: CarriedTiles | None = None
+        self.pairs_when_sorted = 0
+        self.in_order: _InOrder | None = None
+
+    def tensor(self, array: FloatArray | BoolArray) -> Tensor:
+        """Return an array on the device, in float32."""
+        torch = load_torch()
+        return torch.as_tensor(np.asarray(array), dtype=torch.float32, device=self.device)
+
+    def value_and_grad(self, X: Tensor) -> tuple[float, Tensor]:
+        """Return R(X) and dR/dX."""
+        tiles = self._tiles_at(X)
+        how = {"hides_itself": True} if self.hidden is None else {"hidden": self.hidden}
+        losses, by_query, by_reference = self.engine.evaluate(tiles, self._respond, **how)
+        if not self.pairs_when_sorted:
+            self.pairs_when_sorted = self.engine.n_pairs
+        return float(losses.sum(dtype=load_torch().float64)), by_query + by_reference
+
+    def value_on(self, X: Tensor, numbers: Tensor) -> float:
+        """Return R(X) over some of the rows only, with all references."""
+        return self._on(X, numbers, wants_slope=False)[0]
+
+    def value_and_scale_slope(self, X: Tensor, numbers: Tensor) -> tuple[float, FloatArray]:
+        """Return R(X) over some rows and its derivative by the log scale of each dimension."""
+        return self._on(X, numbers, wants_slope=True)
+
+    def _on(self, X: Tensor, numbers: Tensor, *, wants_slope: bool) -> tuple[float, FloatArray]:
+        def respond(order: Tensor, A: Tensor, shift: Tensor) -> tuple[Tensor, Tensor | None]:
+            losses, U = self._respond(numbers[order], A, shift)
+            return losses, U if wants_slope else None
+
+        hidden = numbers[:, None] if self.hidden is None else self.hidden[numbers]
+        losses, by_query, by_reference = self.engine.evaluate(
+            self._tiles_at(X), respond, queries=X[numbers], hidden=hidden
+        )
+        slope = (by_query * X[numbers]).sum(dim=0) + (by_reference * X).sum(dim=0)
+        counted = float(self.share[numbers].double().sum())
+        return float(losses.double().sum()) / counted, slope.double().cpu().numpy() / counted
+
+    def _tiles_at(self, X: Tensor) -> CarriedTiles:
+        if self.tiles is not None and self.engine.n_pairs <= WORN * self.pairs_when_sorted:
+            return self.tiles.moved_to(X)
+        self.tiles, self.pairs_when_sorted = CarriedTiles(X, self.V, self.precision), 0
+        return self.tiles
+
+    def _respond(self, numbers: Tensor, A: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
+        rows = self._rows(numbers)
+        D = rows.Y.shape[1]
+        S = A[:, D:] if rows.observed is None else A[:, D : 2 * D]
+        is_alive = S > 0
+        safe = S.where(is_alive, S.new_ones(()))
+        f = A[:, :D] / safe
+        if not bool(is_alive.all()):
+            f = f.where(is_alive, self._mean_without(numbers))
+        residual = f - rows.Y
+        if rows.observed is not None:
+            residual *= rows.observed
+        losses, slope = value_and_slope(self.loss, residual)
+        E = (slope * rows.share[:, None]).where(is_alive, S.new_zeros(())) / safe
+        torch = load_torch()
+        if rows.observed is None:
+            U = torch.cat([E, -(E * f).sum(dim=1, keepdim=True)], dim=1)
+        else:
+            U = torch.cat([E, -E * f, torch.zeros_like(E[:, :1])], dim=1)
+        return losses * rows.share, U
+
+    def _rows(self, numbers: Tensor) -> _InOrder:
+        if self.in_order is None or self.in_order.order is not numbers:
+            observed = None if self.observed is None else self.observed[numbers]
+            found = _InOrder(numbers, self.Y[numbers], self.share[numbers], observed)
+            if self.tiles is None or numbers is not self.tiles.order:
+                return found
+            self.in_order = found
+        return self.in_order
+
+    def _mean_without(self, numbers: Tensor) -> Tensor:
+        """Return the mean of all rows but those hidden from some, as scaled (m, D)."""
+        torch = load_torch()
+        rows = self.problem.rows
+        hidden = numbers[:, None] if self.hidden is None else self.hidden[numbers]
+        mass = self.tensor(rows.mass)
+        total, summed = mass.double().sum(dim=0), (mass * self.Y).double().sum(dim=0)
+        rest = total.expand(len(numbers), -1)
+        left = summed.expand(len(numbers), -1)
+        for k in range(hidden.shape[1]):
+            is_hidden = (hidden[:, k] >= 0)[:, None]
+            rest = rest - mass[hidden[:, k]] * is_hidden
+            left = left - (mass * self.Y)[hidden[:, k]] * is_hidden
+        return (left / torch.where(rest > 0, rest, torch.inf)).float()
+
+
+def value_and_slope(loss: Any, R: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the loss of each residual (n, D) and its derivative, as `twofold.losses` has them."""
+    if isinstance(loss, Squared):
+        return (R * R).sum(dim=1), 2 * R
+    delta = float(loss.delta)
+    if loss.per == "vector":
+        length = (R * R).sum(dim=1, keepdim=True).sqrt()
+        inner = length.clamp_max(delta)
+        return (length - inner + 0.5 * inner * inner / delta)[:, 0], R / length.clamp_min(delta)
+    inner = R.clamp(-delta, delta)
+    slope = inner / delta
+    return ((R - inner).abs() + 0.5 * inner * slope).sum(dim=1), slope
+
+
+def scaled_start(X: Tensor, objective: DeviceReconstruction) -> tuple[Tensor, float]:
+    """Return latent points with the best common factor, then one a dimension, and their error."""
+    torch = load_torch()
+    rows = torch.as_tensor(spread_rows(len(X), MOST_SCALED_ROWS), device=X.device)
+    X = X - X.mean(dim=0)
+    factors = np.geomspace(1 / WIDEST, 1 / NARROWEST, GRID) / _typical_spacing(X, rows)
+    errors = [objective.value_on(X * factor, rows) for factor in factors]
+    error = min(errors)
+    X = X * factors[int(np.argmin(errors))]
+    unit = error if error > 0 else 1.0
+
+    def error_and_slope(log_scales: FloatArray) -> tuple[float, FloatArray]:
+        factor = torch.exp(objective.tensor(log_scales))
+        value, slope = objective.value_and_scale_slope(X * factor, rows)
+        return value / unit, slope / unit
+
+    q = X.shape[1]
+    bounds = [(-MOST_STRETCH, MOST_STRETCH)] * q
+    options = {"maxiter": MOST_STEPS}
+    found = minimize(
+        error_and_slope, np.zeros(q), jac=True, method="L-BFGS-B", bounds=bounds, options=options
+    )
+    if not found.fun * unit < error:
+        return X, error
+    return X * torch.exp(objective.tensor(found.x)), float(found.fun * unit)
+
+
+def _typical_spacing(X: Tensor, rows: Tensor) -> float:
+    """Return the median distance of some points to the nearest other one, away from zero."""
+    torch = load_torch()
+    k = min(len(X), 4)
+    exact, nearest = "donot_use_mm_for_euclid_dist", []
+    for some in X[rows].split(max(1, MOST_DISTANCES // len(X))):
+        distances = torch.cdist(some, X, compute_mode=exact)
+        nearest.append(distances.topk(k, largest=False).values[:, 1:])
+    apart = torch.cat(nearest)
+    apart = torch.where(apart > 0, apart, torch.inf).amin(dim=1)
+    apart = apart[apart.isfinite()]
+    return float(apart.median()) if len(apart) else max(float(X.std()), 1e-12)
+
+
+def train_on_device(problem: Problem, X: FloatArray, training: Training) -> Solution:
+    """Minimise the cross-validated error from latent points X (n, q) by L-BFGS."""
+    k = n_left_out(problem.regularization)
+    with saying_what_fits(*problem.rows.V.shape):
+        objective = DeviceReconstruction(problem)
+        solution = minimize_on_device(
+            objective,
+            objective.tensor(X - X.mean(axis=0)),
+            max_iter=training.max_iter,
+            tol=training.tol,
+            callbacks=training.callbacks,
+            label="leave-one-out" if k == 1 else f"leave-{k}-out",
+        )
+    share = objective.engine.n_pairs / len(X) ** 2
+    problem.engine.last_plan = Plan("gpu", f"{share:.1%} of all pairs are in tiles within reach")
+    return solution

@@ -1,0 +1,95 @@
+"""Tensors of torch in, tensors out; the way back as a module with gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from twofold import UKR, KernelPCA
+from twofold.contract.tensors import as_array
+
+torch = pytest.importorskip("torch", reason="tensors need torch")
+
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+
+
+@pytest.fixture(scope="module", params=["whole", "missing", "quartic"])
+def fitted(request):
+    rng = np.random.default_rng(0)
+    t = rng.uniform(-2, 2, size=(80, 2))
+    Y = np.column_stack([t, np.sin(2 * t)]) + 0.05 * rng.normal(size=(80, 4))
+    if request.param == "missing":
+        Y[rng.random(Y.shape) < 0.1] = np.nan
+    kernel = "quartic" if request.param == "quartic" else "gaussian"
+    return UKR(random_state=0, max_iter=5, kernel=kernel).fit(
+        Y, sample_weight=rng.uniform(1, 2, 80)
+    ), Y
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_tensors_are_answered_by_tensors(device, dtype):
+    Y = np.random.default_rng(0).normal(size=(40, 4))
+    rows = torch.as_tensor(Y, dtype=dtype, device=device)
+    model = UKR(random_state=0, max_iter=3)
+    X = model.fit_transform(rows, sample_weight=torch.ones(40))
+    assert isinstance(X, torch.Tensor)
+    assert (X.dtype, X.device.type) == (dtype, device)
+    for found in (model.transform(rows), model.reconstruct(rows), model.inverse_transform(X)):
+        assert (found.dtype, found.device.type) == (dtype, device)
+    assert model.in_domain(X).dtype == torch.bool
+    assert isinstance(model.score(rows), float)
+    same = UKR(random_state=0, max_iter=3).fit(Y.astype(X.cpu().numpy().dtype))
+    np.testing.assert_array_equal(X.cpu().numpy(), same.embedding_)
+
+
+def test_every_family_takes_tensors():
+    rows = torch.randn(30, 3, dtype=torch.float64)
+    model = KernelPCA(2).fit(rows)
+    assert isinstance(model.inverse_transform(model.transform(rows)), torch.Tensor)
+
+
+def test_arrays_of_other_libraries_are_taken():
+    class Foreign:
+        """What speaks DLPack and is nothing else."""
+
+        def __init__(self, array):
+            self.array = array
+
+        def __dlpack__(self, **how):
+            return self.array.__dlpack__(**how)
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+    array = np.arange(6.0).reshape(3, 2)
+    np.testing.assert_array_equal(as_array(Foreign(array)), array)
+    assert as_array(array) is array
+    assert as_array([[1.0]]) == [[1.0]]
+    assert as_array(torch.ones(2, dtype=torch.bfloat16)).dtype == np.float32
+
+
+def test_the_module_is_the_way_back(fitted):
+    model, Y = fitted
+    X = model.embedding_
+    if not np.isnan(Y).any():  # far away the cutoff decides what stands in for a missing entry
+        X = np.concatenate([X, 30 + X[:3]])
+    found = model.to_torch()(torch.from_numpy(X)).numpy()
+    np.testing.assert_allclose(found, model.inverse_transform(X), atol=1e-4)
+
+
+def test_the_module_has_gradients_by_the_latent_point(fitted):
+    model, _ = fitted
+    module = model.to_torch()
+    assert not list(module.parameters())
+    X = torch.from_numpy(model.embedding_[:6] + 0.01).requires_grad_()
+    assert torch.autograd.gradcheck(module, (X,), atol=1e-6)
+    J = torch.stack([torch.autograd.functional.jacobian(module, x[None])[0, :, 0] for x in X])
+    np.testing.assert_allclose(J.numpy(), model.jacobian(X), atol=1e-3)
+
+
+def test_modules_of_other_regressions_are_refused():
+    Y = np.random.default_rng(0).normal(size=(30, 3))
+    model = UKR(1, degree=1, random_state=0, max_iter=2).fit(Y)
+    with pytest.raises(ValueError, match=r"to_torch\(\) needs .* degree=1"):
+        model.to_torch()
