@@ -193,8 +193,8 @@ class Scaled(GrowingModel):
     def _regress_without(self, X: FloatArray, own: IntArray) -> FloatArray:
         return self._unscale(self.model_._regress_without(X, own))
 
-    def _can_leave_out(self) -> bool:
-        return self.model_._can_leave_out()
+    def _fills_by_noise(self) -> bool:
+        return self.model_._fills_by_noise()
 
     def _keeps_rows(self) -> bool:
         return self.model_._keeps_rows()

@@ -71,8 +71,11 @@ class Family(ABC):
     def _regress(self, X: FloatArray) -> FloatArray:
         """Return f(x) (m, D)."""
 
-    def _can_leave_out(self) -> bool:
-        """Say whether `_regress_without` leaves rows out."""
+    def _fills_by_noise(self) -> bool:
+        """Say whether `complete` uses the noise model unless it is told to or not.
+
+        It should where `_regress_without` leaves rows out, and where observed entries are trusted.
+        """
         return False
 
     def _regress_without(self, X: FloatArray, own: IntArray) -> FloatArray:

@@ -217,7 +217,8 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         use_residuals : bool, default=None
             Whether what observed entries are off the manifold tells of the missing ones, by the
             noise model (``noise_``). False fills from the manifold alone. None uses the noise where
-            a model can leave rows out to learn how much it counts, as UKR can that keeps its rows.
+            a model can leave rows out to learn how much it counts, and trusts observed entries, as
+            UKR does that keeps its rows and has the squared loss.
         return_std : bool, default=False
             Whether to return the standard deviations of filled entries, too, 0 for observed ones.
         n_draws : int, default=None
@@ -234,7 +235,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         Y = self._rows_to_fill(X)
         wants_noise = return_std or n_draws is not None
         if use_residuals is None:
-            use_residuals = wants_noise or (self._can_leave_out() and self._has_noise())
+            use_residuals = wants_noise or (self._fills_by_noise() and self._has_noise())
         if not use_residuals and wants_noise:
             raise ValueError("Deviations and draws come from residuals; leave use_residuals=True.")
         if use_residuals and (wants_noise or np.isnan(Y).any()):

@@ -158,8 +158,9 @@ class KernelManifold(GrowingModel):
         ]
         return np.concatenate(parts).astype(X.dtype)
 
-    def _can_leave_out(self) -> bool:
-        return self._space is None
+    def _fills_by_noise(self) -> bool:
+        # Robust losses are for rows with entries that are wrong, and so are their residuals.
+        return self._space is None and isinstance(self.loss_, Squared)
 
     def _regress_without(self, X: FloatArray, own: IntArray) -> FloatArray:
         if self._space is not None:

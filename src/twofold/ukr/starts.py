@@ -432,9 +432,17 @@ class Candidates:
         near = affinities(table, ALL_ROWS_PERPLEXITY, n_jobs=self.n_jobs)
         wide = affinities(self.around, WIDER_PERPLEXITY, n_jobs=self.n_jobs)
         P = csr_array((1 - WIDER_SHARE) * near + WIDER_SHARE * wide)
-        flat = descend(P * EXAGGERATION, flat, EXAGGERATED_STEPS, n_jobs=self.n_jobs, tell=tell)
-        flat = descend(P, flat, ALL_ROWS_STEPS, n_jobs=self.n_jobs, tell=tell)
+        done = 0
+        for share, steps in ((EXAGGERATION, EXAGGERATED_STEPS), (1.0, ALL_ROWS_STEPS)):
+            go_on = partial(_tell_on, tell, done, EXAGGERATED_STEPS + ALL_ROWS_STEPS)
+            flat = descend(P * share, flat, steps, n_jobs=self.n_jobs, tell=go_on)
+            done += steps
         return _standardize(name, self._thickened(flat, self.Y) if self.q > flat_axes else flat)
+
+
+def _tell_on(tell: Tell, done: int, total: int, words: str, step: int, _: int) -> None:
+    """Tell of a step of a part as one of the whole, of which some have been done."""
+    tell(words, done + step, total)
 
 
 class StartsInterrupted(KeyboardInterrupt):
