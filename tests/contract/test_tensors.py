@@ -37,6 +37,8 @@ def test_tensors_are_answered_by_tensors(device, dtype):
     assert (X.dtype, X.device.type) == (dtype, device)
     for found in (model.transform(rows), model.reconstruct(rows), model.inverse_transform(X)):
         assert (found.dtype, found.device.type) == (dtype, device)
+    for found in (*model.inverse_transform(X, return_std=True), *model.intervals(rows)):
+        assert (found.dtype, found.device.type) == (dtype, device)
     assert model.in_domain(X).dtype == torch.bool
     assert isinstance(model.score(rows), float)
     same = UKR(random_state=0, max_iter=3).fit(Y.astype(X.cpu().numpy().dtype))

@@ -80,6 +80,26 @@ def test_some_of_very_many_points_stand_for_all(q, monkeypatch):
     assert some.error.sum() < 1.1 * whole.error.sum()
 
 
+@pytest.mark.parametrize("bound", [np.inf, 0.5])
+def test_the_nearest_places_are_those_of_the_nearest_groups(bound):
+    rng = np.random.default_rng(0)
+    F, Y = rng.normal(size=(1_000, 5)), rng.normal(size=(12, 5))
+    known = (rng.random(Y.shape) < 0.8).astype(float)
+    groups = np.unique(np.append(rng.integers(0, 1_000, 150), [0, 1_000]))
+    n_groups = len(groups) - 1
+    to_centres = rng.random((len(Y), n_groups))
+    near = np.empty((len(Y), 20), dtype=np.int64)
+    projection._nearest_in_groups(to_centres, groups, F, Y, known, bound, near)
+    group_of = np.repeat(np.arange(n_groups), np.diff(groups))
+    for j, y in enumerate(Y):
+        searched = np.argsort(to_centres[j])[: projection.N_GROUPS]
+        assert len(searched) < n_groups
+        off = np.abs(F - y) * known[j]
+        loss = np.where(off <= bound, off**2, bound * (2 * off - bound) if bound < 1 else 0)
+        distance = np.where(np.isin(group_of, searched), loss.sum(axis=1), np.inf)
+        np.testing.assert_array_equal(near[j], np.argsort(distance)[:20])
+
+
 @pytest.mark.slow
 def test_no_start_leads_to_a_lower_error():
     surface = bent_sheet()
