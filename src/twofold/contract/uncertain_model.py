@@ -142,7 +142,7 @@ class UncertainModel(ChunkedModel):
             Of observed entries, too: where they would be expected if they were missing.
         """
         Y = self._rows_to_fill(X)
-        reach = self.noise_.reach(level)
+        reach = self.noise_.reach(level).astype(Y.dtype)
         with single_threaded_blas():
             means, deviations = self._expected(Y)
         return means - reach * deviations, means + reach * deviations
