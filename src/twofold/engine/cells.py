@@ -438,15 +438,27 @@ def dot_pairs(pairs: Pairs, U: FloatArray, V: FloatArray) -> FloatArray:
 
 
 @compiled
-def _add_slopes(
-    pairs: Pairs, queries: FloatArray, points: FloatArray, V: FloatArray, dA: FloatArray
+def _add_sums_and_slopes(
+    pairs: Pairs,
+    queries: FloatArray,
+    points: FloatArray,
+    V: FloatArray,
+    A: FloatArray,
+    dA: FloatArray,
 ) -> None:
-    """Add ``Σ_i a_ji (x_i - x_j) V_iᵀ`` to ``dA`` (m, q, C), the derivative of the sums."""
-    first, index, slope, n_columns = pairs.first, pairs.reference, pairs.slope, V.shape[1]
-    for j in range(dA.shape[0]):
+    """Add ``Σ_i k_ji V_i`` to ``A`` (m, C) and ``Σ_i a_ji (x_i - x_j) V_iᵀ`` to ``dA`` (m, q, C).
+
+    That is the derivative of the sums by the places of the queries.
+    """
+    first, index, n_columns = pairs.first, pairs.reference, V.shape[1]
+    weight, slope = pairs.weight, pairs.slope
+    for j in range(A.shape[0]):
         p, stop = first[j], first[j + 1]
         while p + 4 <= stop:  # four rows at a time, which stay in cache for all dimensions
+            k0, k1, k2, k3 = weight[p], weight[p + 1], weight[p + 2], weight[p + 3]
             i0, i1, i2, i3 = index[p], index[p + 1], index[p + 2], index[p + 3]
+            for c in range(n_columns):
+                A[j, c] += (k0 * V[i0, c] + k1 * V[i1, c]) + (k2 * V[i2, c] + k3 * V[i3, c])
             for m in range(queries.shape[1]):
                 x = queries[j, m]
                 a0, a1 = slope[p] * (points[m, i0] - x), slope[p + 1] * (points[m, i1] - x)
@@ -456,6 +468,8 @@ def _add_slopes(
             p += 4
         for rest in range(p, stop):
             i = index[rest]
+            for c in range(n_columns):
+                A[j, c] += weight[rest] * V[i, c]
             for m in range(queries.shape[1]):
                 step = slope[rest] * (points[m, i] - queries[j, m])
                 for c in range(n_columns):
@@ -501,6 +515,9 @@ class PlainSums:
         dots = dot_pairs(self.pairs, U, self.V)
         _pull_pairs(self.pairs, self.queries, self.points, dots, grad_queries, push)
 
-    def slopes(self, slopes: FloatArray) -> None:
-        """Add the derivative of the values by the queries' coordinates to zeros (m, q, C)."""
-        _add_slopes(self.pairs, self.queries, self.points, self.V, slopes)
+    def values_and_slopes(self) -> tuple[FloatArray, FloatArray]:
+        """Return the sums and their derivative by the queries' coordinates (m, q, C)."""
+        (m, q), C = self.queries.shape, self.V.shape[1]
+        A, dA = np.zeros((m, C), dtype=self.V.dtype), np.zeros((m, q, C), dtype=self.V.dtype)
+        _add_sums_and_slopes(self.pairs, self.queries, self.points, self.V, A, dA)
+        return A, dA

@@ -114,14 +114,17 @@ class FittedSums:
             G = (answer @ V.T).ravel() if is_dense else dot_pairs(self.pairs, answer, V)
             pull_fits(fits, G, grad_queries, push)
 
-    def slopes(self, slopes: FloatArray) -> None:
-        """Write the derivative of the values by the queries' coordinates, (m, q, C)."""
-        steps = np.empty((slopes.shape[1], len(self.pairs.weight)), dtype=self.V.dtype)
+    def values_and_slopes(self) -> tuple[FloatArray, FloatArray]:
+        """Return the sums and their derivative by the queries' coordinates (m, q, C)."""
+        values, q = self.values(), self.fits[0].queries.shape[1]  # fits are made on the way
+        slopes = np.zeros((len(values), q, values.shape[1]), dtype=self.V.dtype)
+        steps = np.empty((q, len(self.pairs.weight)), dtype=self.V.dtype)
         plain_steps(self.fits[0], steps)
         self._sum_each(steps, self.plain, slopes)
         for columns, fits in zip(self.columns, self.fits, strict=True):
             fit_steps(fits, steps)
             self._sum_each(steps, columns, slopes)
+        return values, slopes
 
     def _sum_each(self, steps: FloatArray, columns: IntArray, slopes: FloatArray) -> None:
         for m, weight in enumerate(steps):

@@ -243,11 +243,12 @@ class PreparedReferences:
         """Write the sums of some queries, with their derivative if there is room for it."""
         pairs = self._pairs(queries, hidden)
         found = _sums_of(pairs, queries, self.grid.points, self.V, self.local)
-        sums.shift[places], sums.values[places] = pairs.shift, found.values()
+        sums.shift[places] = pairs.shift
         if len(sums.slopes):
-            dA = np.zeros_like(sums.slopes[places])
-            found.slopes(dA)
-            sums.slopes[places] = dA / self.unit
+            sums.values[places], slopes = found.values_and_slopes()
+            sums.slopes[places] = slopes if self.unit == 1 else slopes / self.unit
+        else:
+            sums.values[places] = found.values()
 
     def basis(self, queries: FloatArray, fit: LocalFit) -> csr_array:
         """Return the weight of every reference at ``queries`` under a fit of one group, (m, n)."""

@@ -39,7 +39,8 @@ from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled_in_order
 from twofold.small_systems import assign, factor, solve_factored
 
-FIRST_DAMPING = 1e-2
+# Rough searches begin with shorter steps: a long one from a start among many may end elsewhere.
+FIRST_DAMPING, FIRST_ROUGH_DAMPING = 1e-2, 1.0
 # Below the least damping a singular system could no longer be solved to a useful accuracy.
 LEAST_DAMPING, MOST_DAMPING = 1e-10, 1e10
 # What the damping is multiplied by, according to the share of the expected decrease that came.
@@ -185,8 +186,8 @@ class _Rows:
         found, J, *_ = self._look(x, np.arange(n))
         # Rough searches learn without the last Jacobians.
         self.jacobian = J[:0] if self.is_rough else J
-        nothing, damping = np.zeros((n, q, q)), np.full(n, FIRST_DAMPING)
-        self.state = _State(x, *found, nothing, np.zeros(n, dtype=bool), damping)
+        damping = np.full(n, FIRST_ROUGH_DAMPING if self.is_rough else FIRST_DAMPING)
+        self.state = _State(x, *found, np.zeros((n, q, q)), np.zeros(n, dtype=bool), damping)
 
     def _look(
         self, x: FloatArray, rows: IntArray

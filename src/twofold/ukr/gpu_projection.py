@@ -22,7 +22,7 @@ from twofold.optimize.levenberg_marquardt import (
     ADDED_CURVATURE,
     AFTER_ANY_DECREASE,
     AFTER_FAILURE,
-    FIRST_DAMPING,
+    FIRST_ROUGH_DAMPING,
     LEAST_DAMPING,
     LEAST_SLACK,
     MOST_DAMPING,
@@ -142,7 +142,7 @@ def _project_some(looking: _Looking, Y: Tensor, known: Tensor | None) -> Tensor:
     x, owner = x[order], torch.div(order, k, rounding_mode="floor")
     x, error, gradient, H = looking.errors(x, Y[owner], None if known is None else known[owner])
     gradient, H = gradient * width, H * width**2
-    damping = torch.full_like(error, FIRST_DAMPING)
+    damping = torch.full_like(error, FIRST_ROUGH_DAMPING)
     going = torch.arange(m * k, device=Y.device)
     for step_number in range(MAX_STEPS):
         # Starts that lag behind the best of their row have no part in the end.
