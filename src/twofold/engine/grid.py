@@ -45,7 +45,7 @@ SPACING, ERROR = 0.28, 5e-6
 # References, as many as weigh one, that must lie around a query.
 LEAST_WEIGHT = 1.0
 # Lines of nodes that one product brings forth, columns that one task takes on, strips of rows.
-BLOCK_LINES, BLOCK_COLUMNS, N_STRIPS = 64, 2_048, 16
+BLOCK_LINES, BLOCK_COLUMNS, N_STRIPS, LEAST_ROWS = 64, 2_048, 16, 512
 
 
 class NodeGrid(NamedTuple):
@@ -153,10 +153,13 @@ def _weigh(x: FloatArray, grid: NodeGrid, w: FloatArray, dw: FloatArray, base: I
 
 @compiled
 def _first_nodes(points: FloatArray, grid: NodeGrid) -> IntArray:
-    w, dw, base = np.empty((3, 6)), np.empty((3, 6)), np.empty(3, dtype=np.int64)
-    nodes = np.empty(points.shape[0], dtype=np.int64)
+    """Return the number that `_weigh` returns for each point."""
+    nodes = np.zeros(points.shape[0], dtype=np.int64)
     for i in range(points.shape[0]):
-        nodes[i] = _weigh(points[i], grid, w, dw, base)
+        for m in range(points.shape[1]):
+            axis = m + 3 - points.shape[1]
+            below = math.floor((points[i, m] - grid.origin[axis]) / grid.spacing)
+            nodes[i] = nodes[i] * grid.shape[axis] + below - 2
     return nodes
 
 
@@ -379,7 +382,8 @@ class SpreadRows:
         nodes = _first_nodes(np.ascontiguousarray(points), grid)
         self.order: IntArray = np.argsort(nodes, kind="stable")
         self.points = np.ascontiguousarray(points[self.order])
-        bounds = np.linspace(0, len(points), min(N_STRIPS, max(len(points), 1)) + 1).astype(int)
+        n_strips = min(N_STRIPS, max(1, len(points) // LEAST_ROWS))
+        bounds = np.linspace(0, len(points), n_strips + 1).astype(int)
         self.strips = [slice(a, b) for a, b in pairwise(bounds) if a < b]
         self._first = nodes[self.order]
         # From the first node around a point to the last one.
