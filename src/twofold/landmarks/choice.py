@@ -17,6 +17,9 @@ from twofold.process_settings import without_warnings
 # nothing moves, for a quantisation error less than 1 % higher.
 COARSE_ROWS, FINE_ROWS, MANY = 10, 20, 500
 COARSE_PASSES, FINE_PASSES = 10, 10
+# More landmarks than ``MANY`` begin as random rows, with fewer passes: of 2,000 on 60,000 rows of
+# MNIST that takes a quarter off the whole fit, for an error that is 1 % higher.
+FEW_COARSE_PASSES, FEW_FINE_PASSES = 3, 4
 # A pass of K-harmonic means costs three of k-means, and each row pulls on many centres.
 HARMONIC_ROWS, HARMONIC_PASSES = 20, 30
 
@@ -51,14 +54,13 @@ def _find_means(
     order = rng.permutation(len(Y))
     few, many = order[: COARSE_ROWS * count], order[: FINE_ROWS * count]
     seed = int(rng.integers(2**31))
-    # One candidate for each of very many centres: the usual several take longer than the rest.
-    trials = None if count <= MANY else 1
-    first = kmeans_plusplus(
-        Y[few], count, sample_weight=weights[few], random_state=seed, n_local_trials=trials
-    )[0]
-    coarse = KMeans(count, init=first, n_init=1, max_iter=COARSE_PASSES, random_state=seed)
+    passes = (COARSE_PASSES, FINE_PASSES) if count <= MANY else (FEW_COARSE_PASSES, FEW_FINE_PASSES)
+    first = Y[few[:count]]
+    if count <= MANY:
+        first = kmeans_plusplus(Y[few], count, sample_weight=weights[few], random_state=seed)[0]
+    coarse = KMeans(count, init=first, n_init=1, max_iter=passes[0], random_state=seed)
     start = coarse.fit(Y[few], sample_weight=weights[few]).cluster_centers_
-    fine = KMeans(count, init=start, n_init=1, max_iter=FINE_PASSES, random_state=seed)
+    fine = KMeans(count, init=start, n_init=1, max_iter=passes[1], random_state=seed)
     return fine.fit(Y[many], sample_weight=weights[many]).cluster_centers_
 
 
