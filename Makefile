@@ -106,7 +106,7 @@ clean:
 
 .venv/.test: .venv/bin/python pyproject.toml constraints.txt
 	@echo "installing into .venv (a minute or so)"
-	$(INSTALL) --editable ".[dev]"
+	$(INSTALL) --editable ".[dev,interpreter]"
 	@touch $@
 
 .venv/.mutants: .venv/.test

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from on_device import torch
 
 from twofold import UKR, KernelPCA
 from twofold.contract.tensors import as_array
-
-torch = pytest.importorskip("torch", reason="tensors need torch")
 
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 

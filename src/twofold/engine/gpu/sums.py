@@ -81,9 +81,9 @@ class Columns:
         return min(self.n_columns, MOST_COLUMNS)
 
 
-def exact_precision(kernel: Kernel) -> str:
-    """Return the precision that is as good as float32 for a kernel."""
-    return "fp32" if kernel.is_exponential else "tf32x3"
+def tile_precision(kernel: Kernel, precision: str) -> str:
+    """Return the products that give "fp32", "tf32" or "bf16" for a kernel."""
+    return "tf32x3" if precision == "fp32" and not kernel.is_exponential else precision
 
 
 class CarriedTiles:
@@ -189,8 +189,12 @@ class _Run:
         self.shift, nearest = self._shifts()
         self.reach = engine.kernel.reach(engine.cutoff) + nearest.view(-1, TILE).amax(dim=1)
         other = self.reach if self.is_own else _nowhere(references.points)
-        self.near = list_near(self.points, references.points, self.reach, other)
+        self.near = self._list(self.points, references.points, self.reach, other)
         engine.n_pairs = self.near.n_pairs
+
+    def _list(self, a: TiledPoints, b: TiledPoints, reach_a: Tensor, reach_b: Tensor) -> TileList:
+        """List tiles; each of points that are hidden from themselves is visited before its list."""
+        return list_near(a, b, reach_a, reach_b, but_own=self.n_hidden == -1)
 
     def _places(self, hidden: Tensor) -> Tensor:
         """Return hidden references (padded, K) by their places in the tiles, -1 for none."""
@@ -279,7 +283,7 @@ class _Run:
         size = torch.exp2(torch.frexp(padded.abs().amax(dim=1))[1].float())
         padded /= size[:, None]
         by_query = self._pull(padded, size, a, b, self.near, "queries")
-        seen_by = list_near(b, a, _nowhere(b), self.reach)
+        seen_by = self._list(b, a, _nowhere(b), self.reach)
         return by_query, self._pull(padded, size, b, a, seen_by, "references")
 
     def _pull(

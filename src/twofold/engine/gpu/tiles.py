@@ -94,19 +94,26 @@ class TileList:
     first: Tensor  # (query tiles + 1,)
     tiles: Tensor
     order: Tensor  # (query tiles,) those with the longest lists first
+    is_beside_own: bool = False  # whether each visits itself as well
 
     @property
     def n_pairs(self) -> int:
         """Pairs of points in all tiles that are visited."""
-        return len(self.tiles) * TILE**2
+        return (len(self.tiles) + len(self.order) * self.is_beside_own) * TILE**2
 
 
 def list_near(
-    queries: TiledPoints, references: TiledPoints, reach_a: Tensor, reach_b: Tensor
+    queries: TiledPoints,
+    references: TiledPoints,
+    reach_a: Tensor,
+    reach_b: Tensor,
+    *,
+    but_own: bool = False,
 ) -> TileList:
     """List the tiles of references within squared reach of tiles of queries.
 
-    The reach of a pair of tiles is the longer one of the two.
+    The reach of a pair of tiles is the longer one of the two. ``but_own`` leaves each tile out of
+    its own list, where queries are references.
     """
     from twofold.engine.gpu.kernels import list_tiles
 
@@ -114,12 +121,13 @@ def list_near(
     n_a, n_b = queries.n_tiles, references.n_tiles
     counts = torch.zeros(n_a, dtype=torch.int64, device=reach_a.device)
     boxes = queries.low, queries.high, reach_a, references.low, references.high, reach_b
-    how = {"Q": queries.q, "BLOCK": BOXES}
+    how = {"Q": queries.q, "SKIP_OWN": but_own, "BLOCK": BOXES}
     list_tiles[(n_a,)](*boxes, counts, counts, n_a, n_b, FILL=False, **how)
     first = torch.cat([counts.new_zeros(1), torch.cumsum(counts, dim=0)])
     tiles = torch.empty(int(first[-1]), dtype=torch.int32, device=reach_a.device)
     list_tiles[(n_a,)](*boxes, first, tiles, n_a, n_b, FILL=True, **how)
-    return TileList(first, tiles, torch.argsort(counts, descending=True, stable=True))
+    order = torch.argsort(counts, descending=True, stable=True)
+    return TileList(first, tiles, order, is_beside_own=but_own)
 
 
 def list_nearest(queries: TiledPoints, references: TiledPoints) -> TileList:
