@@ -23,14 +23,15 @@ test-all: lint
 BOUNDS := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba-bounds
 
 # The GPU back end on a real device, with the torch and triton of the extra `gpu`.
-GPU_TESTS := tests/engine/test_gpu_sums.py tests/neighborhoods/test_gpu.py tests/ukr/test_gpu_fit.py tests/contract/test_tensors.py
+GPU_TESTS := tests/engine/test_gpu_sums.py tests/neighborhoods/test_gpu.py tests/ukr/test_gpu_fit.py \
+	tests/contract/test_tensors.py tests/kernel_pca/test_gpu.py
 
 .PHONY: test-gpu
 
 test-gpu: .venv/.test
 	$(INSTALL) --editable ".[dev,gpu]"
 	$(BIN)/python -c "from twofold.engine.gpu.library import why_no_gpu; assert not why_no_gpu(), why_no_gpu()"
-	$(BIN)/python -m pytest -n 0 $(GPU_TESTS)
+	$(BIN)/python -m pytest -n 0 -m "slow or not slow" $(GPU_TESTS)
 
 test-bounds: .venv/.test
 	$(BOUNDS) $(PYTEST)

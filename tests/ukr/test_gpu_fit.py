@@ -249,7 +249,7 @@ WAYS = {
     "checkpoint": {"checkpoint": "file"},
     "rprop": {"optimizer": "rprop"},
     "own loss": {"loss": Quartic()},
-    "absolute": {"loss": "absolute"},
+    "absolute": {"loss": "absolute", "regularization": Extension(penalty=1e-3)},
     "smoothest": {"regularization": "smoothest", "loss": EpsilonInsensitive(0.2)},
     "an ε for each row": {"regularization": "smoothest", "loss": EpsilonInsensitive(np.ones(600))},
     "border": {"regularization": LeaveKOut(3, border=1e-4)},
@@ -342,7 +342,9 @@ def test_too_little_memory_says_what_would_fit(monkeypatch):
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
     problem, X, _ = make_problem(n=60)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (0, 65_000_000))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (65_000_000, 65_000_000))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "get_per_process_memory_fraction", lambda: 1.0)
     monkeypatch.setattr(DeviceReconstruction, "value_and_grad", fails)
     with pytest.raises(MemoryError, match=r"60 rows .* about 10,000 rows would fit"):
         train_on_device(on_device(problem), X, Training("lbfgs", 2, 0.0, []))

@@ -199,7 +199,7 @@ class PreparedReferences:
         )
 
     @cached_property
-    def _on_device(self) -> "DeviceReferences | None":
+    def on_device(self) -> "DeviceReferences | None":
         """The same references on a GPU, where one is wanted and knows how to sum over them."""
         if self.engine.device == "cpu" or self.local is not None or self.shrink.size:
             return None
@@ -222,8 +222,8 @@ class PreparedReferences:
         queries = self._in_units(queries)
         m, q, n_columns = len(queries), self.grid.points.shape[0], self.V.shape[1]
         unseen = self.place[_lists(hidden, m)]
-        if self._on_device is not None and m >= MANY_QUERIES:
-            return Sums(*self._on_device.at(queries, unseen, slopes=slopes))
+        if self.on_device is not None and m >= MANY_QUERIES:
+            return Sums(*self.on_device.at(queries, unseen, slopes=slopes))
         sums = Sums(
             np.zeros((m, n_columns), dtype=self.V.dtype),
             np.zeros(m, dtype=self.V.dtype),

@@ -24,6 +24,7 @@ from twofold.checks.parameters import check_choice, check_count, check_progress,
 from twofold.checks.rows import check_differences, check_entries
 from twofold.contract.distinct_rows import row_keys
 from twofold.engine import DEGREES, check_cutoff
+from twofold.engine.gpu.library import DEVICES
 from twofold.engine.sums import PRECISIONS
 from twofold.engine.threads import count_threads
 from twofold.features import Custom, DataKernel, FeatureMap, get_data_kernel
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
     from twofold.ukr.checkpoint import Checkpoint
     from twofold.ukr.starts import Init
 
-DEVICES = ("auto", "cpu", "cuda")
 OPTIMIZERS = ("auto", "lbfgs", "rprop", "rprop-", "irprop-", "irprop+")
 # What a model has before it has seen data: a map to look at.
 UNKNOWN_DIMENSION = 2

@@ -182,6 +182,20 @@ class KernelManifold(GrowingModel):
         scale = self.latent_scale_ * surface.rows.unit
         return np.ascontiguousarray(J.transpose(0, 2, 1) * scale).astype(X.dtype)
 
+    def _answer_on_device(self, name: str, X: Any) -> Any:
+        is_known = name in ("inverse_transform", "density", "in_domain")
+        if not is_known or "_surface" not in self.__dict__ or self._space is not None:
+            return None
+        is_right = X.ndim == 2 and X.shape[1] == self.latent_.shape[1] and X.is_floating_point()
+        # What is wrong with a tensor is said by the way through arrays.
+        if not is_right or not self._surface.can_answer(X) or not bool(X.isfinite().all()):
+            return None
+        places = X.detach().float() * X.new_tensor(self.latent_scale_, dtype=load_torch().float32)
+        if name == "inverse_transform":
+            return self._surface.regress_tensor(places).to(X.dtype)
+        density = self._surface.density_tensor(places)
+        return density.to(X.dtype) if name == "density" else density >= self.domain_threshold_
+
     def _latent_unit(self) -> FloatArray:
         return 1 / self.latent_scale_
 

@@ -412,19 +412,29 @@ def nearest_in_tiles(
     first,
     tiles,
     nearest,
+    farthest,
+    near,
     n_a,
     n_b,
+    n_queries,
     n_references,
     Q: tl.constexpr,
+    BEGINS: tl.constexpr,
     HIDDEN: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
 ):
-    """Lower ``nearest`` (n_a,) to the squared distance of the nearest reference in the tiles."""
+    """Lower ``nearest`` (n_a,) to the squared distance of the nearest reference in the tiles.
+
+    It ``BEGINS`` at infinity. ``farthest`` (2, tiles) is the largest in each tile, as far as it is
+    a number, and the largest of those beyond ``near``, -1 where there is none.
+    """
     a = tl.program_id(0)
     a_rows = a * BM + tl.arange(0, BM)
     x0, x1, x2 = _coordinates(xa, a_rows, n_a, Q)
-    least = tl.load(nearest + a_rows)
+    least = tl.where(a_rows < n_queries, float("inf"), 0.0)
+    if not BEGINS:
+        least = tl.load(nearest + a_rows)
     for e in range(tl.load(first + a), tl.load(first + a + 1)):
         b_rows = tl.load(tiles + e) * BN + tl.arange(0, BN)
         s = _squared_distances(x0, x1, x2, xa, xb, a_rows, b_rows, n_a, n_b, Q)
@@ -432,6 +442,38 @@ def nearest_in_tiles(
         is_seen = (seen > 0.0) & (b_rows < n_references)[None, :]
         least = tl.minimum(least, tl.min(tl.where(is_seen, s, float("inf")), axis=1))
     tl.store(nearest + a_rows, least)
+    known = tl.where(least < float("inf"), least, 0.0)
+    tl.store(farthest + a, tl.max(known, axis=0))
+    lonely = tl.where(least > near, least, -1.0)
+    tl.store(farthest + tl.num_programs(0) + a, tl.max(lonely, axis=0))
+
+
+@triton.jit
+def lay_out(
+    x,
+    order,
+    out,
+    low,
+    high,
+    n,
+    n_out,
+    n_tiles,
+    Q: tl.constexpr,
+    AWAY: tl.constexpr,
+    B: tl.constexpr,
+):
+    """Write points x (n, q) in an order as (q, n_out), and the corners of their tiles (q, tiles).
+
+    Places beyond the last point are far away and in no corner.
+    """
+    tile = tl.program_id(0)
+    places = tile * B + tl.arange(0, B)
+    rows = tl.load(order + tl.minimum(places, n - 1))
+    for m in tl.static_range(Q):
+        coordinate = tl.load(x + rows * Q + m)
+        tl.store(low + m * n_tiles + tile, tl.min(coordinate, axis=0))
+        tl.store(high + m * n_tiles + tile, tl.max(coordinate, axis=0))
+        tl.store(out + m * n_out + places, tl.where(places < n, coordinate, AWAY))
 
 
 @triton.jit
@@ -453,10 +495,10 @@ def list_tiles(
 ):
     """Count, or write, the tiles b within squared reach of tile a: their own reach, or a's.
 
-    ``first[a]`` is where the list of a begins or, before they are counted, 0.
+    ``first[a]`` is where the list of a begins or, when they are counted, becomes its length.
     """
     a = tl.program_id(0)
-    place = tl.load(first + a)
+    place = tl.load(first + a) * FILL
     own = tl.load(reach_a + a)
     for start in range(0, n_b, BLOCK):
         b = start + tl.arange(0, BLOCK)

@@ -53,6 +53,17 @@ class DeviceReferences:
         in_parts(m, max(1, MOST_NUMBERS // (self.width * (1 + q * slopes))), work)
         return values, shift, by_axis
 
+    def at_tensor(self, queries: Tensor) -> tuple[Tensor, Tensor]:
+        """Return sums (m, C) and shifts (m,) at queries (m, q) that are on the device."""
+        m = len(queries)
+        values, shift = queries.new_empty((m, self.width)), queries.new_empty(m)
+
+        def work(some: slice) -> None:
+            values[some], shift[some], _ = self.engine.at(self.tiles, queries[some])
+
+        in_parts(m, max(1, MOST_NUMBERS // self.width), work)
+        return values, shift
+
 
 def evaluate_on_device(
     how: KernelSums,
