@@ -5,6 +5,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
+# What tests need. With `dev,interpreter`, as in .ci/run, torch is installed and the GPU's kernels are interpreted.
+TEST_EXTRAS ?= dev
+
 # One process a core: threads of linear algebra in each of them would stand in each other's way.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
@@ -23,14 +26,15 @@ test-all: lint
 BOUNDS := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba-bounds
 
 # The GPU back end on a real device, with the torch and triton of the extra `gpu`.
-GPU_TESTS := tests/engine/test_gpu_sums.py tests/neighborhoods/test_gpu.py tests/ukr/test_gpu_fit.py tests/contract/test_tensors.py
+GPU_TESTS := tests/engine/test_gpu_sums.py tests/neighborhoods/test_gpu.py tests/ukr/test_gpu_fit.py \
+	tests/contract/test_tensors.py tests/kernel_pca/test_gpu.py
 
 .PHONY: test-gpu
 
 test-gpu: .venv/.test
 	$(INSTALL) --editable ".[dev,gpu]"
 	$(BIN)/python -c "from twofold.engine.gpu.library import why_no_gpu; assert not why_no_gpu(), why_no_gpu()"
-	$(BIN)/python -m pytest -n 0 $(GPU_TESTS)
+	$(BIN)/python -m pytest -n 0 -m "slow or not slow" $(GPU_TESTS)
 
 test-bounds: .venv/.test
 	$(BOUNDS) $(PYTEST)
@@ -106,7 +110,7 @@ clean:
 
 .venv/.test: .venv/bin/python pyproject.toml constraints.txt
 	@echo "installing into .venv (a minute or so)"
-	$(INSTALL) --editable ".[dev]"
+	$(INSTALL) --editable ".[$(TEST_EXTRAS)]"
 	@touch $@
 
 .venv/.mutants: .venv/.test

@@ -2,53 +2,39 @@
 
     python -m benchmarks.gpu                      # all parts
     python -m benchmarks.gpu ceilings objective   # some of them
+    python -m benchmarks.gpu draw                 # the picture of the last run with "objective"
 
-Parts: "ceilings" (a large bf16 product, a large copy, exponentials), "objective" (the exact
-leave-one-out objective and gradient, all pairs of 70,000 rows and a map of a million), "fit"
-(1,000,000 × 50, made up), "mnist" (60,000 images as 50 principal components; 10,000 held out),
-"ten-million". Times are medians of repeated runs by events of the device, or of one run by the
-clock where they are long.
+Parts: "objective" (the exact leave-one-out objective and gradient: all pairs of 70,000 rows, and
+maps of a million; what bounds each kernel), "fit" (1,000,000 × 50, made up; the objective on the
+map that was trained), "mnist" (60,000 images as 50 principal components, 10,000 held out; 70,000),
+"umap" (TorchDR's, where it is installed), "ten-million".
+Times are medians of repeated runs by events of the device, or of one run by the clock where they
+are long.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import torch
 
+from benchmarks.gpu_kernels import floors, measure_ceilings, milliseconds, seconds_by_kernel
 from twofold import UKR
-from twofold.engine.gpu.sums import PRECISIONS, CarriedTiles, DeviceSums
+from twofold.engine.gpu.sums import CarriedTiles, DeviceSums
 from twofold.kernels import GAUSSIAN
+from twofold.losses import Squared
 
 D = 64
-# Floating-point operations of a pair: products with D columns once forwards and twice backwards.
-PAIR_FLOP = 6 * D
-
-
-def milliseconds(run: Callable[[], object], repeats: int = 5) -> float:
-    """Return the median time of a run, after one that is not counted."""
-    run()
-    times = []
-    for _ in range(repeats):
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.record()
-        run()
-        end.record()
-        torch.cuda.synchronize()
-        times.append(start.elapsed_time(end))
-    return sorted(times)[len(times) // 2]
-
-
-def ceilings() -> None:
-    A, B = (torch.randn(8192, 8192, device="cuda").bfloat16() for _ in range(2))
-    print(f"bf16 product   {2 * 8192**3 / milliseconds(lambda: A @ B) / 1e9:8.0f} TFLOP/s")
-    x = torch.randn(2**30, device="cuda")
-    y = torch.empty_like(x)
-    print(f"copy           {8 * 2**30 / milliseconds(lambda: y.copy_(x)) / 1e9:8.2f} TB/s")
+PRECISIONS = ("bf16", "tf32", "fp32")
+RESULTS = Path(__file__).parent / "results" / "gpu.json"
 
 
 def made_up(n: int, extent: float) -> tuple[torch.Tensor, torch.Tensor]:
@@ -106,25 +92,50 @@ def objective() -> None:
     for precision in PRECISIONS:
         found = ours(X, V, precision, 1e-8)[1]().double()
         print(f"gradient error {precision}: {float((found - exact).norm() / exact.norm()):.1e}")
+    most = measure_ceilings()
+    print("ceilings", {name: f"{value:.3g}" for name, value in asdict(most).items()})
+    rows = []
     for n, extent, cutoff, what in (
         (70_000, 2.0, 1e-6, "all pairs"),
-        (70_000, 265.0, 1e-4, "a spread map"),
-        (1_000_000, 1_000.0, 1e-4, "a spread map"),
+        (70_000, 265.0, 1e-4, "spread"),
+        (1_000_000, 1_000.0, 1e-4, "spread"),
+        (1_000_000, 100.0, 1e-6, "wide kernel"),
     ):
         X, V = made_up(n, extent)
         for precision in PRECISIONS:
-            engine, run = ours(X, V, precision, cutoff)
-            ms = milliseconds(run)
-            rate = engine.n_pairs * PAIR_FLOP / ms / 1e9
-            print(
-                f"n = {n:9,} {what:13} {precision}: {ms:8.2f} ms, {engine.n_pairs / n:9,.0f} pairs "
-                f"a row, {rate:6.1f} TFLOP/s"
-            )
+            rows += kernel_rows(X, V, precision, cutoff, what, most)
+    peers = {}
     X, V = made_up(70_000, 2.0)
-    print(f"chunked PyTorch, all pairs: {milliseconds(lambda: chunked(X, V, 4096), 3):8.2f} ms")
+    peers["PyTorch in chunks"] = milliseconds(lambda: chunked(X, V, 4096), 3)
     compiled = torch.compile(weights_of)
-    ms = milliseconds(lambda: chunked(X, V, 4096, compiled), 3)
-    print(f"the same, weights by torch.compile: {ms:8.2f} ms")
+    peers["the same, torch.compile"] = milliseconds(lambda: chunked(X, V, 4096, compiled), 3)
+    print(peers)
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps({"ceilings": asdict(most), "rows": rows, "peers": peers}))
+
+
+def kernel_rows(X, V, precision: str, cutoff: float, what: str, most) -> list[dict]:
+    """Time one evaluation and its kernels, and say what bounds each."""
+    engine, run = ours(X, V, precision, cutoff)
+    ms = milliseconds(run)
+    n, found = len(X), []
+    print(f"n = {n:9,} {what:11} {precision}: {ms:8.2f} ms, {engine.n_pairs / n:9,.0f} pairs a row")
+    for kernel, seconds in seconds_by_kernel(run).items():
+        row = {"n": n, "what": what, "precision": precision, "kernel": kernel, "total_ms": ms}
+        row |= {"ms": 1e3 * seconds}
+        if kernel != "rest":
+            parts = floors(kernel, precision, engine.n_pairs, D, most)
+            rate, bandwidth = parts.pop("flop") / seconds, parts.pop("n_bytes") / seconds
+            row |= {"flops": rate, "bandwidth": bandwidth, "floors": parts}
+            shares = ", ".join(f"{name} {part / seconds:.0%}" for name, part in parts.items())
+            print(
+                f"    {kernel:10} {1e3 * seconds:8.2f} ms, {rate / 1e12:6.1f} TFLOP/s, "
+                f"{bandwidth / 1e12:5.2f} TB/s; floors: {shares}"
+            )
+        else:
+            print(f"    {kernel:10} {1e3 * seconds:8.2f} ms")
+        found.append(row)
+    return found
 
 
 def timed(name: str, run: Callable[[], object]) -> object:
@@ -149,12 +160,29 @@ def fit(n: int = 1_000_000) -> None:
     model = UKR(device="cuda", random_state=0)
     timed(f"fit of {n:,} × 50", lambda: model.fit(train))
     print(f"start {model.start_}, {model.n_iter_} iterations, {model.backend_}")
-    F = timed("inverse of 1,000,000 points", lambda: model.inverse_transform(model.embedding_))
+    trained_map(model)
+    F = timed("inverse of all points", lambda: model.inverse_transform(model.embedding_))
     print(
         f"training rows left: {((F - train) ** 2).sum() / ((train - train.mean(0)) ** 2).sum():.4f}"
     )
     timed("transform of 5,000 rows", lambda: model.transform(test))
     print(f"new rows left: {explained(model, test):.4f}")
+
+
+def trained_map(model: UKR) -> None:
+    """Time the objective and its gradient at the latent points of a fitted model."""
+    from dataclasses import replace
+
+    from twofold.ukr.gpu_objective import DeviceReconstruction
+
+    problem = model._pose(model.data_, model.weights_, Squared(), training=True)
+    for precision in PRECISIONS:
+        problem.engine.precision = precision
+        there = DeviceReconstruction(replace(problem))
+        X = there.tensor(model.latent_ * model.latent_scale_)
+        ms = milliseconds(lambda there=there, X=X: there.value_and_grad(X))
+        pairs = there.engine.n_pairs / len(X)
+        print(f"  on the trained map, {precision}: {ms:.1f} ms, {pairs:,.0f} pairs a row")
 
 
 def mnist() -> None:
@@ -164,23 +192,74 @@ def mnist() -> None:
     noise = np.random.default_rng(0).normal(scale=30, size=(10 * len(test), 50)).astype(np.float32)
     for device in ("cuda", "cuda", "cpu"):
         model = UKR(device=device, random_state=0)
-        timed(
-            f"MNIST, fit of {len(train):,} × 50 on {device}", lambda model=model: model.fit(train)
-        )
-        timed("  transform of 10,000", lambda model=model: model.transform(test))
+        timed(f"MNIST, fit of {len(train):,} × 50 on {device}", lambda m=model: m.fit(train))
+        timed("  transform of 10,000", lambda m=model: m.transform(test))
         if device == "cuda":
             many = np.repeat(test, 10, axis=0) + noise
-            timed("  transform of 100,000", lambda model=model, many=many: model.transform(many))
+            timed("  transform of 100,000", lambda m=model, many=many: m.transform(many))
         print(
             f"  start {model.start_}, {model.n_iter_} iterations, objective "
             f"{model.objective_:.5g}, new rows left {explained(model, test):.4f}, {model.backend_}"
         )
+    whole = np.concatenate([train, test])
+    timed(
+        "MNIST, fit of 70,000 × 50 on cuda", lambda: UKR(device="cuda", random_state=0).fit(whole)
+    )
+    for device in ("cuda", "cuda", "cpu"):
+        few = UKR(device=device, landmarks=500, random_state=0)
+        timed(f"MNIST, 500 landmarks on {device}", lambda few=few: few.fit(train))
+        print(f"  new rows left {explained(few, test):.4f}")
+
+
+def umap() -> None:
+    if find_spec("torchdr") is None:
+        print("TorchDR is not installed")
+        return
+    from torchdr import UMAP
+
+    from benchmarks.landmarks import rows_of_mnist
+
+    rows = torch.from_numpy(rows_of_mnist()[0]).cuda()
+    for _ in range(2):
+        timed("TorchDR's UMAP, MNIST 60,000", lambda: UMAP(device="cuda").fit_transform(rows))
+
+
+def draw() -> None:
+    """Draw docs/images/gpu.png from the last run."""
+    import matplotlib.pyplot as plt
+
+    found = json.loads(RESULTS.read_text())
+    rows = [row for row in found["rows"] if "floors" in row and row["what"] != "wide kernel"]
+    parts = ("products", "exponentials", "arithmetic", "bytes")
+    colors = dict(zip(parts, ("#31688e", "#e0a33b", "#8fb87a", "#b08ab8"), strict=True))
+    figure, axis = plt.subplots(figsize=(9, 6.2), layout="constrained")
+    names = []
+    for place, row in enumerate(reversed(rows)):
+        seconds, left = row["ms"] / 1e3, 0.0
+        axis.barh(place, 1.0, color="#eeeeee", edgecolor="#888888", height=0.75)
+        for name in parts:
+            share = row["floors"][name] / seconds
+            axis.barh(place, share, left=left, color=colors[name], height=0.45)
+            left += share
+        label = f"{row['ms']:.2f} ms, {row['flops'] / 1e12:.0f} TFLOP/s"
+        axis.text(1.02, place, label, va="center", fontsize=8)
+        names.append(f"{row['n']:,}, {row['what']}: {row['kernel']}, {row['precision']}")
+    axis.set_yticks(range(len(names)), names, fontsize=8)
+    axis.set_xlim(0, 1.25)
+    axis.set_xlabel("share of the measured time that each part would take alone")
+    handles = [plt.Rectangle((0, 0), 1, 1, color=colors[name]) for name in parts]
+    axis.legend(handles, parts, loc="upper center", bbox_to_anchor=(0.4, 1.09), ncols=4)
+    for side in ("top", "right"):
+        axis.spines[side].set_visible(False)
+    target = Path(__file__).parents[1] / "docs" / "images" / "gpu.png"
+    figure.savefig(target, dpi=120)
+    print(target)
 
 
 PARTS = {
-    "ceilings": ceilings,
     "objective": objective,
     "mnist": mnist,
+    "umap": umap,
     "fit": fit,
     "ten-million": lambda: fit(10_000_000),
 }
@@ -188,6 +267,9 @@ PARTS = {
 if __name__ == "__main__":
     if "--log" in sys.argv:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    if "draw" in sys.argv:
+        draw()
+        sys.exit()
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
     for name in [name for name in PARTS if name in sys.argv] or PARTS:
         print(f"-- {name}", flush=True)

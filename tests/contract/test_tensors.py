@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from on_device import DEVICE, torch
+from sklearn.exceptions import NotFittedError
 
 from twofold import UKR, KernelPCA
 from twofold.contract.tensors import as_array
-
-torch = pytest.importorskip("torch", reason="tensors need torch")
 
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
@@ -43,6 +43,33 @@ def test_tensors_are_answered_by_tensors(device, dtype):
     assert isinstance(model.score(rows), float)
     same = UKR(random_state=0, max_iter=3).fit(Y.astype(X.cpu().numpy().dtype))
     np.testing.assert_array_equal(X.cpu().numpy(), same.embedding_)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "quartic"])
+def test_tensors_on_the_device_of_the_sums_stay_there(kernel, monkeypatch):
+    Y = np.random.default_rng(0).normal(size=(80, 3))
+    model = UKR(random_state=0, max_iter=3, kernel=kernel).fit(Y)
+    X = np.concatenate([model.embedding_, model.embedding_[:4] + 30])
+    names = ("inverse_transform", "density", "in_domain")
+    expected = [getattr(model, name)(X) for name in names]
+    monkeypatch.setattr(UKR, "_device", lambda *args: DEVICE)
+    model._wake()
+    monkeypatch.setattr("twofold.contract.tensors.as_array", None)  # the way through the host
+    for name, wanted in zip(names, expected, strict=True):
+        found = getattr(model, name)(torch.as_tensor(X, device=DEVICE))
+        assert found.device.type == DEVICE.partition(":")[0]
+        np.testing.assert_allclose(found.cpu().numpy(), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_wrong_tensors_are_named_as_wrong_arrays_are(monkeypatch):
+    model = UKR(random_state=0, max_iter=3).fit(np.random.default_rng(0).normal(size=(80, 3)))
+    monkeypatch.setattr(UKR, "_device", lambda *args: DEVICE)
+    model._wake()
+    for wrong in (torch.zeros(2, 3), torch.full((2, 2), torch.nan), torch.zeros(2)):
+        with pytest.raises(ValueError, match=r"columns|NaN|2D|array|features"):
+            model.inverse_transform(wrong.to(DEVICE))
+    with pytest.raises(NotFittedError):
+        UKR().inverse_transform(torch.zeros(2, 2, device=DEVICE))
 
 
 def test_every_family_takes_tensors():

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
+from on_device import DEVICE, torch
 
-torch = pytest.importorskip("torch", reason="the GPU back end needs torch")
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-if DEVICE == "cpu":
-    os.environ["TRITON_INTERPRET"] = "1"  # before Triton is loaded
-pytest.importorskip("triton", reason="the GPU back end needs triton")
-
-from twofold.neighborhoods import gpu_neighbors, gpu_tsne, tsne  # noqa: E402
-from twofold.neighborhoods.graphs import find_neighbors  # noqa: E402
+from twofold.neighborhoods import gpu_neighbors, gpu_tsne, tsne
+from twofold.neighborhoods.graphs import find_neighbors
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +58,25 @@ def test_affinities_are_those_of_the_cpu(rows):
     np.testing.assert_allclose(found, expected, atol=1e-6 * expected.max() + 2e-7)
 
 
+def test_affinities_of_two_tables_are_mixed(rows):
+    table, few = find_neighbors(rows[:50], 12), find_neighbors(rows[:50], 4)
+    near, wide = tsne.affinities(table, 5.0), tsne.affinities(few, 3.0)
+    there = [
+        gpu_tsne.affinities(
+            on_device(found.distances), torch.as_tensor(found.indices, device=DEVICE), perplexity
+        )
+        for found, perplexity in ((table, 5.0), (few, 3.0))
+    ]
+    P = gpu_tsne.mixed(*there, 0.2) * 2.0
+    found = np.zeros((50, 50))
+    own = np.repeat(np.arange(50), np.diff(P.first.cpu().numpy()))
+    np.add.at(found, (own, P.other.cpu().numpy()), P.p.cpu().numpy())
+    np.testing.assert_allclose(found, 2 * (0.8 * near + 0.2 * wide).toarray(), rtol=3e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize("q", [1, 2, 3])
 def test_steps_are_those_of_the_cpu(rows, q):
-    few = rows[:120]
+    few = rows[:60]
     table = find_neighbors(few, 30)
     X = 3 * few[:, 3 : 3 + q]
     expected = tsne.descend(tsne.affinities(table, 10.0), X, 3, n_jobs=1)

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from twofold import UKR
 from twofold.neighborhoods import approximate
 from twofold.neighborhoods.graphs import find_neighbors, smallest_connecting_size
-from twofold.ukr import starts
+from twofold.ukr import placing, starts
 from twofold.ukr.starts import ALL, Candidates
 
 
@@ -341,7 +341,7 @@ def test_placing_by_hand():
     X = np.array([[0.0], [1.0], [100.0]])
     nearest = np.array([[0, 1, 2], [1, 0, 2], [0, 1, 2]])
     distances = np.array([[1.0, 1.0, 1.0], [0.0, 1.0, 1.0], [1.0, 2.0, 1e9]])
-    placed = starts._place(X, distances, nearest, reach=1.0)
+    placed = placing.place(X, distances, nearest, reach=1.0)
     # First row: the weights 1, 1 / (1 + 1), 1 / (1 + 100^2) mean that the far place hardly counts.
     weights = np.array([1, 1 / 2, 1 / 10_001])
     assert placed[0, 0] == pytest.approx((weights @ [0, 1, 100]) / weights.sum())

@@ -3,43 +3,40 @@
 from __future__ import annotations
 
 import logging
-import os
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from finite_differences import relative_error
+from kernel_cases import POWER
+from on_device import DEVICE, HAS_GPU, torch
 
-torch = pytest.importorskip("torch", reason="the GPU back end needs torch")
-HAS_GPU = torch.cuda.is_available()
-if not HAS_GPU:
-    os.environ["TRITON_INTERPRET"] = "1"  # before Triton is loaded
-pytest.importorskip("triton", reason="the GPU back end needs triton")
-
-from twofold import UKR, load  # noqa: E402
-from twofold.engine import KernelSums  # noqa: E402
-from twofold.engine.gpu.library import in_parts  # noqa: E402
-from twofold.kernels import GAUSSIAN, QUARTIC  # noqa: E402
-from twofold.losses import Huber, Squared  # noqa: E402
-from twofold.regularization import LeaveKOut, LeaveOneOut  # noqa: E402
-from twofold.ukr import manifold, starts  # noqa: E402
-from twofold.ukr.gpu_objective import (  # noqa: E402
+from twofold import UKR, load
+from twofold.engine import KernelSums
+from twofold.engine.gpu.library import in_parts
+from twofold.kernels import GAUSSIAN, QUARTIC
+from twofold.losses import EpsilonInsensitive, Huber, Squared
+from twofold.regularization import Density, Extension, LeaveKOut, LeaveOneOut
+from twofold.ukr import manifold, placing, starts
+from twofold.ukr.devices import is_trained_on_device
+from twofold.ukr.gpu_objective import (
     DeviceReconstruction,
     scaled_start,
     train_on_device,
 )
-from twofold.ukr.gpu_projection import project_on_device  # noqa: E402
-from twofold.ukr.gpu_starts import start_on_device  # noqa: E402
-from twofold.ukr.objective import Problem, common_scale, scale_each_dimension  # noqa: E402
-from twofold.ukr.projection import project  # noqa: E402
-from twofold.ukr.training import Training, train  # noqa: E402
+from twofold.ukr.gpu_projection import project_on_device
+from twofold.ukr.gpu_starts import start_on_device
+from twofold.ukr.landmark_fitting import _with_landmarks
+from twofold.ukr.objective import Problem, common_scale, scale_each_dimension
+from twofold.ukr.projection import project
+from twofold.ukr.surface import CarriedRows
+from twofold.ukr.terms import DensityTerm, DensityVariance
+from twofold.ukr.training import Training, train
 
-# Not "cpu", which is what numpy does.
-DEVICE = "cuda" if HAS_GPU else "cpu:0"
 pytestmark = pytest.mark.filterwarnings("ignore:.* encountered in .*:RuntimeWarning")
 
 
-def make_problem(*, n=140, kernel=GAUSSIAN, loss=None, how=None, missing=False, seed=0):
+def make_problem(*, n=100, kernel=GAUSSIAN, loss=None, how=None, missing=False, seed=0):
     """A curved sheet with weights; return its problem and latent points near the true ones."""
     rng = np.random.default_rng(seed)
     t = rng.uniform(-3, 3, size=(n, 2))
@@ -55,10 +52,19 @@ def make_problem(*, n=140, kernel=GAUSSIAN, loss=None, how=None, missing=False, 
     return problem.cross_validated(np.nan_to_num(Y)), X, Y
 
 
-def on_device(problem):
+def on_device(problem, precision="fp32"):
     engine = problem.engine
-    there = KernelSums(engine.kernel, engine.cutoff, 1, device=DEVICE)
+    there = KernelSums(engine.kernel, engine.cutoff, 1, device=DEVICE, precision=precision)
     return replace(problem, engine=there)
+
+
+def make_landmark_problem(**options):
+    """The same with every fifth row as a landmark, each hidden from the rows next to it."""
+    problem, X, Y = make_problem(**options)
+    filled = np.nan_to_num(Y)
+    landmarks = CarriedRows(filled[::5], np.ones(len(Y[::5])), None, problem.rows.unit)
+    joint = _with_landmarks(problem, landmarks, problem.rows.scaled(filled))
+    return joint, np.concatenate([X, X[::5] + 0.1])
 
 
 CASES = {
@@ -66,10 +72,15 @@ CASES = {
     "missing": {"missing": True},
     "huber": {"loss": Huber(0.3)},
     "row_huber": {"loss": Huber(0.3, per="vector")},
+    "epsilon": {"loss": EpsilonInsensitive(0.05)},
+    "absolute": {"loss": EpsilonInsensitive(0.0, per="vector", order=1)},
     "leave-3-out": {"how": LeaveKOut(3)},
     "out of reach": {"kernel": QUARTIC},
     "missing, out of reach": {"kernel": QUARTIC, "missing": True},
 }
+
+
+ALSO_PROJECTED = ["missing", "huber", "out of reach"]
 
 
 @pytest.mark.parametrize("case", list(CASES))
@@ -82,6 +93,69 @@ def test_objective_and_gradient_are_those_of_the_cpu(case):
     assert relative_error(slope.double().cpu().numpy(), grad) < 1e-4
 
 
+@pytest.mark.parametrize("case", ["plain", pytest.param("missing", marks=pytest.mark.slow)])
+def test_landmarks_are_those_of_the_cpu(case):
+    problem, X = make_landmark_problem(**CASES[case])
+    value, grad = problem.reconstruction(cross_validated=True).value_and_grad(X)
+    objective = DeviceReconstruction(on_device(problem))
+    found, slope = objective.value_and_grad(objective.tensor(X))
+    assert found == pytest.approx(value, rel=1e-5)
+    assert relative_error(slope.double().cpu().numpy(), grad) < 1e-4
+
+
+@pytest.mark.slow
+def test_landmarks_are_trained_at_their_own_pace():
+    problem, X = make_landmark_problem()
+    training = Training("lbfgs", 5, 1e-9, [])
+    there = on_device(problem)
+    assert is_trained_on_device(there, training)
+    expected, found = train(problem, X, training), train(there, X, training)
+    assert found.value == pytest.approx(expected.value, rel=1e-3)
+    assert found.X.shape == X.shape
+
+
+@pytest.mark.parametrize(("precision", "limit"), [("fp32", 1e-5), ("tf32", 3e-3), ("bf16", 1e-2)])
+def test_each_precision_keeps_its_promise(precision, limit):
+    problem, X, _ = make_problem()
+    value, grad = problem.reconstruction(cross_validated=True).value_and_grad(X)
+    objective = DeviceReconstruction(on_device(problem, precision))
+    found, slope = objective.value_and_grad(objective.tensor(X))
+    assert objective.precision == precision
+    assert found == pytest.approx(value, rel=limit)
+    assert relative_error(slope.double().cpu().numpy(), grad) < limit
+
+
+class Quartic:
+    """A loss of a user's."""
+
+    def value_and_slope(self, R):
+        return (R**4).sum(axis=1), 4 * R**3
+
+
+def terms_of(problem):
+    """All that may be minimised, each in need of sums of its own."""
+    engine, weights = problem.engine, problem.point_weights
+    return {
+        "own loss": replace(problem, loss=Quartic()).reconstruction(cross_validated=True),
+        "all rows seen": problem.reconstruction(cross_validated=False),
+        "density": DensityTerm(0.1, weights, engine),
+        "variance": DensityVariance(0.1, weights, engine),
+    }
+
+
+@pytest.mark.parametrize("name", ["own loss", "all rows seen", "density", "variance"])
+def test_sums_of_every_term_run_on_the_device(name, monkeypatch):
+    monkeypatch.setattr("twofold.engine.sums.MANY_PAIRS", 1)
+    problem, X, _ = make_problem()
+    value, grad = terms_of(problem)[name].value_and_grad(X)
+    there = on_device(problem)
+    found, slope = terms_of(there)[name].value_and_grad(X)
+    assert there.engine.last_plan.backend == "gpu"
+    assert found == pytest.approx(value, rel=1e-5)
+    assert relative_error(slope, grad) < 1e-4
+
+
+@pytest.mark.slow
 def test_scales_are_those_of_the_cpu():
     problem, X, _ = make_problem()
     error = problem.reconstruction(cross_validated=True)
@@ -93,8 +167,8 @@ def test_scales_are_those_of_the_cpu():
 
 
 def test_training_ends_where_the_cpu_ends():
-    problem, X, _ = make_problem(n=100)
-    training = Training("lbfgs", 12, 1e-9, [])
+    problem, X, _ = make_problem(n=60)
+    training = Training("lbfgs", 8, 1e-9, [])
     expected = train(problem, X, training)
     there = on_device(problem)
     seen = []
@@ -114,11 +188,15 @@ def test_a_callback_stops_training():
     assert (found.n_iter, str(found.stop_reason)) == (2, "callback")
 
 
-@pytest.mark.parametrize("name", ["tsne", "isomap"])
+@pytest.mark.parametrize("name", [pytest.param("tsne", marks=pytest.mark.slow), "isomap"])
 def test_all_rows_start_beside_their_representatives(name, monkeypatch):
     monkeypatch.setattr(starts, "MAX_REPRESENTATIVES", 60)
-    monkeypatch.setattr("twofold.ukr.gpu_starts.STEPS", 3)
-    monkeypatch.setattr("twofold.ukr.starts.ALL_ROWS_STEPS", 3)
+    for module in ("objective", "gpu_objective"):  # few evaluations are enough to compare
+        monkeypatch.setattr(f"twofold.ukr.{module}.GRID", 3)
+        monkeypatch.setattr(f"twofold.ukr.{module}.MOST_STEPS", 1)
+        monkeypatch.setattr(f"twofold.ukr.{module}.MOST_SCALED_ROWS", 50)
+    monkeypatch.setattr(placing, "ALL_ROWS_STEPS", 3)
+    monkeypatch.setattr(placing, "EXAGGERATED_STEPS", 2)
     problem, _, Y = make_problem(n=130)
     candidates = starts.Candidates(Y, 2, n_jobs=1)
     chosen = next(found for found in candidates.find([name]) if found.startswith(name))
@@ -152,17 +230,51 @@ def test_without_a_gpu_the_cpu_takes_over(monkeypatch, caplog):
     ("option", "name"),
     [
         ({"degree": 1}, "degree=1"),
-        ({"regularization": "smoothest", "loss": "absolute"}, "regularization=Smoothest"),
-        ({"landmarks": 20}, "`landmarks`"),
-        ({"checkpoint": "file"}, "`checkpoint`"),
-        ({"optimizer": "rprop"}, "optimizer='rprop'"),
+        ({"degree": "2-axes"}, "degree='2-axes'"),
+        ({"kernel": POWER}, "the kernel 'power'"),
     ],
 )
 def test_what_a_gpu_cannot_do_is_named(monkeypatch, option, name):
     monkeypatch.setattr(manifold, "why_no_gpu", lambda: "")
     _, _, Y = make_problem(n=60)
-    with pytest.raises(ValueError, match=f"device='cuda' cannot fit {name}"):
+    with pytest.raises(ValueError, match=f"device='cuda' has no sums for {name}. Use device="):
         UKR(device="cuda", **option).fit(Y)
+
+
+WAYS = {
+    "plain": {},
+    "bf16": {"precision": "bf16"},
+    "landmarks": {"landmarks": 150},
+    "landmarks of missing entries": {"landmarks": 150, "missing": True},
+    "checkpoint": {"checkpoint": "file"},
+    "rprop": {"optimizer": "rprop"},
+    "own loss": {"loss": Quartic()},
+    "absolute": {"loss": "absolute", "regularization": Extension(penalty=1e-3)},
+    "smoothest": {"regularization": "smoothest", "loss": EpsilonInsensitive(0.2)},
+    "an ε for each row": {"regularization": "smoothest", "loss": EpsilonInsensitive(np.ones(600))},
+    "border": {"regularization": LeaveKOut(3, border=1e-4)},
+    "boxes": {"regularization": LeaveOneOut(homotopy="box")},
+    "extension": {"regularization": Extension(penalty=1e-3)},
+    "ball": {"regularization": Extension(radius=4.0)},
+    "density": {"regularization": Density(penalty=0.05)},
+    "data kernel": {"data_kernel": "rbf"},
+}
+
+
+@pytest.mark.skipif(not HAS_GPU, reason="needs a CUDA device")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", list(WAYS))
+def test_every_way_to_fit_runs_on_a_gpu(name, monkeypatch, tmp_path):
+    monkeypatch.setattr("twofold.engine.sums.MANY_PAIRS", 2**14)
+    monkeypatch.chdir(tmp_path)
+    options = dict(WAYS[name])
+    _, _, Y = make_problem(n=600, missing=options.pop("missing", False))
+    model = UKR(device="cuda", random_state=0, max_iter=40, **options).fit(Y)
+    expected = UKR(device="cpu", random_state=0, max_iter=40, **options).fit(Y)
+    assert model.backend_.startswith("gpu")
+    assert np.isfinite(model.embedding_).all()
+    # Steps differ by rounding, and so may the minimum that they end in.
+    assert model.objective_ < 1.25 * expected.objective_ + 1e-9
 
 
 def test_a_model_of_a_gpu_opens_without_one(monkeypatch, tmp_path):
@@ -190,7 +302,10 @@ def test_a_whole_fit_on_a_gpu_is_as_good_as_on_the_cpu():
     assert there.score(Y[11_000:]) > 1.05 * here.score(Y[11_000:])
 
 
-@pytest.mark.parametrize("case", ["plain", "missing", "huber", "out of reach"])
+@pytest.mark.parametrize(
+    "case",
+    ["plain", *(pytest.param(case, marks=pytest.mark.slow) for case in ALSO_PROJECTED)],
+)
 def test_projections_are_as_good_as_those_of_the_cpu(case):
     problem, X, Y = make_problem(n=60, **CASES[case])
     rng = np.random.default_rng(5)
@@ -227,7 +342,9 @@ def test_too_little_memory_says_what_would_fit(monkeypatch):
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
     problem, X, _ = make_problem(n=60)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (0, 65_000_000))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (65_000_000, 65_000_000))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "get_per_process_memory_fraction", lambda: 1.0)
     monkeypatch.setattr(DeviceReconstruction, "value_and_grad", fails)
     with pytest.raises(MemoryError, match=r"60 rows .* about 10,000 rows would fit"):
         train_on_device(on_device(problem), X, Training("lbfgs", 2, 0.0, []))

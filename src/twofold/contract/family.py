@@ -67,6 +67,10 @@ class Family(ABC):
     def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
         """Return the latent points (m, q) of rows that are not training rows."""
 
+    def _answer_on_device(self, name: str, X: Any) -> Any:
+        """Return what a method answers to a tensor where that is; None if it has to be sent."""
+        return None
+
     @abstractmethod
     def _regress(self, X: FloatArray) -> FloatArray:
         """Return f(x) (m, D)."""

@@ -1,7 +1,8 @@
 """Tensors of other libraries in, and tensors of torch out again.
 
 A tensor of torch, on any device, becomes an array of numpy on the way in, and what a method returns
-becomes a tensor on the same device on the way out. Whatever else speaks DLPack or has a
+becomes a tensor on the same device on the way out; a model that computes on the tensor's device may
+answer there itself (``_answer_on_device``). Whatever else speaks DLPack or has a
 ``__cuda_array_interface__`` (arrays of CuPy, JAX) is taken in the same way and answered by arrays
 of numpy. Nothing here imports torch: who passes a tensor has.
 """
@@ -54,6 +55,10 @@ def takes_tensors(method: Method) -> Method:
 
     @wraps(method)
     def taking(self: Any, X: Any, *others: Any, **named: Any) -> Any:
+        if is_tensor(X) and not others and not named:
+            answer = self._answer_on_device(method.__name__, X)
+            if answer is not None:
+                return answer
         named = {name: as_array(value) for name, value in named.items()}
         found = method(self, as_array(X), *(as_array(other) for other in others), **named)
         if not is_tensor(X):

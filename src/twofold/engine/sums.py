@@ -62,7 +62,8 @@ N_STRIPS = 16
 LEAST_PAIRS, MOST_PAIRS = 2**16, 2**18
 QUERIES_PER_CHUNK = 256
 NODE_ROWS = 512  # whose sums over nodes stay in cache
-MANY_QUERIES = 1_000  # from which on a GPU is worth the way there
+# From which on a GPU is worth the way there: queries of prepared references, pairs of any.
+MANY_QUERIES, MANY_PAIRS = 1_000, 2**24
 
 # Coordinates beyond these, in bandwidths, by bytes of a number: fourth powers of them, which local
 # fits of degree 2 add up in double precision, are still numbers, and long before that all
@@ -70,6 +71,8 @@ MANY_QUERIES = 1_000  # from which on a GPU is worth the way there
 FARTHEST = {4: 2.0**60, 8: 2.0**240}
 
 BACKENDS = ("auto", "cpu_dense", "cpu_cells", "cpu_grid")
+# How exact sums on a GPU are; see `twofold.engine.gpu.sums`.
+PRECISIONS = ("fp32", "tf32", "bf16")
 
 
 def check_cutoff(cutoff: float) -> None:
@@ -92,7 +95,8 @@ class KernelSums:
 
     Weights below the cutoff, relative to the largest of the row, are left out (exact for kernels
     with finite support). ``backend``, one of ``BACKENDS``, says how :meth:`evaluate` runs;
-    ``device`` is "cpu", or "cuda" where :mod:`twofold.engine.gpu` may sum at many queries.
+    ``device`` is "cpu", or "cuda" where :mod:`twofold.engine.gpu` sums over many pairs, local
+    polynomials excepted, in one of the ``PRECISIONS``.
     """
 
     def __init__(
@@ -102,13 +106,14 @@ class KernelSums:
         n_jobs: int | None = -1,
         backend: str = "auto",
         device: str = "cpu",
+        precision: str = "fp32",
     ) -> None:
         if backend not in BACKENDS:
             raise ValueError(f"`backend` must be one of {BACKENDS}; got {backend!r}.")
         self.kernel = kernel
         self.cutoff = cutoff
         self.n_threads = count_threads(n_jobs)
-        self.backend, self.device = backend, device
+        self.backend, self.device, self.precision = backend, device, precision
         self.last_plan: Plan | None = None
 
     def evaluate(
@@ -133,6 +138,11 @@ class KernelSums:
         unseen = _lists(hidden, len(queries))
         if unseen.size and unseen.max() >= len(refs):
             raise ValueError(f"`hidden` must be below {len(refs)}; got {unseen.max()}.")
+        is_large = len(queries) * len(refs) >= MANY_PAIRS
+        if self.device != "cpu" and is_large and local is None:
+            from twofold.engine.gpu.references import evaluate_on_device
+
+            return evaluate_on_device(self, queries, V, respond, references, unseen)
         grid = None
         if self.backend in ("auto", "cpu_cells") and len(refs) >= SMALL_PROBLEM:
             grid = cells.grid_for(refs, self.kernel, self.cutoff)
@@ -189,14 +199,13 @@ class PreparedReferences:
         )
 
     @cached_property
-    def _on_device(self) -> "DeviceReferences | None":
+    def on_device(self) -> "DeviceReferences | None":
         """The same references on a GPU, where one is wanted and knows how to sum over them."""
         if self.engine.device == "cpu" or self.local is not None or self.shrink.size:
             return None
         from twofold.engine.gpu.references import DeviceReferences
 
-        points, engine = self.grid.points.T, self.engine
-        return DeviceReferences(engine.kernel, engine.cutoff, points, self.V, engine.device)
+        return DeviceReferences(self.engine, self.grid.points.T, self.V)
 
     @cached_property
     def _nodes(self) -> NodeField:
@@ -213,8 +222,8 @@ class PreparedReferences:
         queries = self._in_units(queries)
         m, q, n_columns = len(queries), self.grid.points.shape[0], self.V.shape[1]
         unseen = self.place[_lists(hidden, m)]
-        if self._on_device is not None and m >= MANY_QUERIES:
-            return Sums(*self._on_device.at(queries, unseen, slopes=slopes))
+        if self.on_device is not None and m >= MANY_QUERIES:
+            return Sums(*self.on_device.at(queries, unseen, slopes=slopes))
         sums = Sums(
             np.zeros((m, n_columns), dtype=self.V.dtype),
             np.zeros(m, dtype=self.V.dtype),

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from twofold.array_types import FloatArray, IntArray
 from twofold.checks.parameters import check_choice, check_count, is_number
 from twofold.contract.fitted_state import Array, FittedState, Number, Value, check_there
+from twofold.engine.gpu.library import DEVICES
 from twofold.engine.threads import count_threads, run_tasks
 from twofold.features.data_kernels import RBF, Custom, DataKernel, Linear, rounding_of
 from twofold.kernel_pca import memory, spectrum
@@ -24,6 +25,7 @@ from twofold.kernel_pca.data_dependent import (
     with_numbers,
 )
 from twofold.kernel_pca.diffusion_kernel import DiffusionCoordinates, DiffusionValues
+from twofold.kernel_pca.gpu_products import device_for
 from twofold.kernel_pca.sparse_matrix import SparseMatrixModel, check_square
 from twofold.kernel_pca.spectral_model import FeatureSpace, brought_near, place_on_plane
 from twofold.kernel_pca.spectrum import SOLVERS, Spectrum, decompose
@@ -70,6 +72,10 @@ class KernelPCA(SparseMatrixModel):
         Decides about "randomized" and about landmarks.
     n_jobs : int or None, default=-1
         Threads: -1 for every core, None for one. The result does not depend on it.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where "arpack" multiplies with a dense kernel matrix, in double precision. "auto" takes a
+        CUDA device for 5,000 rows and more if there is one (``pip install twofold[gpu]``); "cuda"
+        raises if there is none.
 
     Attributes
     ----------
@@ -135,6 +141,7 @@ class KernelPCA(SparseMatrixModel):
         tol: float = 0,
         random_state: Any = None,
         n_jobs: int | None = -1,
+        device: str = "auto",
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
@@ -144,6 +151,7 @@ class KernelPCA(SparseMatrixModel):
         self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
 
     # ---- what the contract asks for -------------------------------------------------------------
 
@@ -184,7 +192,9 @@ class KernelPCA(SparseMatrixModel):
                 "`gamma` or a larger `radius`."
             )
         advice = spectrum.ADVICE_FOR_MATRIX if kernel.is_precomputed else spectrum.ADVICE
-        return decompose(K, weights, self.n_components, solver, self.tol, rng, further, advice)
+        device = "cpu" if solver != "arpack" else device_for(self.device, K.shape[0])
+        q, tol = self.n_components, self.tol
+        return decompose(K, weights, q, solver, tol, rng, further, advice, device)
 
     def _fit_landmarks(
         self, Y: FloatArray, weights: FloatArray, kernel: Any, rng: np.random.RandomState
@@ -346,6 +356,7 @@ class KernelPCA(SparseMatrixModel):
         super()._check_parameters()
         kernel = get_kernel(self.kernel)
         check_choice("eigen_solver", self.eigen_solver, SOLVERS)
+        check_choice("device", self.device, DEVICES)
         if not is_number(self.tol) or not self.tol >= 0:
             raise ValueError(f"`tol` must be a number of at least 0; got {self.tol!r}.")
         if self.landmarks is not None:

@@ -86,6 +86,7 @@ def decompose(
     rng: np.random.RandomState | None = None,
     n_further: int = 0,
     advice: str = ADVICE,
+    device: str = "cpu",
 ) -> Spectrum:
     """Find the first principal axes; raise if the features do not span as many directions."""
     # Dense K (m, m) is written over; for a sparse one the solver is always "arpack". `n_further` is
@@ -106,7 +107,7 @@ def decompose(
         K *= root
         K *= root[:, None]
         total = float(np.trace(K))
-        values, U = leading_eigenpairs(K, count, solver, tol, rng)
+        values, U = leading_eigenpairs(K, count, solver, tol, rng, device)
     kept = count_kept(values, n_components, noise * float(weights.max()), advice)
     values, U = values[:kept], fix_signs(U[:, :kept])
     axes = root[:, None] * U / np.sqrt(values)
@@ -187,12 +188,24 @@ def count_strangers(K: Any) -> int:
 
 
 def leading_eigenpairs(
-    S: Any, count: int, solver: str, tol: float, rng: np.random.RandomState | None
+    S: Any,
+    count: int,
+    solver: str,
+    tol: float,
+    rng: np.random.RandomState | None,
+    device: str = "cpu",
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the largest eigenvalues of S (m, m), overwritten if dense, and vectors (m, count)."""
+    """Return the largest eigenvalues of S (m, m), overwritten if dense, and vectors (m, count).
+
+    ``device`` is where ARPACK's products with a dense matrix are done.
+    """
     count = min(count, S.shape[0])
     chosen = choose_solver(solver, S.shape[0], count)
     if chosen == "arpack":
+        if device != "cpu" and isinstance(S, np.ndarray):
+            from twofold.kernel_pca.gpu_products import on_device
+
+            S = on_device(S, device)
         values, U = _by_arpack(S, count, tol)
     elif chosen == "randomized":
         # Of the singular values, those of negative eigenvalues are told by their vectors.

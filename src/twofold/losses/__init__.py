@@ -18,6 +18,8 @@ Both also exist for the length of a residual, ``per="vector"``, and the ε-insen
 the square, ``order=1`` (Kramer 2013, 5.8), which UNN takes. The slope of (5.3) as printed in (B.15)
 has a wrong sign below -ε; it is 2(r + ε) there.
 
+Those of the library also take residuals that are tensors of torch, on any device.
+
 What a loss may have besides, and what stands in where it does not, is said by three functions:
 :func:`in_unit`, :func:`rows_of` and :func:`is_rotation_invariant`.
 
@@ -128,12 +130,12 @@ class Huber:
             )
         if self.per == "vector":
             length = _lengths(R)
-            inner = np.minimum(length, self.delta)
+            inner = length.clip(max=self.delta)
             values = (length - inner + 0.5 * inner * inner / self.delta)[:, 0]
-            return values, R / np.maximum(length, self.delta)
-        inner = np.clip(R, -self.delta, self.delta)
+            return values, R / length.clip(min=self.delta)
+        inner = R.clip(-self.delta, self.delta)
         slope = inner / self.delta
-        return (np.abs(R - inner) + 0.5 * inner * slope).sum(axis=1), slope
+        return (abs(R - inner) + 0.5 * inner * slope).sum(axis=1), slope
 
     def fitted(self, R: FloatArray, observed: BoolArray | None = None, unit: float = 1.0) -> Huber:
         """Return the loss with ``δ = 1.345 × 1.4826 × median |r|``; itself where δ was given.
@@ -214,15 +216,15 @@ class EpsilonInsensitive:
         """Return what exceeds ``ε``, or its square, and its derivative."""
         eps = self._eps_of(R)
         if self.per == "component":
-            excess = R - np.clip(R, -eps, eps)
+            excess = R - R.clip(-eps, eps)
             if self.order == 1:
-                return np.abs(excess).sum(axis=1), np.sign(excess)
+                return abs(excess).sum(axis=1), _signs(excess)
             return (excess * excess).sum(axis=1), 2 * excess
         length = _lengths(R)
-        beyond = np.maximum(length - eps, 0)
-        divisor = np.where(length > 0, length, 1)
+        beyond = (length - eps).clip(min=0)
+        divisor = length + (length == 0)
         if self.order == 1:
-            return beyond[:, 0], np.sign(beyond) / divisor * R
+            return beyond[:, 0], _signs(beyond) / divisor * R
         return (beyond * beyond)[:, 0], 2 * beyond / divisor * R
 
     def at(self, numbers: IntArray) -> EpsilonInsensitive:
@@ -251,6 +253,8 @@ class EpsilonInsensitive:
         if isinstance(self.eps, float):
             return self.eps
         self.check_shape(R.shape)
+        if not isinstance(R, np.ndarray):
+            return R.new_tensor(self.eps if self.eps.ndim == 2 else self.eps[:, None])
         eps = self.eps.astype(R.dtype, copy=False)
         return eps if eps.ndim == 2 else eps[:, None]
 
@@ -261,7 +265,12 @@ def _check_per(per: object) -> None:
 
 
 def _lengths(R: FloatArray) -> FloatArray:
-    return np.sqrt((R * R).sum(axis=1, keepdims=True))
+    squares: FloatArray = (R * R).sum(axis=1, keepdims=True)
+    return squares**0.5
+
+
+def _signs(R: FloatArray) -> Any:
+    return np.sign(R) if isinstance(R, np.ndarray) else R.sign()
 
 
 def _squared(unit: float) -> float:

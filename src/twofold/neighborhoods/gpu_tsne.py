@@ -7,7 +7,7 @@ any order. Attraction goes over the neighbours of a row in the order of a list.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,19 +42,37 @@ class Affinities:
     other: Tensor
     p: Tensor
 
+    def __mul__(self, factor: float) -> Affinities:
+        return replace(self, p=self.p * factor)
+
 
 def affinities(distances: Tensor, neighbors: Tensor, perplexity: float) -> Affinities:
     """Return P (n, n): as near as a Gaussian of that perplexity makes neighbours (n, k)."""
     torch = load_torch()
     n, k = neighbors.shape
     p = (_conditional(distances.double() ** 2, float(np.log(perplexity))) / (2 * n)).float()
-    own = torch.arange(n, device=p.device).repeat_interleave(k)
-    ends = torch.cat([own, neighbors.flatten()])
+    own, others = torch.arange(n, device=p.device).repeat_interleave(k), neighbors.flatten()
+    ends = torch.cat([own, others])
+    return _listed(ends, torch.cat([others, own]), torch.cat([p.flatten(), p.flatten()]), n)
+
+
+def mixed(near: Affinities, wide: Affinities, share: float) -> Affinities:
+    """Return so much of the one P and, ``share``, of the other."""
+    torch = load_torch()
+    n, both = len(near.first) - 1, (near * (1 - share), wide * share)
+    own = torch.arange(n, device=near.p.device)
+    ends = torch.cat([own.repeat_interleave(P.first.diff()) for P in both])
+    others, p = (torch.cat([getattr(P, name) for P in both]) for name in ("other", "p"))
+    return _listed(ends, others, p, n)
+
+
+def _listed(ends: Tensor, others: Tensor, p: Tensor, n: int) -> Affinities:
+    """Sort affinities of pairs of rows by the first of the two."""
+    torch = load_torch()
     order = torch.argsort(ends, stable=True)
     counts = torch.bincount(ends, minlength=n)
     first = torch.cat([counts.new_zeros(1), torch.cumsum(counts, dim=0)])
-    other = torch.cat([neighbors.flatten(), own])[order].int()
-    return Affinities(first, other, torch.cat([p.flatten(), p.flatten()])[order])
+    return Affinities(first, others[order].int(), p[order])
 
 
 def _conditional(sq_dists: Tensor, entropy: float) -> Tensor:

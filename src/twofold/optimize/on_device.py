@@ -37,13 +37,15 @@ def minimize_on_device(
     *,
     max_iter: int,
     tol: float,
+    pace: Any = None,
     callbacks: Iterable[Callback] = (),
     label: str = "",
 ) -> Solution:
     """Minimise by L-BFGS from a tensor X (n, q); the solution is an array of numpy.
 
-    ``objective.value_and_grad`` takes a tensor and returns a number and a tensor. Callbacks get
-    each iterate as an array, which is a transfer; without callbacks there is none.
+    ``objective.value_and_grad`` takes a tensor and returns a number and a tensor; ``pace`` is that
+    of `minimize`, a tensor. Callbacks get each iterate as an array, which is a transfer; without
+    callbacks there is none.
     """
     run, listeners = _DeviceRun(objective, X, None), tuple(callbacks)
     within = Unconstrained()
@@ -58,8 +60,9 @@ def minimize_on_device(
                 elapsed, points = time.perf_counter() - started, read_only(X.cpu().numpy())
                 return tell(listeners, Event(iteration, max_iter, value, points, elapsed, label))
 
-            state = _begun(Lbfgs(), run, within)
-            reason = _drive(Lbfgs(), run, within, max_iter, tol, announce, state, Journal())
+            method = Lbfgs(pace=pace)
+            state = _begun(method, run, within)
+            reason = _drive(method, run, within, max_iter, tol, announce, state, Journal())
     except KeyboardInterrupt:
         reason = StopReason.INTERRUPTED
     value, best = run.best

@@ -1,37 +1,52 @@
-"""What of UKR a GPU can do; knows neither torch nor what is done there."""
+"""What of UKR a GPU does, and which part of a fit stays there; knows neither torch nor how.
+
+Sums over pairs of rows go there for all that is of degree 0 with a kernel of the library: the
+engine sends them. What is cross-validated by a loss of the library and minimised by L-BFGS stays
+there as a whole, so that no row travels while it is trained.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
+
 from twofold.engine.cells import GRIDDED
 from twofold.kernels import KERNELS, Kernel
-from twofold.losses import Huber, Loss, Squared
-from twofold.regularization import LeaveKOut, LeaveOneOut, Regularization
+from twofold.losses import EpsilonInsensitive, Huber, Loss, Squared
+from twofold.optimize import Journal
+from twofold.regularization import LeaveKOut, LeaveOneOut
 from twofold.ukr.objective import Problem
 from twofold.ukr.surface import Surface
 
+if TYPE_CHECKING:
+    from twofold.ukr.training import Training
 
-def beyond_gpu(
-    regularization: Regularization, degree: int | str, loss: Loss, kernel: Kernel
-) -> str:
-    """Name what of a problem a device cannot do yet; empty if it can do all."""
-    is_plain = isinstance(regularization, LeaveOneOut | LeaveKOut)
-    if not is_plain or getattr(regularization, "border", 0.0) != 0:
-        return f"regularization={regularization!r}"
-    if getattr(regularization, "homotopy", "none") not in ("auto", "none"):
-        return f"regularization={regularization!r}"
+
+def beyond_gpu(degree: int | str, kernel: Kernel) -> str:
+    """Name what of a problem has sums that a device cannot do; empty if there is nothing."""
     if degree != 0:
         return f"degree={degree!r}"
-    if not isinstance(loss, Squared | Huber):
-        return f"loss={loss!r}"
     return "" if KERNELS.get(kernel.name) is kernel else f"the kernel {kernel.name!r}"
 
 
-def is_for_device(problem: Problem) -> bool:
-    """Say whether a problem can be solved on a device."""
-    if problem.landmarks is not None:
+def is_summed_on_device(problem: Problem) -> bool:
+    """Say whether the error of a problem, and its gradient, can stay on a device."""
+    engine, loss = problem.engine, problem.loss
+    if engine.device == "cpu" or beyond_gpu(problem.rows.degree, engine.kernel):
         return False
-    kernel, degree = problem.engine.kernel, problem.rows.degree
-    return not beyond_gpu(problem.regularization, degree, problem.loss, kernel)
+    return _is_known(loss)
+
+
+def is_trained_on_device(problem: Problem, training: Training) -> bool:
+    """Say whether a problem is minimised on a device, from the first step to the last."""
+    how = problem.regularization
+    is_plain = isinstance(how, LeaveOneOut | LeaveKOut) and how.homotopy in ("auto", "none")
+    if not is_plain or getattr(how, "border", 0.0) != 0:
+        return False
+    # A checkpoint keeps where a method stands as arrays.
+    is_kept = type(training.journal) is not Journal
+    return training.method == "lbfgs" and not is_kept and is_summed_on_device(problem)
 
 
 def is_projected_on_device(surface: Surface, loss: Loss) -> bool:
@@ -39,4 +54,11 @@ def is_projected_on_device(surface: Surface, loss: Loss) -> bool:
     kernel, q = surface.engine.kernel, surface.X.shape[1]
     if surface.engine.device == "cpu" or surface.widths is not None or q > GRIDDED:
         return False
-    return not beyond_gpu(LeaveOneOut(), surface.rows.degree, loss, kernel)
+    return not beyond_gpu(surface.rows.degree, kernel) and _is_known(loss)
+
+
+def _is_known(loss: Loss) -> bool:
+    """Say whether a loss takes tensors and has no numbers for each row, which would travel."""
+    return isinstance(loss, Squared | Huber | EpsilonInsensitive) and (
+        np.ndim(getattr(loss, "eps", 0.0)) == 0
+    )

@@ -24,6 +24,8 @@ from twofold.checks.parameters import check_choice, check_count, check_progress,
 from twofold.checks.rows import check_differences, check_entries
 from twofold.contract.distinct_rows import row_keys
 from twofold.engine import DEGREES, check_cutoff
+from twofold.engine.gpu.library import DEVICES
+from twofold.engine.sums import PRECISIONS
 from twofold.engine.threads import count_threads
 from twofold.features import Custom, DataKernel, FeatureMap, get_data_kernel
 from twofold.kernels import Kernel, get_kernel
@@ -60,7 +62,6 @@ if TYPE_CHECKING:
     from twofold.ukr.checkpoint import Checkpoint
     from twofold.ukr.starts import Init
 
-DEVICES = ("auto", "cpu", "cuda")
 OPTIMIZERS = ("auto", "lbfgs", "rprop", "rprop-", "irprop-", "irprop+")
 # What a model has before it has seen data: a map to look at.
 UNKNOWN_DIMENSION = 2
@@ -133,6 +134,9 @@ class UKR(KernelManifold):
         (``pip install twofold[gpu]``) and it can do what the other parameters ask for; "cuda"
         raises if not. A GPU computes in single precision; a model that was fitted on one opens
         and runs without.
+    precision : {"fp32", "tf32", "bf16"}, default="fp32"
+        How exact products on a GPU are: gradients to 1e-5, 3e-3 or 1e-2 of their length. On the CPU
+        it means nothing.
     random_state : int, RandomState or None, default=None
         Decides about t-SNE and which rows stand for the others when starts are sought on large
         data.
@@ -211,6 +215,7 @@ class UKR(KernelManifold):
         cutoff: float = 1e-6,
         n_jobs: int | None = -1,
         device: str = "auto",
+        precision: str = "fp32",
         random_state: Any = None,
         verbose: bool | str = "auto",
         callbacks: Sequence[Callback] = (),
@@ -230,6 +235,7 @@ class UKR(KernelManifold):
         self.cutoff = cutoff
         self.n_jobs = n_jobs
         self.device = device
+        self.precision = precision
         self.random_state = random_state
         self.verbose = verbose
         self.callbacks = callbacks
@@ -303,13 +309,7 @@ class UKR(KernelManifold):
         return self._latent_of(fit)
 
     def _beyond_gpu(self) -> str:
-        for name in ("landmarks", "checkpoint"):
-            if getattr(self, name) is not None:
-                return f"`{name}`"
-        if self.optimizer not in ("auto", "lbfgs"):
-            return f"optimizer={self.optimizer!r}"
-        how, loss = get_regularization(self.regularization), get_loss(self.loss)
-        return beyond_gpu(how, self.degree, loss, get_kernel(self.kernel))
+        return beyond_gpu(self.degree, get_kernel(self.kernel))
 
     def _most_rows(self, D: int) -> int | None:
         loss = get_loss(self.loss)
@@ -452,8 +452,8 @@ class UKR(KernelManifold):
         check_cutoff(self.cutoff)
         count_threads(self.n_jobs)
         get_kernel(self.kernel, training=True)
-        choices = (("optimizer", OPTIMIZERS), ("degree", DEGREES), ("device", DEVICES))
-        for name, allowed in choices:
+        choices = {"optimizer": OPTIMIZERS, "degree": DEGREES, "device": DEVICES}
+        for name, allowed in {**choices, "precision": PRECISIONS}.items():
             check_choice(name, given[name], allowed)
         check_progress(self.verbose, self.callbacks)
         if not isinstance(self.checkpoint, str | os.PathLike | None):

@@ -1,7 +1,8 @@
 """What UKR minimises, on a device: `Reconstruction`, the scale search and L-BFGS for tensors.
 
-Latent points keep the order of the rows; sums go over tiles of neighbours, whose order is renewed
-when points have moved so far that a third more pairs are visited than at first.
+Latent points keep the order of the rows, landmarks follow them; sums go over tiles of neighbours,
+whose order is renewed when points have moved so far that a third more pairs are visited than at
+first.
 """
 
 from __future__ import annotations
@@ -14,9 +15,8 @@ from scipy.optimize import minimize
 
 from twofold.array_types import BoolArray, FloatArray
 from twofold.engine.gpu.library import load_torch, saying_what_fits
-from twofold.engine.gpu.sums import CarriedTiles, DeviceSums, exact_precision
+from twofold.engine.gpu.sums import CarriedTiles, DeviceSums, tile_precision
 from twofold.engine.plan import Plan
-from twofold.losses import Squared
 from twofold.neighborhoods.gpu_neighbors import MOST_DISTANCES
 from twofold.optimize import Solution
 from twofold.optimize.on_device import minimize_on_device
@@ -57,16 +57,17 @@ class DeviceReconstruction:
     def __init__(self, problem: Problem) -> None:
         torch = load_torch()
         self.problem, self.device = problem, problem.engine.device
-        rows = problem.rows
-        self.Y, self.V = self.tensor(rows.Y), self.tensor(rows.V)
+        rows, engine = problem.rows, problem.engine
+        self.references = rows if problem.landmarks is None else problem.landmarks
+        self.Y, self.V = self.tensor(rows.Y), self.tensor(self.references.V)
         self.observed = None if rows.observed is None else self.tensor(rows.observed)
         self.share = self.tensor(rows.weights / rows.weights.sum())
         self.loss = problem._loss_and_unit[0]
         self.hidden = None
         if problem.hidden is not None:
             self.hidden = torch.as_tensor(problem.hidden, device=self.device)
-        self.engine = DeviceSums(problem.engine.kernel, problem.engine.cutoff)
-        self.precision = exact_precision(problem.engine.kernel)
+        self.engine = DeviceSums(engine.kernel, engine.cutoff)
+        self.precision = tile_precision(engine.kernel, engine.precision)
         self.tiles: CarriedTiles | None = None
         self.pairs_when_sorted = 0
         self.in_order: _InOrder | None = None
@@ -77,16 +78,24 @@ class DeviceReconstruction:
         return torch.as_tensor(np.asarray(array), dtype=torch.float32, device=self.device)
 
     def value_and_grad(self, X: Tensor) -> tuple[float, Tensor]:
-        """Return R(X) and dR/dX."""
-        tiles = self._tiles_at(X)
-        how = {"hides_itself": True} if self.hidden is None else {"hidden": self.hidden}
+        """Return R(X) and dR/dX, for all latent points."""
+        torch, n, has_landmarks = load_torch(), len(self.share), self.problem.landmarks is not None
+        how: dict[str, Any] = {"hides_itself": True}
+        if self.hidden is not None:
+            how = {"hidden": self.hidden}
+        if has_landmarks:
+            how["queries"] = X[:n]
+        tiles = self._tiles_at(X[n:] if has_landmarks else X)
         losses, by_query, by_reference = self.engine.evaluate(tiles, self._respond, **how)
         if not self.pairs_when_sorted:
             self.pairs_when_sorted = self.engine.n_pairs
-        return float(losses.sum(dtype=load_torch().float64)), by_query + by_reference
+        value = float(losses.sum(dtype=torch.float64))
+        if has_landmarks:
+            return value, torch.cat([by_query, by_reference])
+        return value, by_query + by_reference
 
     def value_on(self, X: Tensor, numbers: Tensor) -> float:
-        """Return R(X) over some of the rows only, with all references."""
+        """Return R(X) over some of the rows only, with all rows as references."""
         return self._on(X, numbers, wants_slope=False)[0]
 
     def value_and_scale_slope(self, X: Tensor, numbers: Tensor) -> tuple[float, FloatArray]:
@@ -113,21 +122,23 @@ class DeviceReconstruction:
         return self.tiles
 
     def _respond(self, numbers: Tensor, A: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
-        rows = self._rows(numbers)
+        rows, is_whole = self._rows(numbers), self.references.observed is None
         D = rows.Y.shape[1]
-        S = A[:, D:] if rows.observed is None else A[:, D : 2 * D]
+        S = A[:, D:] if is_whole else A[:, D : 2 * D]
         is_alive = S > 0
         safe = S.where(is_alive, S.new_ones(()))
         f = A[:, :D] / safe
-        if not bool(is_alive.all()):
+        # The nearest row has a weight under an exponential kernel, and asking would be waiting.
+        is_sure = is_whole and self.engine.kernel.is_exponential
+        if not is_sure and not bool(is_alive.all()):
             f = f.where(is_alive, self._mean_without(numbers))
         residual = f - rows.Y
         if rows.observed is not None:
             residual *= rows.observed
-        losses, slope = value_and_slope(self.loss, residual)
+        losses, slope = self.loss.value_and_slope(residual)
         E = (slope * rows.share[:, None]).where(is_alive, S.new_zeros(())) / safe
         torch = load_torch()
-        if rows.observed is None:
+        if is_whole:
             U = torch.cat([E, -(E * f).sum(dim=1, keepdim=True)], dim=1)
         else:
             U = torch.cat([E, -E * f, torch.zeros_like(E[:, :1])], dim=1)
@@ -143,33 +154,18 @@ class DeviceReconstruction:
         return self.in_order
 
     def _mean_without(self, numbers: Tensor) -> Tensor:
-        """Return the mean of all rows but those hidden from some, as scaled (m, D)."""
+        """Return the mean of all references but those hidden from some, as scaled (m, D)."""
         torch = load_torch()
-        rows = self.problem.rows
         hidden = numbers[:, None] if self.hidden is None else self.hidden[numbers]
-        mass = self.tensor(rows.mass)
-        total, summed = mass.double().sum(dim=0), (mass * self.Y).double().sum(dim=0)
+        mass, Y = self.tensor(self.references.mass), self.tensor(self.references.Y)
+        total, summed = mass.double().sum(dim=0), (mass * Y).double().sum(dim=0)
         rest = total.expand(len(numbers), -1)
         left = summed.expand(len(numbers), -1)
         for k in range(hidden.shape[1]):
             is_hidden = (hidden[:, k] >= 0)[:, None]
             rest = rest - mass[hidden[:, k]] * is_hidden
-            left = left - (mass * self.Y)[hidden[:, k]] * is_hidden
+            left = left - (mass * Y)[hidden[:, k]] * is_hidden
         return (left / torch.where(rest > 0, rest, torch.inf)).float()
-
-
-def value_and_slope(loss: Any, R: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the loss of each residual (n, D) and its derivative, as `twofold.losses` has them."""
-    if isinstance(loss, Squared):
-        return (R * R).sum(dim=1), 2 * R
-    delta = float(loss.delta)
-    if loss.per == "vector":
-        length = (R * R).sum(dim=1, keepdim=True).sqrt()
-        inner = length.clamp_max(delta)
-        return (length - inner + 0.5 * inner * inner / delta)[:, 0], R / length.clamp_min(delta)
-    inner = R.clamp(-delta, delta)
-    slope = inner / delta
-    return ((R - inner).abs() + 0.5 * inner * slope).sum(dim=1), slope
 
 
 def scaled_start(X: Tensor, objective: DeviceReconstruction) -> tuple[Tensor, float]:
@@ -214,8 +210,8 @@ def _typical_spacing(X: Tensor, rows: Tensor) -> float:
 
 
 def train_on_device(problem: Problem, X: FloatArray, training: Training) -> Solution:
-    """Minimise the cross-validated error from latent points X (n, q) by L-BFGS."""
-    k = n_left_out(problem.regularization)
+    """Minimise the cross-validated error from all latent points X by L-BFGS."""
+    k, pace = n_left_out(problem.regularization), problem.pace()
     with saying_what_fits(*problem.rows.V.shape):
         objective = DeviceReconstruction(problem)
         solution = minimize_on_device(
@@ -223,9 +219,10 @@ def train_on_device(problem: Problem, X: FloatArray, training: Training) -> Solu
             objective.tensor(X - X.mean(axis=0)),
             max_iter=training.max_iter,
             tol=training.tol,
+            pace=None if pace is None else objective.tensor(pace),
             callbacks=training.callbacks,
             label="leave-one-out" if k == 1 else f"leave-{k}-out",
         )
-    share = objective.engine.n_pairs / len(X) ** 2
+    share = objective.engine.n_pairs / (len(objective.Y) * len(objective.V))
     problem.engine.last_plan = Plan("gpu", f"{share:.1%} of all pairs are in tiles within reach")
     return solution

@@ -15,7 +15,7 @@ import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray
 from twofold.engine.gpu.library import in_parts, load_torch
-from twofold.engine.gpu.sums import CarriedTiles, DeviceSums, exact_precision
+from twofold.engine.gpu.sums import CarriedTiles, DeviceSums, tile_precision
 from twofold.engine.gpu.tiles import along_a_curve
 from twofold.losses import Loss, in_unit
 from twofold.optimize.levenberg_marquardt import (
@@ -29,7 +29,6 @@ from twofold.optimize.levenberg_marquardt import (
     SLACK,
     SLACK_DECAY,
 )
-from twofold.ukr.gpu_objective import value_and_slope
 from twofold.ukr.projection import (
     BORDER_MARGIN,
     BORDER_STEPS,
@@ -76,7 +75,7 @@ class _Looking:
         kernel, cutoff = surface.engine.kernel, surface.engine.cutoff
         self.engine = DeviceSums(kernel, cutoff)
         X, V = self.tensor(surface.X), self.tensor(rows.V)
-        self.tiles = CarriedTiles(X, V, exact_precision(kernel))
+        self.tiles = CarriedTiles(X, V, tile_precision(kernel, surface.engine.precision))
         self.is_masked = rows.observed is not None
 
     def tensor(self, array: FloatArray | BoolArray) -> Tensor:
@@ -122,7 +121,7 @@ class _Looking:
         torch = load_torch()
         X, f, J, density = self.inside(X)
         residual = f - Y if known is None else (f - Y) * known
-        error, slope = value_and_slope(self.loss, residual)
+        error, slope = self.loss.value_and_slope(residual)
         weights = torch.where(residual == 0, 0, slope / torch.where(residual == 0, 1, 2 * residual))
         if known is not None:
             weights = weights * known

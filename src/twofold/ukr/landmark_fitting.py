@@ -34,7 +34,7 @@ from twofold.neighborhoods.nearest import nearest_rows
 from twofold.regularization import LeaveOneOut, n_left_out
 from twofold.ukr.adaptation import ADAPTATIONS, adapt_landmarks
 from twofold.ukr.objective import Problem, spread_rows
-from twofold.ukr.projection import project
+from twofold.ukr.projection import places_of, project
 from twofold.ukr.starts import Init
 from twofold.ukr.surface import CarriedRows
 from twofold.ukr.training import Fit, Training, fit_points, settle, with_huber_scale
@@ -166,7 +166,10 @@ def _project(problem: Problem, Z: FloatArray, places: FloatArray | None = None) 
     loss, rows = problem.loss, problem.rows
     if isinstance(loss, EpsilonInsensitive) or getattr(loss, "delta", 1.0) is None:
         loss = Squared()
-    return project(problem.surface(Z), rows.unscaled(rows.Y), rows.observed, loss, places).X
+    surface, Y = problem.surface(Z), rows.unscaled(rows.Y)
+    if places is None:
+        return places_of(surface, Y, rows.observed, loss)
+    return project(surface, Y, rows.observed, loss, places).X
 
 
 def _adapted(fit: Fit, X: FloatArray, gamma: float | None) -> Fit:

@@ -30,7 +30,6 @@ from twofold.contract.growing import GrowingModel
 from twofold.contract.kernel_description import KernelDescription
 from twofold.engine import Degree, KernelSums
 from twofold.engine.gpu.library import load_torch, why_no_gpu
-from twofold.engine.sums import MANY_QUERIES
 from twofold.features import (
     L1,
     RBF,
@@ -49,10 +48,9 @@ from twofold.optimize import Callback, ProgressBar, Solution, StopReason
 from twofold.process_settings import warn
 from twofold.regularization import Density, Smoothest, get_regularization
 from twofold.rowwise import blocks
-from twofold.ukr.devices import is_projected_on_device
 from twofold.ukr.feature_space import FeatureSpace
 from twofold.ukr.objective import Problem, common_scale, scale_each_dimension, stretch
-from twofold.ukr.projection import project
+from twofold.ukr.projection import places_of
 from twofold.ukr.surface import Surface
 from twofold.ukr.training import Training, loss_for_starts, settle, with_huber_scale
 
@@ -131,13 +129,8 @@ class KernelManifold(GrowingModel):
     def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
         if self._space is not None:
             Y = self._space.place(Y)
-        loss, surface = self._loss_of_new_rows(), self._surface
-        if len(Y) >= MANY_QUERIES and is_projected_on_device(surface, loss):
-            from twofold.ukr.gpu_projection import project_on_device
-
-            surface.prepare_projection()
-            return project_on_device(surface, Y, observed, loss) / self.latent_scale_
-        return project(surface, Y, observed, loss).X / self.latent_scale_
+        places = places_of(self._surface, Y, observed, self._loss_of_new_rows())
+        return places / self.latent_scale_
 
     def _loss_of_new_rows(self) -> Loss:
         """Return the loss by which rows are projected.
@@ -188,6 +181,20 @@ class KernelManifold(GrowingModel):
         J = surface.look(X * self.latent_scale_)[1]
         scale = self.latent_scale_ * surface.rows.unit
         return np.ascontiguousarray(J.transpose(0, 2, 1) * scale).astype(X.dtype)
+
+    def _answer_on_device(self, name: str, X: Any) -> Any:
+        is_known = name in ("inverse_transform", "density", "in_domain")
+        if not is_known or "_surface" not in self.__dict__ or self._space is not None:
+            return None
+        is_right = X.ndim == 2 and X.shape[1] == self.latent_.shape[1] and X.is_floating_point()
+        # What is wrong with a tensor is said by the way through arrays.
+        if not is_right or not self._surface.can_answer(X) or not bool(X.isfinite().all()):
+            return None
+        places = X.detach().float() * X.new_tensor(self.latent_scale_, dtype=load_torch().float32)
+        if name == "inverse_transform":
+            return self._surface.regress_tensor(places).to(X.dtype)
+        density = self._surface.density_tensor(places)
+        return density.to(X.dtype) if name == "density" else density >= self.domain_threshold_
 
     def _latent_unit(self) -> FloatArray:
         return 1 / self.latent_scale_
@@ -355,7 +362,8 @@ class KernelManifold(GrowingModel):
         # Tiles of a GPU come and go as a whole: with a rough cutoff the error would jump.
         is_rough = training and len(Y) > MANY_ROWS and device == "cpu"
         cutoff = max(self.cutoff, ROUGH_CUTOFF) if is_rough else self.cutoff
-        engine = KernelSums(kernel, cutoff, self.n_jobs, device=device)
+        precision = getattr(self, "precision", "fp32")
+        engine = KernelSums(kernel, cutoff, self.n_jobs, device=device, precision=precision)
         degree = cast(Degree, self.degree if isinstance(self.degree, str) else int(self.degree))
         regularization = get_regularization(self.regularization)
         return Problem.of_rows(Y, weights, loss, regularization, engine, degree)
@@ -370,10 +378,10 @@ class KernelManifold(GrowingModel):
             raise RuntimeError(f"device='cuda' needs a GPU: {missing} Use device='auto' or 'cpu'.")
         if wanted == "cuda" and training and beyond:
             raise ValueError(
-                f"device='cuda' cannot fit {beyond} yet. Use device='auto' or 'cpu', which can."
+                f"device='cuda' has no sums for {beyond}. Use device='auto' or 'cpu', which have."
             )
         if missing or beyond:
-            logger.info("on the CPU: %s", missing or f"a GPU cannot fit {beyond} yet")
+            logger.info("on the CPU: %s", missing or f"a GPU has no sums for {beyond}")
             return "cpu"
         return "cuda"
 

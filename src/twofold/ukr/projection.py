@@ -27,11 +27,13 @@ import numpy as np
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled, compiled_in_order, compiled_into_callers, square
 from twofold.engine.cells import GRIDDED
+from twofold.engine.sums import MANY_QUERIES
 from twofold.engine.threads import run_tasks
 from twofold.losses import Loss, Squared, in_unit
 from twofold.neighborhoods.nearest import insert_sorted, k_smallest
 from twofold.optimize.levenberg_marquardt import LeastSquares, Residuals, levenberg_marquardt
 from twofold.rowwise import TILE, blocks
+from twofold.ukr.devices import is_projected_on_device
 from twofold.ukr.surface import Surface
 
 SQUARED = Squared()
@@ -82,6 +84,18 @@ def project(
     with np.errstate(over="ignore"):
         error = found.error.astype(dtype) * error_unit
     return replace(found, X=found.X.astype(dtype), error=error)
+
+
+def places_of(
+    surface: Surface, Y: FloatArray, observed: BoolArray | None, loss: Loss = SQUARED
+) -> FloatArray:
+    """Return the latent places (m, q) of rows as `project` finds them; many of them on a device."""
+    if len(Y) < MANY_QUERIES or not is_projected_on_device(surface, loss):
+        return project(surface, Y, observed, loss).X
+    from twofold.ukr.gpu_projection import project_on_device
+
+    surface.prepare_projection()
+    return project_on_device(surface, Y, observed, loss)
 
 
 def _project_some(

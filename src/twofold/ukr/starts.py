@@ -67,8 +67,9 @@ from twofold.neighborhoods.tsne import (
     tsne,
 )
 from twofold.rowwise import blocks
-from twofold.ukr.devices import is_for_device
+from twofold.ukr.devices import is_summed_on_device
 from twofold.ukr.objective import Problem, common_scale, scale_each_dimension
+from twofold.ukr.placing import PLACING_NEIGHBORS, PLACING_REACH, Tell, Tsne, place, refine
 
 ALL = ("pca", "lle", "isomap", "laplacian", "tsne")
 # Unsupervised nearest neighbours only if asked for: on a line training ends about as low from them
@@ -86,19 +87,6 @@ _BRIDGED_SIZE = 8
 _GROWTH = (1.0, 1.7, 3.0)
 # Fewer rows than this have no neighbourhood structure to speak of.
 _MIN_ROWS = 8
-_PLACING_NEIGHBORS = 4
-# t-SNE of all rows: steps, perplexity, and neighbours of a row. On MNIST, with 30 iterations of
-# training, perplexities of 10, 15, 20 and 30 (three times as many neighbours, 100 steps) lead to
-# errors of 0.184, 0.185, 0.186 and 0.188 and to a trustworthiness of 0.951, 0.954, 0.956 and 0.958;
-# half of the steps to the same error within 1 %. In the first steps neighbours pull twice as hard.
-ALL_ROWS_STEPS, ALL_ROWS_PERPLEXITY, ALL_ROWS_NEIGHBORS = 40, 13.0, 30
-EXAGGERATED_STEPS, EXAGGERATION = 20, 2.0
-# The share of the pull that comes from representatives around a row, and its perplexity there: they
-# keep in place what is farther apart than neighbours. With a share of 0, 0.15 and 0.3 the
-# trustworthiness is 0.9515, 0.955 and 0.957, at errors of 0.186, 0.187 and 0.1895 (three seeds).
-WIDER_SHARE, WIDER_PERPLEXITY = 0.15, 3.0
-# In typical latent distances between neighbours; for t-SNE 3 to 10 differ by a few per cent.
-_PLACING_REACH = 4.0
 # Neighbours in a flat map whose mean a row is compared with, and how far what is left goes in the
 # other dimensions, in distances to the last of them: 1 to 3 differ little.
 _THICK_NEIGHBORS, _THICKNESS = 8, 2.0
@@ -113,8 +101,6 @@ N_FINALISTS = 2
 # seen to end in a lower error after training.
 WELL_UNFOLDED = 0.03
 
-# Hears what is being done: words, and how many steps of how many.
-Tell = Callable[[str, int, int], None]
 Init = str | FloatArray | Callable[[FloatArray], FloatArray]
 
 logger = logging.getLogger(__name__)
@@ -230,7 +216,7 @@ class _Search:
     def of_all_rows(self, candidates: Candidates, best: Start) -> Start:
         """Return the start of all rows from that of the representatives."""
         self.tell("placing all rows", 0, 1)
-        if self.problem.engine.device != "cpu" and is_for_device(self.problem):
+        if is_summed_on_device(self.problem):
             from twofold.ukr.gpu_starts import start_on_device
 
             going_on = not self.interrupted
@@ -316,7 +302,7 @@ class Candidates:
             found["pca"] = self.embedded["pca"]
         # In the order of KNOWN; the sort is stable, so the sizes of a method stay in order.
         names = sorted(found, key=lambda name: KNOWN.index(_method(name)))
-        candidates = {name: _standardize(name, found[name]) for name in names}
+        candidates = {name: standardize(name, found[name]) for name in names}
         if interrupted:
             raise StartsInterrupted(candidates)
         return candidates
@@ -373,7 +359,7 @@ class Candidates:
             X = isomap(self._graph(self._sizes[0]), q, self.seed) if X is None else X[:, :q]
         except np.linalg.LinAlgError:
             X = self.embedded["pca"][:, :q]
-        return tsne(self._table, _standardize("tsne", X), self.seed, n_jobs=self.n_jobs)
+        return tsne(self._table, standardize("tsne", X), self.seed, n_jobs=self.n_jobs)
 
     def _thick_tsne(self) -> FloatArray:
         """Run t-SNE in two dimensions; the others tell rows apart that it puts side by side."""
@@ -402,11 +388,11 @@ class Candidates:
     def place(self, name: str) -> FloatArray:
         """Return the embedding of that name with all rows beside their representatives, (n, q)."""
         if name == "pca":
-            return _standardize(name, self._principal_components(self.Y))
+            return standardize(name, self._principal_components(self.Y))
         X = self.embedded[name]
         latent_distances, _ = NearestNeighbors(n_neighbors=1).fit(X).kneighbors()
-        reach = _PLACING_REACH * float(np.median(latent_distances))
-        searcher = NearestNeighbors(n_neighbors=_PLACING_NEIGHBORS)
+        reach = PLACING_REACH * float(np.median(latent_distances))
+        searcher = NearestNeighbors(n_neighbors=PLACING_NEIGHBORS)
         searcher.fit(self.rows.astype(self.Y.dtype))
 
         with _single_threaded_pool(self.n_jobs) as pool:
@@ -414,35 +400,32 @@ class Candidates:
             found = list(pool.map(searcher.kneighbors, parts))
         distances, nearest = (np.concatenate(part) for part in zip(*found, strict=True))
         self.around = NeighborTable(distances, self.chosen[nearest])
-        placed = _place(X, distances, nearest, reach)
+        placed = place(X, distances, nearest, reach)
         placed[self.chosen] = X
-        return _standardize(name, placed)
+        return standardize(name, placed)
+
+    def _tsne_of_all(self) -> Tsne:
+        def mixed(near: csr_array, wide: csr_array, share: float) -> csr_array:
+            return csr_array((1 - share) * near + share * wide)
+
+        def go_on(P: csr_array, X: FloatArray, steps: int, tell: Tell) -> FloatArray:
+            return descend(P, X, steps, n_jobs=self.n_jobs, tell=tell)
+
+        return Tsne(
+            lambda k: most_neighbors(self.Y, k, self.seed, self.n_jobs),
+            partial(affinities, n_jobs=self.n_jobs),
+            mixed,
+            go_on,
+        )
 
     def refine(self, name: str, X: FloatArray, tell: Tell) -> FloatArray:
         """Return latent points X (n, q) of all rows after more steps of what they come from."""
         if name != "tsne":
             return X
-        # A map of so many more rows is wider; t-SNE itself takes many steps to widen one.
-        n, few = len(X), self.embedded[name]
         flat_axes = min(self.q, 2) if self.q > MAX_TSNE_DIMENSIONS else self.q
-        wider = (n / len(few)) ** (0.5 / flat_axes)
-        flat = X[:, :flat_axes] * (wider * few[:, :flat_axes].std() / X[:, :flat_axes].std())
-        tell("neighbours of all rows", 0, 1)
-        table = most_neighbors(self.Y, ALL_ROWS_NEIGHBORS, self.seed, self.n_jobs)
-        near = affinities(table, ALL_ROWS_PERPLEXITY, n_jobs=self.n_jobs)
-        wide = affinities(self.around, WIDER_PERPLEXITY, n_jobs=self.n_jobs)
-        P = csr_array((1 - WIDER_SHARE) * near + WIDER_SHARE * wide)
-        done = 0
-        for share, steps in ((EXAGGERATION, EXAGGERATED_STEPS), (1.0, ALL_ROWS_STEPS)):
-            go_on = partial(_tell_on, tell, done, EXAGGERATED_STEPS + ALL_ROWS_STEPS)
-            flat = descend(P * share, flat, steps, n_jobs=self.n_jobs, tell=go_on)
-            done += steps
-        return _standardize(name, self._thickened(flat, self.Y) if self.q > flat_axes else flat)
-
-
-def _tell_on(tell: Tell, done: int, total: int, words: str, step: int, _: int) -> None:
-    """Tell of a step of a part as one of the whole, of which some have been done."""
-    tell(words, done + step, total)
+        few, tsne = self.embedded[name][:, :flat_axes], self._tsne_of_all()
+        flat = refine(X[:, :flat_axes], few, self.around, tsne, tell)
+        return standardize(name, self._thickened(flat, self.Y) if self.q > flat_axes else flat)
 
 
 class StartsInterrupted(KeyboardInterrupt):
@@ -521,28 +504,11 @@ def _attempt(name: str, task: Callable[[], FloatArray]) -> FloatArray | None:
     return X
 
 
-def _place(X: FloatArray, distances: FloatArray, nearest: IntArray, reach: float) -> FloatArray:
-    """Return (m, q) weighted means of the latent places of (m, k) nearest representatives.
-
-    A plain mean of places that the embedding has torn apart would fall between them, so the
-    weight falls off as well with the latent distance to the nearest representative.
-    """
-    tiny = np.finfo(np.float64).tiny
-    # The floors let a row that lies on a representative take over its place.
-    sq_dists = np.maximum(distances**2, tiny)
-    places = X[nearest]
-    sq_gaps = ((places - places[:, :1]) ** 2).sum(axis=2)
-    weights = (sq_dists[:, :1] / sq_dists) / (1.0 + sq_gaps / max(reach**2, tiny))
-    weights /= weights.sum(axis=1, keepdims=True)
-    placed: FloatArray = np.einsum("mk,mkq->mq", weights, places)
-    return placed
-
-
 def _method(name: str) -> str:
     return name.partition("-")[0]
 
 
-def _standardize(name: str, X: FloatArray) -> FloatArray:
+def standardize(name: str, X: FloatArray) -> FloatArray:
     """Centre and scale as `Candidates.find` promises."""
     X = X - X.mean(axis=0)
     deviations = X.std(axis=0)

@@ -23,6 +23,7 @@ round-trip error of held-out rows by up to 4 % at q = 2, 5 to 12 % at q = 3 and 
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -151,6 +152,11 @@ class CarriedRows:
         safe = np.where(denominator > 0, denominator, 1)
         return numerator / safe, denominator
 
+    def regress_tensor(self, A: Any) -> tuple[Any, Any]:
+        """Return the same for sums that are a tensor."""
+        denominator = A[:, self._denominators]
+        return A[:, : self.n_features] / (denominator + (denominator <= 0)), denominator
+
     def mean_without(self, hidden: IntArray) -> FloatArray:
         """Return, for lists of hidden rows (m, K), the mean of all others, as scaled (m, D)."""
         seen = (hidden >= 0)[:, :, None]
@@ -229,6 +235,27 @@ class Surface:
         alone = (denominator <= 0) & (own >= 0)[:, None]
         f = np.where(alone, self.rows.mean_without(own[:, None]), f)
         return self.rows.unscaled(f.astype(self.rows.Y.dtype))
+
+    def can_answer(self, X: Any) -> bool:
+        """Say whether sums are done on the device that a tensor X is on."""
+        device = self.engine.device
+        is_there = device != "cpu" and X.device.type == device.partition(":")[0]
+        return is_there and self.prepared.on_device is not None
+
+    def regress_tensor(self, X: Any) -> Any:
+        """Return f(x) (m, D) at latent places that are a tensor on the device of the sums."""
+        references = self.prepared.on_device
+        assert references is not None
+        f, _ = self.rows.regress_tensor(references.at_tensor(X)[0])
+        return f * self.rows.unit + f.new_tensor(self.rows.mean)
+
+    def density_tensor(self, X: Any) -> Any:
+        """Return p(x) (m,) at latent places that are a tensor on the device of the sums."""
+        references = self._weights_alone.on_device
+        assert references is not None
+        values, shift = references.at_tensor(X)
+        # Only exponential kernels are shifted.
+        return (-0.5 * shift).exp() * values[:, -1] / self.total_weight
 
     def density(self, X: FloatArray) -> FloatArray:
         """Return p(x) (m,), relative to F(0) = 1."""

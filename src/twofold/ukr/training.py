@@ -82,9 +82,9 @@ from twofold.optimize import (
     minimize,
 )
 from twofold.regularization import Density, Extension, LeaveKOut, LeaveOneOut, Smoothest, n_left_out
-from twofold.ukr.devices import is_for_device
+from twofold.ukr.devices import is_trained_on_device
 from twofold.ukr.objective import Problem, common_scale, scale_each_dimension, spread_rows
-from twofold.ukr.projection import project
+from twofold.ukr.projection import places_of
 from twofold.ukr.terms import DensityTerm, DensityVariance, ExtensionPenalty, SumOf, lowest_density
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ def _stopped(problem: Problem, X: FloatArray, training: Training, found: Solutio
 def _place_all(problem: Problem, small: Problem, rows: IntArray, X: FloatArray) -> FloatArray:
     """Project the rows that took no part onto the manifold of those that did, and rescale."""
     Y = problem.rows.unscaled(problem.rows.Y)
-    placed = project(small.surface(X), Y, problem.rows.observed).X
+    placed = places_of(small.surface(X), Y, problem.rows.observed)
     placed[rows] = X
     error = problem.reconstruction(cross_validated=True)
     return scale_each_dimension(*common_scale(placed, error), error)[0]
@@ -260,8 +260,10 @@ def _place_all(problem: Problem, small: Problem, rows: IntArray, X: FloatArray) 
 
 def train(problem: Problem, X: FloatArray, training: Training) -> Solution:
     """Minimise the objective of a problem from latent points X (n, q); not of the smoothest one."""
-    X = (X - X.mean(axis=0)).astype(problem.rows.Y.dtype)
-    if problem.engine.device != "cpu" and is_for_device(problem):
+    # A device computes in single precision, and finer steps would be lost in its rounding.
+    dtype = problem.rows.Y.dtype if problem.engine.device == "cpu" else np.float32
+    X = (X - X.mean(axis=0)).astype(dtype)
+    if is_trained_on_device(problem, training):
         from twofold.ukr.gpu_objective import train_on_device
 
         return train_on_device(problem, X, training)

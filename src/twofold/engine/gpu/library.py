@@ -12,6 +12,8 @@ from typing import Any
 # with 50 columns 5.7 GiB were seen.
 ROW_BYTES, COLUMN_BYTES = 6_500, 100
 FEWEST_ROWS = 1_024
+# Where an estimator may be asked to compute.
+DEVICES = ("auto", "cpu", "cuda")
 INSTALL = "Install them with `pip install twofold[gpu]`."
 
 
@@ -65,9 +67,17 @@ def saying_what_fits(n: int, columns: int) -> Iterator[None]:
     try:
         yield
     except torch.OutOfMemoryError as error:
-        total, row = torch.cuda.mem_get_info()[1], max(ROW_BYTES, COLUMN_BYTES * columns)
+        row, room = max(ROW_BYTES, COLUMN_BYTES * columns), _room()
         raise MemoryError(
-            f"A fit of {n:,} rows needs about {n * row / 2**30:.1f} GiB on the GPU, which has "
-            f"{total / 2**30:.1f}; about {total // row:,} rows would fit. Pass fewer rows, use "
-            "`landmarks`, or device='cpu'."
+            f"A fit of {n:,} rows needs about {n * row / 2**30:.1f} GiB on the GPU, where "
+            f"{room / 2**30:.1f} can be had; about {room // row:,} rows would fit. Pass fewer "
+            "rows, use `landmarks`, or device='cpu'."
         ) from error
+
+
+def _room() -> int:
+    """Return the bytes on the device that this process has or can get."""
+    cuda = load_torch().cuda
+    free, total = cuda.mem_get_info()
+    share = cuda.get_per_process_memory_fraction()
+    return int(min(free + cuda.memory_reserved(), share * total))

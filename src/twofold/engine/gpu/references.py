@@ -1,13 +1,20 @@
-"""References on a device, for many calls with queries that come and go as arrays of numpy."""
+"""Sums on a device for arrays of numpy: references that stay there, and gradients."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.engine.gpu.library import in_parts, load_torch
-from twofold.engine.gpu.sums import CarriedTiles, DeviceSums, exact_precision
-from twofold.kernels import Kernel
+from twofold.engine.gpu.library import in_parts, load_torch, saying_what_fits
+from twofold.engine.gpu.sums import CarriedTiles, DeviceSums, tile_precision
+from twofold.engine.plan import Plan
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from twofold.engine.sums import KernelSums, Respond
 
 # Numbers of sums and slopes that are on the device at once.
 MOST_NUMBERS = 2**29
@@ -16,15 +23,13 @@ MOST_NUMBERS = 2**29
 class DeviceReferences:
     """References (n, q) that carry rows V (n, C), on a device, summed in float32."""
 
-    def __init__(
-        self, kernel: Kernel, cutoff: float, points: FloatArray, V: FloatArray, device: str
-    ) -> None:
+    def __init__(self, how: KernelSums, points: FloatArray, V: FloatArray) -> None:
         torch = load_torch()
-        self.device, self.dtype, self.width = device, V.dtype, V.shape[1]
-        self.engine = DeviceSums(kernel, cutoff)
-        X = torch.as_tensor(np.ascontiguousarray(points), dtype=torch.float32, device=device)
-        rows = torch.as_tensor(V, dtype=torch.float32, device=device)
-        self.tiles = CarriedTiles(X, rows, exact_precision(kernel))
+        self.device, self.dtype, self.width = how.device, V.dtype, V.shape[1]
+        self.engine = DeviceSums(how.kernel, how.cutoff)
+        X = torch.as_tensor(np.ascontiguousarray(points), dtype=torch.float32, device=self.device)
+        rows = torch.as_tensor(V, dtype=torch.float32, device=self.device)
+        self.tiles = CarriedTiles(X, rows, tile_precision(how.kernel, how.precision))
 
     def at(
         self, queries: FloatArray, hidden: IntArray, *, slopes: bool
@@ -47,3 +52,58 @@ class DeviceReferences:
 
         in_parts(m, max(1, MOST_NUMBERS // (self.width * (1 + q * slopes))), work)
         return values, shift, by_axis
+
+    def at_tensor(self, queries: Tensor) -> tuple[Tensor, Tensor]:
+        """Return sums (m, C) and shifts (m,) at queries (m, q) that are on the device."""
+        m = len(queries)
+        values, shift = queries.new_empty((m, self.width)), queries.new_empty(m)
+
+        def work(some: slice) -> None:
+            values[some], shift[some], _ = self.engine.at(self.tiles, queries[some])
+
+        in_parts(m, max(1, MOST_NUMBERS // self.width), work)
+        return values, shift
+
+
+def evaluate_on_device(
+    how: KernelSums,
+    queries: FloatArray,
+    V: FloatArray,
+    respond: Respond,
+    references: FloatArray | None,
+    hidden: IntArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Do what `KernelSums.evaluate` does; sums and answers go to and from the host, once each."""
+    torch = load_torch()
+    losses = np.empty(len(queries), queries.dtype)
+
+    def tensor(array: FloatArray) -> Tensor:
+        array = np.ascontiguousarray(array)
+        return torch.as_tensor(array, dtype=torch.float32, device=how.device)
+
+    def answer(order: Tensor, A: Tensor, shift: Tensor) -> tuple[Tensor, Tensor | None]:
+        numbers = order.cpu().numpy()
+        sums, far = A.cpu().numpy().astype(V.dtype), shift.cpu().numpy().astype(V.dtype)
+        losses[numbers], U = respond(numbers, sums, far)
+        return shift, None if U is None else tensor(U)
+
+    with saying_what_fits(*V.shape):
+        X = tensor(queries if references is None else references)
+        engine = DeviceSums(how.kernel, how.cutoff)
+        tiles = CarriedTiles(X, tensor(V), tile_precision(how.kernel, how.precision))
+        unseen, hides_itself = None, False
+        if (hidden >= 0).any():
+            own = np.arange(len(queries))[:, None]
+            hides_itself = references is None and np.array_equal(hidden, own)
+            unseen = None if hides_itself else torch.as_tensor(hidden, device=how.device)
+        _, by_query, by_reference = engine.evaluate(
+            tiles,
+            answer,
+            queries=None if references is None else tensor(queries),
+            hidden=unseen,
+            hides_itself=hides_itself,
+        )
+    share = engine.n_pairs / (len(queries) * len(X))
+    how.last_plan = Plan("gpu", f"{share:.1%} of all pairs are in tiles within reach")
+    found = by_query.cpu().numpy(), by_reference.cpu().numpy()
+    return losses, found[0].astype(queries.dtype), found[1].astype(queries.dtype)

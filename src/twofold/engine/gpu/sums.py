@@ -81,9 +81,9 @@ class Columns:
         return min(self.n_columns, MOST_COLUMNS)
 
 
-def exact_precision(kernel: Kernel) -> str:
-    """Return the precision that is as good as float32 for a kernel."""
-    return "fp32" if kernel.is_exponential else "tf32x3"
+def tile_precision(kernel: Kernel, precision: str) -> str:
+    """Return the products that give "fp32", "tf32" or "bf16" for a kernel."""
+    return "tf32x3" if precision == "fp32" and not kernel.is_exponential else precision
 
 
 class CarriedTiles:
@@ -174,7 +174,6 @@ class _Run:
         hides_itself: bool = False,
         order: Tensor | None = None,
     ) -> None:
-        torch = load_torch()
         self.engine, self.references = engine, references
         self.is_own = queries is None
         if queries is None:
@@ -182,15 +181,18 @@ class _Run:
         self.order = along_a_curve(queries) if order is None else order
         self.points = references.points if queries is None else TiledPoints(queries, self.order)
         self.n_queries = self.points.n
-        self.hidden = torch.zeros(1, dtype=torch.int32, device=references.order.device)
-        self.n_hidden = -1 if hides_itself else 0
+        self.hidden, self.n_hidden = references.order, -1 if hides_itself else 0
         if hidden is not None:
             self.hidden, self.n_hidden = self._places(hidden), hidden.shape[1]
-        self.shift, nearest = self._shifts()
-        self.reach = engine.kernel.reach(engine.cutoff) + nearest.view(-1, TILE).amax(dim=1)
+        self.shift, farthest = self._shifts()
+        self.reach = engine.kernel.reach(engine.cutoff) + farthest
         other = self.reach if self.is_own else _nowhere(references.points)
-        self.near = list_near(self.points, references.points, self.reach, other)
+        self.near = self._list(self.points, references.points, self.reach, other)
         engine.n_pairs = self.near.n_pairs
+
+    def _list(self, a: TiledPoints, b: TiledPoints, reach_a: Tensor, reach_b: Tensor) -> TileList:
+        """List tiles; each of points that are hidden from themselves is visited before its list."""
+        return list_near(a, b, reach_a, reach_b, but_own=self.n_hidden == -1)
 
     def _places(self, hidden: Tensor) -> Tensor:
         """Return hidden references (padded, K) by their places in the tiles, -1 for none."""
@@ -201,32 +203,37 @@ class _Run:
         return self.points.padded_rows(place[hidden.long()])
 
     def _shifts(self) -> tuple[Tensor, Tensor]:
-        """Return what rows are shifted by (padded,), and the squared distance to the nearest one.
+        """Return what rows are shifted by (padded,), and how far off in each tile (tiles,).
 
-        Only rows far from every reference are shifted; only for those the nearest is exact.
+        That is the squared distance of the nearest reference. Only rows far from every reference
+        are shifted; only for those the nearest is exact.
         """
         torch = load_torch()
-        nearest = torch.zeros(self.points.padded, device=self.points.X.device)
+        points, none = self.points, self.points.X.new_zeros(self.points.padded)
         self.is_folded = True  # whether shifts may be multiplied into U; said before sums are done
         if not self.engine.kernel.is_exponential:
-            return nearest, nearest
-        nearest[: self.n_queries] = torch.inf
-        self._lower(nearest, list_nearest(self.points, self.references.points))
+            return none, none[: points.n_tiles]
+        nearest, farthest = none.new_empty(points.padded), none.new_empty((2, points.n_tiles))
+        self._lower(nearest, farthest, list_nearest(points, self.references.points), begins=True)
         near = self.engine.kernel.reach(NEAR)
-        lonely = torch.where(nearest > near, nearest, -1.0).view(-1, TILE).amax(dim=1)
-        if bool((lonely > 0).any()):
-            b = self.references.points
-            self._lower(nearest, list_near(self.points, b, lonely, _nowhere(b)))
-            self.is_folded = bool(nearest.amax() <= MOST_FOLDED_SHIFT)
+        if float(farthest[1].amax()) < 0:
+            return none, farthest[0]
+        b = self.references.points
+        self._lower(nearest, farthest, list_near(points, b, farthest[1].clone(), _nowhere(b)))
+        self.is_folded = bool(nearest.amax() <= MOST_FOLDED_SHIFT)
         nearest = torch.where(torch.isfinite(nearest), nearest, 0.0)
-        return torch.where(nearest > near, nearest, 0.0), nearest
+        return torch.where(nearest > near, nearest, 0.0), farthest[0]
 
-    def _lower(self, nearest: Tensor, near: TileList) -> None:
+    def _lower(
+        self, nearest: Tensor, farthest: Tensor, near: TileList, *, begins: bool = False
+    ) -> None:
         from twofold.engine.gpu.kernels import nearest_in_tiles
 
         a, b = self.points, self.references.points
         nearest_in_tiles[(a.n_tiles,)](
-            *(a.X, b.X, self.hidden, near.first, near.tiles, nearest, a.padded, b.padded, b.n),
+            *(a.X, b.X, self.hidden, near.first, near.tiles, nearest, farthest),
+            *(self.engine.kernel.reach(NEAR), a.padded, b.padded, a.n, b.n),
+            BEGINS=begins,
             **self._how(),
         )
 
@@ -279,7 +286,7 @@ class _Run:
         size = torch.exp2(torch.frexp(padded.abs().amax(dim=1))[1].float())
         padded /= size[:, None]
         by_query = self._pull(padded, size, a, b, self.near, "queries")
-        seen_by = list_near(b, a, _nowhere(b), self.reach)
+        seen_by = self._list(b, a, _nowhere(b), self.reach)
         return by_query, self._pull(padded, size, b, a, seen_by, "references")
 
     def _pull(

@@ -60,15 +60,18 @@ class TiledPoints:
     """Points (n, q) in a given order, as (q, padded) with points far away in the last tile."""
 
     def __init__(self, X: Tensor, order: Tensor) -> None:
-        torch = load_torch()
-        self.n, self.q = X.shape
-        padded = -(-self.n // TILE) * TILE
-        last = order[-1:].expand(padded - self.n)
-        self.order = order
-        self.X = X[torch.cat([order, last])].float().t().contiguous()
-        tiles = self.X.view(self.q, -1, TILE)
-        self.low, self.high = tiles.amin(dim=2), tiles.amax(dim=2)  # corners of tiles, (q, tiles)
-        self.X[:, self.n :] = FAR_AWAY
+        from twofold.engine.gpu.kernels import lay_out
+
+        (self.n, self.q), self.order = X.shape, order
+        X, n_tiles = X.float().contiguous(), -(-self.n // TILE)
+        self.X = X.new_empty((self.q, n_tiles * TILE))
+        self.low, self.high = X.new_empty((2, self.q, n_tiles)).unbind()  # corners of tiles
+        lay_out[(n_tiles,)](
+            *(X, order, self.X, self.low, self.high, self.n, self.padded, n_tiles),
+            Q=self.q,
+            AWAY=FAR_AWAY,
+            B=TILE,
+        )
 
     @property
     def padded(self) -> int:
@@ -94,32 +97,40 @@ class TileList:
     first: Tensor  # (query tiles + 1,)
     tiles: Tensor
     order: Tensor  # (query tiles,) those with the longest lists first
+    is_beside_own: bool = False  # whether each visits itself as well
 
     @property
     def n_pairs(self) -> int:
         """Pairs of points in all tiles that are visited."""
-        return len(self.tiles) * TILE**2
+        return (len(self.tiles) + len(self.order) * self.is_beside_own) * TILE**2
 
 
 def list_near(
-    queries: TiledPoints, references: TiledPoints, reach_a: Tensor, reach_b: Tensor
+    queries: TiledPoints,
+    references: TiledPoints,
+    reach_a: Tensor,
+    reach_b: Tensor,
+    *,
+    but_own: bool = False,
 ) -> TileList:
     """List the tiles of references within squared reach of tiles of queries.
 
-    The reach of a pair of tiles is the longer one of the two.
+    The reach of a pair of tiles is the longer one of the two. ``but_own`` leaves each tile out of
+    its own list, where queries are references.
     """
     from twofold.engine.gpu.kernels import list_tiles
 
     torch = load_torch()
     n_a, n_b = queries.n_tiles, references.n_tiles
-    counts = torch.zeros(n_a, dtype=torch.int64, device=reach_a.device)
+    counts = torch.empty(n_a, dtype=torch.int64, device=reach_a.device)
     boxes = queries.low, queries.high, reach_a, references.low, references.high, reach_b
-    how = {"Q": queries.q, "BLOCK": BOXES}
+    how = {"Q": queries.q, "SKIP_OWN": but_own, "BLOCK": BOXES}
     list_tiles[(n_a,)](*boxes, counts, counts, n_a, n_b, FILL=False, **how)
     first = torch.cat([counts.new_zeros(1), torch.cumsum(counts, dim=0)])
     tiles = torch.empty(int(first[-1]), dtype=torch.int32, device=reach_a.device)
     list_tiles[(n_a,)](*boxes, first, tiles, n_a, n_b, FILL=True, **how)
-    return TileList(first, tiles, torch.argsort(counts, descending=True, stable=True))
+    order = torch.argsort(counts, descending=True, stable=True)
+    return TileList(first, tiles, order, is_beside_own=but_own)
 
 
 def list_nearest(queries: TiledPoints, references: TiledPoints) -> TileList:
@@ -128,7 +139,7 @@ def list_nearest(queries: TiledPoints, references: TiledPoints) -> TileList:
     n_a, n_b = queries.n_tiles, references.n_tiles
     first = torch.arange(n_a + 1, device=queries.low.device)
     if queries is references:
-        return TileList(first, first[:-1].int(), first[:-1])
+        return TileList(first, first, first)
     middle = (references.low + references.high) / 2
     rows, found = max(1, MOST_GAPS // n_b), []
     for start in range(0, n_a, rows):

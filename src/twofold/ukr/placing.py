@@ -1,0 +1,81 @@
+"""From the start of some rows to that of all: the fine half of coarse to fine.
+
+Each row goes to the mean of its nearest representatives, and t-SNE goes on with the neighbours of
+all rows and, more weakly, with the representatives around each. What is here works for arrays of
+numpy and for tensors on a device alike; `Tsne` brings the parts that differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+# Hears what is being done: words, and how many steps of how many.
+Tell = Callable[[str, int, int], None]
+
+# Representatives around a row, and how far apart they may lie: in typical latent distances between
+# neighbours; for t-SNE 3 to 10 differ by a few per cent.
+PLACING_NEIGHBORS, PLACING_REACH = 4, 4.0
+# t-SNE of all rows: steps, perplexity, and neighbours of a row. On MNIST, with 30 iterations of
+# training, perplexities of 10, 15, 20 and 30 (three times as many neighbours, 100 steps) lead to
+# errors of 0.184, 0.185, 0.186 and 0.188 and to a trustworthiness of 0.951, 0.954, 0.956 and 0.958;
+# half of the steps to the same error within 1 %. In the first steps neighbours pull twice as hard.
+ALL_ROWS_STEPS, ALL_ROWS_PERPLEXITY, ALL_ROWS_NEIGHBORS = 40, 13.0, 30
+EXAGGERATED_STEPS, EXAGGERATION = 20, 2.0
+# The share of the pull that comes from representatives around a row, and its perplexity there: they
+# keep in place what is farther apart than neighbours. With a share of 0, 0.15 and 0.3 the
+# trustworthiness is 0.9515, 0.955 and 0.957, at errors of 0.186, 0.187 and 0.1895 (three seeds).
+WIDER_SHARE, WIDER_PERPLEXITY = 0.15, 3.0
+# Squared distances below this are none: a row on a representative takes over its place.
+TINY = 1e-30
+
+
+@dataclass(frozen=True)
+class Tsne:
+    """t-SNE of all rows, by numpy or on a device; tables hold the neighbours of each row."""
+
+    neighbors: Callable[[int], Any]  # a table of so many
+    affinities: Callable[[Any, float], Any]  # P, from a table and a perplexity
+    mixed: Callable[[Any, Any, float], Any]  # of two P, so much of the second
+    descend: Callable[[Any, Any, int, Tell], Any]  # P, X, steps
+
+
+def place(X: Any, distances: Any, nearest: Any, reach: float) -> Any:
+    """Return (m, q) weighted means of the latent places of (m, k) nearest representatives.
+
+    A plain mean of places that the embedding has torn apart would fall between them, so the
+    weight falls off as well with the latent distance to the nearest representative.
+    """
+    sq_dists = (distances * distances).clip(min=TINY)
+    places = X[nearest]
+    sq_gaps = ((places - places[:, :1]) ** 2).sum(axis=2)
+    weights = (sq_dists[:, :1] / sq_dists) / (1.0 + sq_gaps / max(reach**2, TINY))
+    weights = weights / weights.sum(axis=1, keepdims=True)
+    return (weights[:, :, None] * places).sum(axis=1)
+
+
+def refine(X: Any, few: Any, around: Any, tsne: Tsne, tell: Tell) -> Any:
+    """Return latent points X (n, q) of all rows after more steps of t-SNE.
+
+    ``few`` (m, q) are the places of the representatives as t-SNE had left them, and ``around`` the
+    table of those around each row.
+    """
+    # A map of so many more rows is wider; t-SNE itself takes many steps to widen one.
+    wider = (len(X) / len(few)) ** (0.5 / X.shape[1])
+    X = X * (wider * float(few.std()) / float(X.std()))
+    tell("neighbours of all rows", 0, 1)
+    near = tsne.affinities(tsne.neighbors(ALL_ROWS_NEIGHBORS), ALL_ROWS_PERPLEXITY)
+    P = tsne.mixed(near, tsne.affinities(around, WIDER_PERPLEXITY), WIDER_SHARE)
+    done = 0
+    for share, steps in ((EXAGGERATION, EXAGGERATED_STEPS), (1.0, ALL_ROWS_STEPS)):
+        go_on = partial(_tell_on, tell, done, EXAGGERATED_STEPS + ALL_ROWS_STEPS)
+        X = tsne.descend(P * share, X, steps, go_on)
+        done += steps
+    return X
+
+
+def _tell_on(tell: Tell, done: int, total: int, words: str, step: int, _: int) -> None:
+    """Tell of a step of a part as one of the whole, of which some have been done."""
+    tell(words, done + step, total)
