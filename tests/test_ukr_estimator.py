@@ -269,4 +269,8 @@ def test_large_tables_take_fewer_iterations():
     for n, expected in ((500, 200), (10_000, 200), (10_001, 60), (60_000, 40), (1_000_000, 15)):
         model.data_ = np.empty((n, 0))
         assert model._most_iterations() == expected
+    for n, expected in ((1_000, 200), (1_001, 100), (10_001, 60)):
+        model = UKR(4)
+        model.data_ = np.empty((n, 0))
+        assert model._most_iterations() == expected
     assert UKR(max_iter=7)._most_iterations() == 7

@@ -119,9 +119,10 @@ class UKR(KernelManifold):
         "lbfgs" (what "auto" takes), or one of "rprop", "rprop-", "irprop-", "irprop+".
     max_iter : int or "auto", default="auto"
         Most iterations of the optimiser, all stages of a homotopy together (rounds of the smoothest
-        manifold by themselves). With 0 the start is only scaled. "auto" is 200; of more than
-        10,000 rows it is 60, and falls to 15 from 60,000 to 240,000 rows: what comes after that
-        lowers the error of new rows by one per cent and takes most of the time.
+        manifold by themselves). With 0 the start is only scaled. "auto" is 200, or 100 in more than
+        three dimensions with more than 1,000 rows; of more than 10,000 rows it is 60, and falls to
+        15 from 40,000 to 160,000 rows: what comes after that hardly lowers the error of new rows
+        and takes most of the time.
     tol : float, default=1e-4
         Stop when the objective falls by less than this fraction over some iterations.
     cutoff : float, default=1e-6
