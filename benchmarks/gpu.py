@@ -241,10 +241,11 @@ def draw() -> None:
     import matplotlib.pyplot as plt
 
     found = json.loads(RESULTS.read_text())
-    rows = [row for row in found["rows"] if "floors" in row and row["what"] != "wide kernel"]
+    drawn = {(70_000, "all pairs"), (1_000_000, "spread")}
+    rows = [row for row in found["rows"] if "floors" in row and (row["n"], row["what"]) in drawn]
     parts = ("products", "exponentials", "arithmetic", "bytes")
     colors = dict(zip(parts, ("#31688e", "#e0a33b", "#8fb87a", "#b08ab8"), strict=True))
-    figure, axis = plt.subplots(figsize=(9, 6.2), layout="constrained")
+    figure, axis = plt.subplots(figsize=(9, 4.8), layout="constrained")
     names = []
     for place, row in enumerate(reversed(rows)):
         seconds, left = row["ms"] / 1e3, 0.0
@@ -254,13 +255,17 @@ def draw() -> None:
             axis.barh(place, share, left=left, color=colors[name], height=0.45)
             left += share
         label = f"{row['ms']:.2f} ms, {row['flops'] / 1e12:.0f} TFLOP/s"
-        axis.text(1.02, place, label, va="center", fontsize=8)
+        axis.text(1.56, place, label, va="center", fontsize=8)
         names.append(f"{row['n']:,}, {row['what']}: {row['kernel']}, {row['precision']}")
     axis.set_yticks(range(len(names)), names, fontsize=8)
-    axis.set_xlim(0, 1.25)
-    axis.set_xlabel("share of the measured time that each part would take alone")
+    axis.axvline(1.0, color="#444444", linewidth=1)
+    axis.set_xlim(0, 1.95)
+    axis.set_xticks(np.arange(0, 1.51, 0.25))
+    axis.set_xlabel(
+        "what each part would take alone, in parts of the measured time (1.0)", loc="left"
+    )
     handles = [plt.Rectangle((0, 0), 1, 1, color=colors[name]) for name in parts]
-    axis.legend(handles, parts, loc="upper center", bbox_to_anchor=(0.4, 1.09), ncols=4)
+    axis.legend(handles, parts, loc="upper center", bbox_to_anchor=(0.4, 1.12), ncols=4)
     for side in ("top", "right"):
         axis.spines[side].set_visible(False)
     target = Path(__file__).parents[1] / "docs" / "images" / "gpu.png"
