@@ -32,6 +32,7 @@ from twofold.engine.cells import NEAR
 from twofold.engine.gpu.library import load_torch
 from twofold.engine.gpu.tiles import (
     TILE,
+    CountedTiles,
     TiledPoints,
     TileList,
     along_a_curve,
@@ -184,15 +185,37 @@ class _Run:
         self.hidden, self.n_hidden = references.order, -1 if hides_itself else 0
         if hidden is not None:
             self.hidden, self.n_hidden = self._places(hidden), hidden.shape[1]
-        self.shift, farthest = self._shifts()
-        self.reach = engine.kernel.reach(engine.cutoff) + farthest
-        other = self.reach if self.is_own else _nowhere(references.points)
-        self.near = self._list(self.points, references.points, self.reach, other)
+        self.is_folded = True  # whether shifts may be multiplied into U
+        self.shift = self.points.X.new_zeros(self.points.padded)
+        self.reach = engine.kernel.reach(engine.cutoff) + self.shift[: self.points.n_tiles]
+        self.near = self._near()
         engine.n_pairs = self.near.n_pairs
 
-    def _list(self, a: TiledPoints, b: TiledPoints, reach_a: Tensor, reach_b: Tensor) -> TileList:
-        """List tiles; each of points that are hidden from themselves is visited before its list."""
-        return list_near(a, b, reach_a, reach_b, but_own=self.n_hidden == -1)
+    def _near(self) -> TileList:
+        """Find what rows are shifted by and how far they reach; list the tiles within reach."""
+        a, b = self.points, self.references.points
+        if not self.engine.kernel.is_exponential:
+            return self._counted().listed()
+        nearest, farthest = a.X.new_empty(a.padded), a.X.new_empty((2, a.n_tiles))
+        self._lower(nearest, farthest, list_nearest(a, b), begins=True)
+        reach, self.reach = self.reach, self.reach + farthest[0]
+        # Counted before anybody asks for lonely rows: the device waits for no answer.
+        counted = self._counted()
+        if float(farthest[1].amax()) >= 0:
+            self._shift_lonely(nearest, farthest)
+            self.reach = reach + farthest[0]
+            counted = self._counted()
+        return counted.listed()
+
+    def _counted(self) -> CountedTiles:
+        other = self.reach if self.is_own else _nowhere(self.references.points)
+        return self._count(self.points, self.references.points, self.reach, other)
+
+    def _count(
+        self, a: TiledPoints, b: TiledPoints, reach_a: Tensor, reach_b: Tensor
+    ) -> CountedTiles:
+        # Tiles of points that are hidden from themselves are visited before their list.
+        return CountedTiles(a, b, reach_a, reach_b, but_own=self.n_hidden == -1)
 
     def _places(self, hidden: Tensor) -> Tensor:
         """Return hidden references (padded, K) by their places in the tiles, -1 for none."""
@@ -202,27 +225,14 @@ class _Run:
         place[self.references.order] = torch.arange(n, dtype=torch.int32, device=hidden.device)
         return self.points.padded_rows(place[hidden.long()])
 
-    def _shifts(self) -> tuple[Tensor, Tensor]:
-        """Return what rows are shifted by (padded,), and how far off in each tile (tiles,).
-
-        That is the squared distance of the nearest reference. Only rows far from every reference
-        are shifted; only for those the nearest is exact.
-        """
+    def _shift_lonely(self, nearest: Tensor, farthest: Tensor) -> None:
+        """Shift rows far from every reference by the distance of the nearest, exact for those."""
         torch = load_torch()
-        points, none = self.points, self.points.X.new_zeros(self.points.padded)
-        self.is_folded = True  # whether shifts may be multiplied into U; said before sums are done
-        if not self.engine.kernel.is_exponential:
-            return none, none[: points.n_tiles]
-        nearest, farthest = none.new_empty(points.padded), none.new_empty((2, points.n_tiles))
-        self._lower(nearest, farthest, list_nearest(points, self.references.points), begins=True)
-        near = self.engine.kernel.reach(NEAR)
-        if float(farthest[1].amax()) < 0:
-            return none, farthest[0]
-        b = self.references.points
-        self._lower(nearest, farthest, list_near(points, b, farthest[1].clone(), _nowhere(b)))
+        a, b = self.points, self.references.points
+        self._lower(nearest, farthest, list_near(a, b, farthest[1].clone(), _nowhere(b)))
         self.is_folded = bool(nearest.amax() <= MOST_FOLDED_SHIFT)
-        nearest = torch.where(torch.isfinite(nearest), nearest, 0.0)
-        return torch.where(nearest > near, nearest, 0.0), farthest[0]
+        is_far = (nearest > self.engine.kernel.reach(NEAR)) & torch.isfinite(nearest)
+        self.shift = torch.where(is_far, nearest, 0.0)
 
     def _lower(
         self, nearest: Tensor, farthest: Tensor, near: TileList, *, begins: bool = False
@@ -286,7 +296,7 @@ class _Run:
         size = torch.exp2(torch.frexp(padded.abs().amax(dim=1))[1].float())
         padded /= size[:, None]
         by_query = self._pull(padded, size, a, b, self.near, "queries")
-        seen_by = self._list(b, a, _nowhere(b), self.reach)
+        seen_by = self._count(b, a, _nowhere(b), self.reach).listed()
         return by_query, self._pull(padded, size, b, a, seen_by, "references")
 
     def _pull(

@@ -105,32 +105,50 @@ class TileList:
         return (len(self.tiles) + len(self.order) * self.is_beside_own) * TILE**2
 
 
-def list_near(
-    queries: TiledPoints,
-    references: TiledPoints,
-    reach_a: Tensor,
-    reach_b: Tensor,
-    *,
-    but_own: bool = False,
-) -> TileList:
-    """List the tiles of references within squared reach of tiles of queries.
+class CountedTiles:
+    """The tiles of references within squared reach of tiles of queries, counted but not listed.
 
     The reach of a pair of tiles is the longer one of the two. ``but_own`` leaves each tile out of
-    its own list, where queries are references.
+    its own list, where queries are references. Nothing here waits for the device.
     """
-    from twofold.engine.gpu.kernels import list_tiles
 
-    torch = load_torch()
-    n_a, n_b = queries.n_tiles, references.n_tiles
-    counts = torch.empty(n_a, dtype=torch.int64, device=reach_a.device)
-    boxes = queries.low, queries.high, reach_a, references.low, references.high, reach_b
-    how = {"Q": queries.q, "SKIP_OWN": but_own, "BLOCK": BOXES}
-    list_tiles[(n_a,)](*boxes, counts, counts, n_a, n_b, FILL=False, **how)
-    first = torch.cat([counts.new_zeros(1), torch.cumsum(counts, dim=0)])
-    tiles = torch.empty(int(first[-1]), dtype=torch.int32, device=reach_a.device)
-    list_tiles[(n_a,)](*boxes, first, tiles, n_a, n_b, FILL=True, **how)
-    order = torch.argsort(counts, descending=True, stable=True)
-    return TileList(first, tiles, order, is_beside_own=but_own)
+    def __init__(
+        self,
+        queries: TiledPoints,
+        references: TiledPoints,
+        reach_a: Tensor,
+        reach_b: Tensor,
+        *,
+        but_own: bool = False,
+    ) -> None:
+        torch = load_torch()
+        self.sizes, self.but_own = (queries.n_tiles, references.n_tiles), but_own
+        self.boxes = queries.low, queries.high, reach_a, references.low, references.high, reach_b
+        self.how = {"Q": queries.q, "SKIP_OWN": but_own, "BLOCK": BOXES}
+        counts = torch.empty(queries.n_tiles, dtype=torch.int64, device=reach_a.device)
+        self._run(counts, counts, fill=False)
+        self.first = counts.new_zeros(len(counts) + 1)
+        torch.cumsum(counts, dim=0, out=self.first[1:])
+        self.order = torch.argsort(counts, descending=True, stable=True)
+
+    def _run(self, first: Tensor, tiles: Tensor, *, fill: bool) -> None:
+        from twofold.engine.gpu.kernels import list_tiles
+
+        list_tiles[self.sizes[:1]](*self.boxes, first, tiles, *self.sizes, FILL=fill, **self.how)
+
+    def listed(self) -> TileList:
+        """Return the lists, once the device has said how long they are."""
+        torch = load_torch()
+        tiles = torch.empty(int(self.first[-1]), dtype=torch.int32, device=self.first.device)
+        self._run(self.first, tiles, fill=True)
+        return TileList(self.first, tiles, self.order, is_beside_own=self.but_own)
+
+
+def list_near(
+    queries: TiledPoints, references: TiledPoints, reach_a: Tensor, reach_b: Tensor
+) -> TileList:
+    """List the tiles of references within squared reach of tiles of queries."""
+    return CountedTiles(queries, references, reach_a, reach_b).listed()
 
 
 def list_nearest(queries: TiledPoints, references: TiledPoints) -> TileList:
