@@ -171,6 +171,10 @@ def _draw(model: TwoWayModel, kind: str, color: arg.Text, table: arg.Text, conso
     """Return the axes or the figure of a picture."""
     from twofold import plots
 
+    names = {c.name: c.features[0] for c in getattr(model, "columns_", ()) if len(c.features) == 1}
+    color = names.get(str(color), color)
+    if kind != "errors":
+        model = model.as_numbers()
     match kind:
         case "map":
             return plots.latent_map(model, color=_known_color(model, color))
@@ -216,6 +220,10 @@ def _rows_to_look_at(model: TwoWayModel, table: str | None, console: Console) ->
     match = match_columns(model, source.columns, table, source.companions)
     if match.unused:
         console.say(f"not used: {listed(match.unused)}")
+    if hasattr(model, "columns_"):
+        from twofold.cli.mixed_columns import rows_for
+
+        return rows_for(model, source.read(), source)
     Y = source.read(numbers=match.features)[match.features].dropna(how="all").to_numpy(float)
     return as_rows(model, Y)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -31,6 +32,7 @@ from twofold.contract.fitted_state import (
     check_state,
 )
 from twofold.contract.nested_models import Families, from_fitted_part, from_template
+from twofold.contract.row_notes import RowNotes
 from twofold.contract.uncertain_model import Explanation
 from twofold.mixed.columns import Column, LevelColumn, scales
 from twofold.mixed.frames import TableKind, as_frame
@@ -41,6 +43,10 @@ from twofold.tables.chunks import ChunkedTable
 from twofold.ukr import UKR
 
 LEVELS_NAMED = 5
+
+
+class UnknownLevelWarning(UserWarning):
+    """Cells hold what the fit has not seen, and count as missing."""
 
 
 class Mixed(ScaledModel):
@@ -135,10 +141,16 @@ class Mixed(ScaledModel):
     def _fit_table(self, X: Any, sample_weight: Any) -> None:
         frame, self.table_kind_ = as_frame(X)
         weights = checked_weights(sample_weight, frame)
+        Y = self._fit_columns(frame, weights)
+        inner = UKR() if self.model is None else clone(self.model)
+        self.model_ = inner.fit(self._scale(Y), sample_weight=weights)
+
+    def _fit_columns(self, frame: pd.DataFrame, weights: FloatArray) -> FloatArray:
+        """Choose columns and their scales; return the features (n, D)."""
         self._choose_columns(frame, weights)
         Y = self._encode(frame)
         counted = weights > 0
-        check_missing(Y[counted], np.array(self._feature_names(), dtype=object))
+        check_missing(Y[counted], np.array(self.feature_labels(), dtype=object))
         # Of distinct rows in their own order, so that neither order nor copies change a bit of it.
         distinct = merge_duplicates(Y[counted], weights[counted])
         found, start = [], 0
@@ -148,8 +160,7 @@ class Mixed(ScaledModel):
             found.append(scales(part, column.parts, column.weight, distinct.weights))
             start = stop
         self.center_, self.spread_ = (np.concatenate(each) for each in zip(*found, strict=True))
-        inner = UKR() if self.model is None else clone(self.model)
-        self.model_ = inner.fit(self._scale(Y), sample_weight=weights)
+        return Y
 
     def _fit_chunks(self, table: ChunkedTable, sample_weight: Any) -> None:
         raise TypeError(
@@ -171,7 +182,7 @@ class Mixed(ScaledModel):
         ]
         self.columns_ = tuple(column for column in made if isinstance(column, Column))
         self.left_out_ = {column.name: column.why for column in made if isinstance(column, LeftOut)}
-        if not self._feature_names():
+        if not self.feature_labels():
             reasons = [f"{name!r}: {why}" for name, why in self.left_out_.items()]
             constant = [f"{column.name!r}: {column.why}" for column in self.columns_]
             raise ValueError(
@@ -181,7 +192,8 @@ class Mixed(ScaledModel):
         self.feature_names_in_ = np.array([column.name for column in self.columns_], dtype=object)
         self.n_features_in_ = len(self.columns_)
 
-    def _feature_names(self) -> list[str]:
+    def feature_labels(self) -> list[str]:
+        """Return the names of the features, such as "colour = red"."""
         return [name for column in self.columns_ for name in column.features]
 
     def _validate(self, X: Any, *, reset: bool) -> FloatArray:
@@ -212,7 +224,7 @@ class Mixed(ScaledModel):
         if strange:
             warnings.warn(
                 f"Unknown to the fit, and counted as missing: {'; '.join(strange)}.",
-                UserWarning,
+                UnknownLevelWarning,
                 stacklevel=4,
             )
         return np.hstack(parts)
@@ -362,6 +374,11 @@ class Mixed(ScaledModel):
         std[:, has_none], deviations[:, has_none] = 0.0, np.nan
         return Explanation(self._decode(inside.expected, as_frame(X)[0].index), std, deviations)
 
+    def features(self, X: Any) -> FloatArray:
+        """Return the features of a table, NaN where they are missing, as `as_numbers` has them."""
+        check_is_fitted(self)
+        return self._validate(X, reset=False)
+
     def as_numbers(self) -> Scaled:
         """Return the same fitted model over features: numbers, and a column for each level.
 
@@ -373,9 +390,24 @@ class Mixed(ScaledModel):
         for name in ("center_", "spread_", "model_", "notes_", "noise_"):
             if name in self.__dict__:
                 setattr(numbers, name, self.__dict__[name])
-        numbers.feature_names_in_ = np.array(self._feature_names(), dtype=object)
+        numbers.feature_names_in_ = np.array(self.feature_labels(), dtype=object)
         numbers.n_features_in_ = len(self.center_)
+        if (self.member_ >= 0).any():
+            notes = getattr(numbers, "notes_", RowNotes())
+            numbers.notes_ = replace(notes, labels={**notes.labels, **self._level_labels()})
         return numbers
+
+    def _level_labels(self) -> dict[str, Any]:
+        """Return the levels of the training rows as text, "" where one is missing."""
+        Y, member, found = self.data_, self.member_, {}
+        for column, part in zip(self.columns_, self._parts(), strict=True):
+            if isinstance(column, LevelColumn):
+                F = Y[:, part]
+                text = np.array([str(level) for level in column.levels])
+                own = text[column.probabilities(F).argmax(axis=1)]
+                found[column.name] = np.where(np.isnan(F[:, 0]), "", own)[member]
+                found[column.name][member < 0] = ""
+        return found
 
     # ---- inside ---------------------------------------------------------------------------------
 
@@ -480,6 +512,16 @@ class Mixed(ScaledModel):
         tags = super().__sklearn_tags__()
         tags.input_tags.string = tags.input_tags.categorical = True
         return tags
+
+
+def scaled_features(
+    X: Any, kinds: Mapping[str, Any] | None = None, weights: Mapping[str, float] | None = None
+) -> FloatArray:
+    """Return a table as numbers (n, D) in which every column counts alike, as `Mixed` sees it."""
+    mixed = Mixed(kinds=kinds, weights=weights)
+    mixed._check_parameters()
+    frame, _ = as_frame(X)
+    return mixed._scale(mixed._fit_columns(frame, np.ones(len(frame))))
 
 
 def _put(given: pd.Series, gaps: Any, made: pd.Series) -> pd.Series:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from pandas.api import types
 
 from twofold.model_files import register_value_type
 
@@ -65,6 +66,22 @@ def as_frame(X: Any) -> tuple[pd.DataFrame, TableKind]:
         f"{type(X).__name__}. Arrays of numbers go to twofold.Scaled, or become a table by "
         "pandas.DataFrame(X, columns=[...])."
     )
+
+
+def has_other_columns(X: Any) -> bool:
+    """Say whether something is a table with columns that are no numbers."""
+    is_table = hasattr(X, "columns") or hasattr(X, "__arrow_c_stream__")
+    if isinstance(X, np.ndarray) or not is_table or not len(X):
+        return False
+    frame = X if isinstance(X, pd.DataFrame) else as_frame(X)[0]
+    return not all(_is_numeric(column) for _, column in frame.items())
+
+
+def _is_numeric(column: pd.Series) -> bool:
+    if types.is_numeric_dtype(column.dtype):
+        return True
+    numbers = pd.to_numeric(column, errors="coerce") if column.dtype == np.dtype("O") else None
+    return numbers is not None and bool(numbers.notna().equals(column.notna()))
 
 
 def _named(frame: pd.DataFrame) -> pd.DataFrame:
