@@ -346,3 +346,36 @@ def test_no_warning_without_a_reason(table, model):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.transform(table)
+
+
+def test_features_there_and_back(table, gappy, model):
+    F = model.features(table)
+    assert F.shape == (N, len(model.feature_labels()))
+    back = model.from_features(F)
+    assert (back["colour"].to_numpy() == table["colour"]).all()
+    assert (back["when"].to_numpy() == table["when"].to_numpy()).all()
+    filled = model.from_features(F, like=gappy)
+    assert (filled["colour"] == table["colour"]).all()
+    assert filled.dtypes.equals(gappy.dtypes)
+    with pytest.raises(ValueError, match="Expected features with"):
+        model.from_features(F[:, :2])
+
+
+def test_indicators_of_a_column_are_hidden_together():
+    from twofold.noise.hidden_entries import entries_to_hide
+
+    observed = np.ones((200, 5), dtype=bool)
+    groups = np.array([0, 1, 1, 1, 2])
+    hidden = entries_to_hide(observed, np.random.RandomState(0), groups)
+    assert (hidden[:, 1] == hidden[:, 2]).all()
+    assert (hidden[:, 1] == hidden[:, 3]).all()
+    assert 0.05 < hidden.mean() < 0.3
+
+
+def test_an_odd_level_is_found_by_the_other_columns(table, model):
+    odd = table.head(4).copy()
+    others = {"blue": "teal", "teal": "blue", "green": "teal", "red": "blue"}
+    odd["colour"] = odd["colour"].map(others)
+    k = list(model.feature_names_in_).index("colour")
+    usual = model.explain(table.head(4)).deviations[:, k]
+    assert (model.explain(odd).deviations[:, k] > usual).all()

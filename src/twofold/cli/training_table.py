@@ -271,7 +271,7 @@ def _choose_columns(
     used: dict[str, pd.Series] = {}
     if kinds is not None:
         check_named(list(kinds), taken, source.path)
-        nearly = {name for name in source.nearly_numbers if name not in kinds}
+        nearly = {*source.nearly_numbers, *source.amounts} - set(kinds)
         texts = {name: why for name, why in left.items() if name not in nearly}
         used, reasons = kinds_of_texts(frame, texts, source.rules, kinds)
         left = {name: reasons.get(name, why) for name, why in left.items() if name not in used}

@@ -34,10 +34,12 @@ from twofold.contract.fitted_state import (
 from twofold.contract.nested_models import Families, from_fitted_part, from_template
 from twofold.contract.row_notes import RowNotes
 from twofold.contract.uncertain_model import Explanation
+from twofold.engine.threads import single_threaded_blas
 from twofold.mixed.columns import Column, LevelColumn, scales
 from twofold.mixed.frames import TableKind, as_frame
 from twofold.mixed.kinds import KINDS, LeftOut, fit_column
 from twofold.model_files import ModelFile
+from twofold.noise.noise_model import TrainedMap
 from twofold.scaled import Scaled, ScaledModel
 from twofold.tables.chunks import ChunkedTable
 from twofold.ukr import UKR
@@ -349,8 +351,11 @@ class Mixed(ScaledModel):
         those of :meth:`TwoWayModel.intervals`.
         """
         index = as_frame(X)[0].index
+        Y = self._rows_to_fill(X)
+        means, spread = self._expected_by_column(Y)
+        reach = self.noise_.reach(level).astype(Y.dtype) * spread
         tables = []
-        for F in super().intervals(X, level):
+        for F in (means - reach, means + reach):
             pairs = zip(self.columns_, self._parts(), strict=True)
             ends = {column.name: column.end(F[:, part]) for column, part in pairs}
             tables.append(pd.DataFrame(ends).set_axis(index))
@@ -362,22 +367,53 @@ class Mixed(ScaledModel):
         The deviation of a category is that of the indicator of its level.
         """
         Y = self._rows_to_fill(X)
-        inside = super().explain(X)
-        picked = np.empty((len(Y), len(self.columns_)), dtype=int)
+        means, spread = self._expected_by_column(Y)
+        picked = np.zeros((len(Y), len(self.columns_)), dtype=int)
         for k, (column, part) in enumerate(zip(self.columns_, self._parts(), strict=True)):
             is_level = isinstance(column, LevelColumn) and column.kind != "ordered"
             own = np.nan_to_num(Y[:, part]).argmax(axis=1) if is_level else 0
             picked[:, k] = min(part.start, Y.shape[1] - 1) + own
         rows = np.arange(len(Y))[:, None]
-        std, deviations = inside.std[rows, picked], inside.deviations[rows, picked]
+        std = spread[rows, picked]
+        deviations = ((Y - means) / spread)[rows, picked]
         has_none = [k for k, column in enumerate(self.columns_) if not column.features]
         std[:, has_none], deviations[:, has_none] = 0.0, np.nan
-        return Explanation(self._decode(inside.expected, as_frame(X)[0].index), std, deviations)
+        return Explanation(self._decode(means, as_frame(X)[0].index), std, deviations)
+
+    def _expected_by_column(self, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return means and deviations of the features of each column given the other columns."""
+        with single_threaded_blas():
+            means, spread = self._expected(Y)
+            for part in self._parts():
+                if part.stop - part.start > 1:  # one indicator of a category tells the others
+                    hidden = Y.copy()
+                    hidden[:, part] = np.nan
+                    known = ~np.isnan(hidden).all(axis=1)
+                    found = self._expected(hidden[known])
+                    means[known, part], spread[known, part] = (each[:, part] for each in found)
+        return means, spread
 
     def features(self, X: Any) -> FloatArray:
         """Return the features of a table, NaN where they are missing, as `as_numbers` has them."""
         check_is_fitted(self)
         return self._validate(X, reset=False)
+
+    def from_features(self, F: Any, like: Any = None) -> Any:
+        """Return features (n_samples, n_of_all_features) as a table: undo :meth:`features`.
+
+        With a table ``like`` of as many rows only its gaps are filled, as :meth:`complete` does.
+        """
+        check_is_fitted(self)
+        F = np.asarray(F, dtype=np.float64)
+        if F.ndim != 2 or F.shape[1] != len(self.center_):
+            raise ValueError(
+                f"Expected features with {len(self.center_)} columns, as `features` returns them; "
+                f"got an array of shape {F.shape}."
+            )
+        if like is None:
+            return self._answer(F, None, False)
+        frame, kind = as_frame(like)
+        return kind.restored(self._filled_table(F, frame))
 
     def as_numbers(self) -> Scaled:
         """Return the same fitted model over features: numbers, and a column for each level.
@@ -410,6 +446,11 @@ class Mixed(ScaledModel):
         return found
 
     # ---- inside ---------------------------------------------------------------------------------
+
+    def _trained_map(self) -> TrainedMap:
+        """Return what the noise is made of, the features of a column belonging together."""
+        sizes = [len(column.features) for column in self.columns_]
+        return replace(super()._trained_map(), groups=np.repeat(np.arange(len(sizes)), sizes))
 
     def _parts(self) -> list[slice]:
         """Return where the features of each column stand."""
