@@ -25,7 +25,7 @@ LAYERS = [
     {"neighborhoods"},
     {"noise"},
     {"contract", "features", "metrics"},
-    {"landmarks", "preimages"},
+    {"landmarks", "preimages", "standing_out"},
     {"kernel_pca", "psom", "unn"},
     {"ukr"},
     {"classification", "filling", "neighbors", "odd_rows", "plots", "scaled"},

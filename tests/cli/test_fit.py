@@ -268,6 +268,25 @@ def test_the_end_at_max_iter_says_whether_more_would_help():
     assert how_it_ended("converged", 1, False) == "1 iteration, converged"
 
 
+def test_a_few_iterations_do_not_tell_whether_more_would_help():
+    assert is_still_improving(SimpleNamespace(history_=np.array([0.75, 0.742, 0.741])))
+
+
+def test_a_model_does_not_go_to_standard_output(table, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = refused("fit", table, "-o", "-", code=2)
+    assert "Name a file: -o beetles.twofold" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_pixels_share_a_unit(tmp_path):
+    np.save(tmp_path / "t.npy", make_frame(30)[COLUMNS].to_numpy())
+    facts = run_json("fit", tmp_path / "t.npy", "--image-shape", "2x2", *QUICK)
+    assert facts["scale"] == "none"
+    asked = ["--image-shape", "2x2", "--scale", "standard"]
+    assert run_json("fit", tmp_path / "t.npy", *asked, *QUICK)["scale"] == "standard"
+
+
 def test_columns_and_drop(table, tmp_path):
     path = tmp_path / "m.twofold"
     facts = run_json("fit", table, "-o", path, "--columns", "mass, length", *QUICK)

@@ -8,6 +8,7 @@ from twofold.cli.console import counted, listed
 
 # A fit whose last tenth of the iterations gained less than this is as good as done.
 SMALL_GAIN, LAST_PART = 0.01, 0.1
+FEW_ITERATIONS = 10
 # Parameters that say nothing about the model, only about the run that made it.
 OF_THE_RUN = ("callbacks", "verbose", "n_jobs", "model", "estimator")
 # With these values the objective is a squared error of rows, each reconstructed from the others;
@@ -119,8 +120,8 @@ def is_still_improving(model: Any) -> bool:
     if getattr(model, "stop_reason_", None) == CLOSED_FORM:
         return False
     values = [float(value) for value in getattr(model, "history_", ())]
-    if len(values) < 2:
-        return True
+    if len(values) <= FEW_ITERATIONS:
+        return True  # what the last of them gained says nothing about the next hundred
     before = values[-1 - max(1, round(LAST_PART * (len(values) - 1)))]
     return before - values[-1] >= SMALL_GAIN * abs(before)
 

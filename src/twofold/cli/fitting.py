@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
@@ -49,10 +50,11 @@ def fit(
     drop: arg.Texts = arg.option("COL", "Do not use this column. Repeatable."),
     kinds: arg.Kinds = None,
     weights: arg.Weights = None,
-    scale: Literal["standard", "robust", "none"] = typer.Option(
-        "standard",
-        help="Let columns count alike: by their standard deviation, by their quartiles (with "
-        "outliers), or leave them as they are (if all have the same unit).",
+    scale: Literal["standard", "robust", "none"] | None = arg.option(
+        None,
+        "Let columns count alike: by their standard deviation (the default), by their quartiles "
+        "(with outliers), or leave them as they are (none: if all have the same unit, the default "
+        "for pixels of images).",
     ),
     missing: arg.Missing = None,
     settings: arg.Texts = arg.option(
@@ -107,6 +109,11 @@ def fit(
     chosen = find_method(method)
     if output is None and table == STANDARD:
         raise UsageError("A table from standard input has no name for the model.", "Add -o MODEL.")
+    if output == STANDARD:
+        raise UsageError(
+            "A model is a file of arrays, which standard output does not take.",
+            f"Name a file: -o {Path(beside(table, MODEL_SUFFIX)).name}",
+        )
     target = output or beside(table, MODEL_SUFFIX)
     phase = Phase(console)
     given = {
@@ -122,6 +129,7 @@ def fit(
     estimator = chosen.make(dimensions, given, settings or [], **of_run)
     q = estimator.wanted_dimensions()
     shape = parse_image_shape(image_shape)
+    scale = scale or ("standard" if shape is None else "none")
     check_output(target, table)
     wanted: dict[str, Any] = {"label": label, "columns": columns, "drop": drop, "index": index}
     wanted |= {"missing": missing, "image_shape": shape}

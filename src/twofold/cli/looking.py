@@ -18,7 +18,9 @@ from twofold.cli.generating import find_place
 if TYPE_CHECKING:
     from twofold.contract import TwoWayModel
 
-Kind = Literal["map", "grid", "path", "magnification", "sensitivity", "history", "errors"]
+Kind = Literal[
+    "map", "grid", "path", "magnification", "sensitivity", "importance", "history", "errors"
+]
 FORMATS = (".pdf", ".png", ".svg", ".eps", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
 DOTS_PER_INCH = 200
 COLORS = ("density", "magnification", "error")
@@ -173,7 +175,7 @@ def _draw(model: TwoWayModel, kind: str, color: arg.Text, table: arg.Text, conso
 
     names = {c.name: c.features[0] for c in getattr(model, "columns_", ()) if len(c.features) == 1}
     color = names.get(str(color), color)
-    if kind != "errors":
+    if kind not in ("errors", "importance"):
         model = model.as_numbers()
     match kind:
         case "map":
@@ -182,6 +184,8 @@ def _draw(model: TwoWayModel, kind: str, color: arg.Text, table: arg.Text, conso
             return plots.sensitivity(model, _known_feature(model, color))
         case "sensitivity":
             return plots.sensitivities(model)
+        case "importance":
+            return plots.important_features(model)
         case "errors":
             return plots.errors(model, _rows_to_look_at(model, table, console))
         case _:

@@ -16,6 +16,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from twofold.checks.installing import install_command
 from twofold.checks.rows import validate_rows
 from twofold.classification import ManifoldClassifier
 from twofold.contract import TwoWayModel
@@ -222,7 +223,7 @@ def explorer_widget() -> Any:
         import traitlets
     except ImportError as error:
         raise ImportError(
-            'The explorer in a notebook needs anywidget: pip install "twofold[notebook]". '
+            f"The explorer in a notebook needs anywidget: {install_command('notebook')}. "
             "`explorer.write` makes a file without it."
         ) from error
 
