@@ -94,3 +94,17 @@ def test_a_date_is_a_date_on_the_colour_scale(model, open_page, tmp_path):
     ends = page.locator(".tf-legend-scale .tf-range-ends span").all_inner_texts()
     assert len(ends) == 2
     assert all(end.startswith("2020-") for end in ends)
+
+
+def test_the_row_leaves_as_a_row_of_the_table(model, open_page, tmp_path):
+    fragment = "#probe=" + ",".join(f"{value:.6f}" for value in model.embedding_[7])
+    page = open_page(explorer.write(model, tmp_path / "a.html"), fragment=fragment)
+    row = model.inverse_transform([probe(page)])
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Download the generated row as CSV").click()
+    found = pd.read_csv(waiting.value.path())
+    assert list(found) == list(row)
+    assert found["colour"][0] == row["colour"][0]
+    assert found["price"][0] == pytest.approx(row["price"][0], rel=2e-3)
+    assert found["bought"][0].startswith("2020-")
+    assert found["parts"][0] == row["parts"][0]

@@ -53,3 +53,19 @@ export function levelShares(column, values) {
   const total = shares.reduce((sum, share) => sum + share, 0);
   return shares.map((share) => (total > 0 ? share / total : 1 / shares.length));
 }
+
+/** Cells of a row as its table has them: a level, a date or a number for each column, "" where one is missing. */
+export function columnCells(header, values) {
+  return header.columns.map((column) => {
+    const value = values[column.at];
+    if (Number.isNaN(value)) return "";
+    if (column.levels) {
+      const shares = levelShares(column, values);
+      return column.levels[shares.indexOf(Math.max(...shares))];
+    }
+    const form = header.forms[column.at];
+    if (form.form === "date") return dateText(value, form.days);
+    const amount = amountOf(form, value);
+    return String(form.whole ? Math.round(amount) : Number(amount.toPrecision(9)));
+  });
+}
