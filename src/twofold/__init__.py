@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from twofold.kernel_pca import DiffusionMap, KernelExtension, KernelPCA
     from twofold.landmarks.k_harmonic_means import KHarmonicMeans
     from twofold.loading import load
+    from twofold.mixed import Mixed
     from twofold.odd_rows import ManifoldOutlierDetector
     from twofold.psom import PSOM
     from twofold.scaled import Scaled
@@ -51,6 +52,7 @@ _HOMES = {
     "KernelPCA": "twofold.kernel_pca",
     "DiffusionMap": "twofold.kernel_pca",
     "KernelExtension": "twofold.kernel_pca",
+    "Mixed": "twofold.mixed",
     "Scaled": "twofold.scaled",
     "SelectEmbedding": "twofold.selection",
     "compare": "twofold.selection",
@@ -69,6 +71,7 @@ __all__ = [
     "ManifoldClassifier",
     "ManifoldImputer",
     "ManifoldOutlierDetector",
+    "Mixed",
     "NadarayaWatson",
     "Scaled",
     "SelectEmbedding",

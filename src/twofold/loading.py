@@ -51,6 +51,7 @@ FAMILIES = Classes(
         "KernelPCA": "twofold.kernel_pca",
         "DiffusionMap": "twofold.kernel_pca",
         "Scaled": "twofold.scaled",
+        "Mixed": "twofold.mixed",
     }
 )
 OTHERS = Classes(

@@ -47,53 +47,13 @@ from twofold.ukr import UKR
 QUARTILES_TO_DEVIATION = 0.741301109252801
 
 
-class Scaled(GrowingModel):
-    """Scale every column, fit a model to that, and undo the scaling on the way back.
+class ScaledModel(GrowingModel):
+    """A model inside another one, which sees rows as ``(y - center_) / spread_``."""
 
-    Everything a two-way model does works in the units of the data: rows go in, and come out of
-    ``inverse_transform``, ``reconstruct``, ``complete``, ``sample`` and ``jacobian``, as they were
-    measured. Only errors and scores are in units of the scaled columns, so that each counts alike.
-
-    Parameters
-    ----------
-    model : TwoWayModel, default=None
-        The model of the scaled rows; fitted as a clone. None means ``UKR()``.
-    how : {"standard", "robust"}, default="standard"
-        By mean and standard deviation, or by median and quartiles. A column whose quartiles are
-        equal takes its standard deviation; a constant column is only centred.
-
-    Attributes
-    ----------
-    model_ : TwoWayModel
-        The fitted model of the scaled rows; its fitted attributes can be read from here, too.
-    center_, spread_ : ndarrays of shape (n_features,)
-        What is subtracted from a column, and what it is divided by.
-    n_features_in_, feature_names_in_ : int, ndarray
-        As in scikit-learn.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_wine
-    >>> from twofold import UKR, Scaled
-    >>> wine = load_wine().data
-    >>> model = Scaled(UKR(init="pca", max_iter=20)).fit(wine)
-    >>> model.inverse_transform([[0.0, 0.0]]).shape
-    (1, 13)
-    """
-
-    fitted_state: ClassVar[FittedState] = {
-        "n_features_in_": Size("D"),
-        "feature_names_in_": Array(("D",), "U", is_optional=True),
-        "center_": Array(("D",)),
-        "spread_": Array(("D",), low=TINY),
-        "model_": Value((TwoWayModel,)),
-        "notes_": Notes(),
-        "noise_": Noise(),
-    }
-
-    def __init__(self, model: TwoWayModel | None = None, how: str = "standard") -> None:
-        self.model = model
-        self.how = how
+    model: TwoWayModel | None
+    model_: TwoWayModel
+    center_: FloatArray
+    spread_: FloatArray
 
     def __getattr__(self, name: str) -> Any:
         """Return a fitted attribute of the model inside."""
@@ -102,7 +62,6 @@ class Scaled(GrowingModel):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _check_parameters(self) -> None:
-        check_choice("how", self.how, ("standard", "robust"))
         if self.model is None:
             return
         if not isinstance(self.model, TwoWayModel):
@@ -112,27 +71,6 @@ class Scaled(GrowingModel):
                 "A model of precomputed kernels or distances has no columns to scale. Scale the "
                 "data before its kernel is computed, and fit the model by itself."
             )
-
-    def _fit_table(self, X: Any, sample_weight: Any) -> None:
-        Y = self._validate(X, reset=True)
-        weights = checked_weights(sample_weight, Y)
-        counted = weights > 0
-        check_missing(Y[counted], self.__dict__.get("feature_names_in_"))
-        # Of distinct rows in their own order, so that neither order nor copies change a bit of it.
-        distinct = merge_duplicates(Y[counted], weights[counted])
-        distinct = distinct.lowest(self._most_rows(Y.shape[1]) or len(Y))
-        self.center_, self.spread_ = center_and_spread(self.how, distinct.Y, distinct.weights)
-        inner = UKR() if self.model is None else clone(self.model)
-        self.model_ = inner.fit(self._scale(Y), sample_weight=weights)
-
-    def _fit_chunks(self, table: ChunkedTable, sample_weight: Any) -> None:
-        if self._most_rows(1) is None:
-            super()._fit_chunks(table, sample_weight)
-            return
-        sample = self._look_through(table, sample_weight).sample
-        self.center_, self.spread_ = center_and_spread(self.how, sample.Y, sample.weights)
-        inner = UKR() if self.model is None else clone(self.model)
-        self.model_ = inner.fit(_ScaledChunks(self, table), sample_weight=sample_weight)
 
     def _most_rows(self, D: int) -> int | None:
         return None if self.model is None else self.model._most_rows(D)
@@ -235,6 +173,86 @@ class Scaled(GrowingModel):
         stored.attributes["model_"] = fitted_part(self.model_)
         return stored
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inside = self.model if isinstance(self.model, TwoWayModel) else UKR()
+        tags.input_tags.allow_nan = inside.__sklearn_tags__().input_tags.allow_nan
+        return tags
+
+
+class Scaled(ScaledModel):
+    """Scale every column, fit a model to that, and undo the scaling on the way back.
+
+    Everything a two-way model does works in the units of the data: rows go in, and come out of
+    ``inverse_transform``, ``reconstruct``, ``complete``, ``sample`` and ``jacobian``, as they were
+    measured. Only errors and scores are in units of the scaled columns, so that each counts alike.
+
+    Parameters
+    ----------
+    model : TwoWayModel, default=None
+        The model of the scaled rows; fitted as a clone. None means ``UKR()``.
+    how : {"standard", "robust"}, default="standard"
+        By mean and standard deviation, or by median and quartiles. A column whose quartiles are
+        equal takes its standard deviation; a constant column is only centred.
+
+    Attributes
+    ----------
+    model_ : TwoWayModel
+        The fitted model of the scaled rows; its fitted attributes can be read from here, too.
+    center_, spread_ : ndarrays of shape (n_features,)
+        What is subtracted from a column, and what it is divided by.
+    n_features_in_, feature_names_in_ : int, ndarray
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from twofold import UKR, Scaled
+    >>> wine = load_wine().data
+    >>> model = Scaled(UKR(init="pca", max_iter=20)).fit(wine)
+    >>> model.inverse_transform([[0.0, 0.0]]).shape
+    (1, 13)
+    """
+
+    fitted_state: ClassVar[FittedState] = {
+        "n_features_in_": Size("D"),
+        "feature_names_in_": Array(("D",), "U", is_optional=True),
+        "center_": Array(("D",)),
+        "spread_": Array(("D",), low=TINY),
+        "model_": Value((TwoWayModel,)),
+        "notes_": Notes(),
+        "noise_": Noise(),
+    }
+
+    def __init__(self, model: TwoWayModel | None = None, how: str = "standard") -> None:
+        self.model = model
+        self.how = how
+
+    def _check_parameters(self) -> None:
+        check_choice("how", self.how, ("standard", "robust"))
+        super()._check_parameters()
+
+    def _fit_table(self, X: Any, sample_weight: Any) -> None:
+        Y = self._validate(X, reset=True)
+        weights = checked_weights(sample_weight, Y)
+        counted = weights > 0
+        check_missing(Y[counted], self.__dict__.get("feature_names_in_"))
+        # Of distinct rows in their own order, so that neither order nor copies change a bit of it.
+        distinct = merge_duplicates(Y[counted], weights[counted])
+        distinct = distinct.lowest(self._most_rows(Y.shape[1]) or len(Y))
+        self.center_, self.spread_ = center_and_spread(self.how, distinct.Y, distinct.weights)
+        inner = UKR() if self.model is None else clone(self.model)
+        self.model_ = inner.fit(self._scale(Y), sample_weight=weights)
+
+    def _fit_chunks(self, table: ChunkedTable, sample_weight: Any) -> None:
+        if self._most_rows(1) is None:
+            super()._fit_chunks(table, sample_weight)
+            return
+        sample = self._look_through(table, sample_weight).sample
+        self.center_, self.spread_ = center_and_spread(self.how, sample.Y, sample.weights)
+        inner = UKR() if self.model is None else clone(self.model)
+        self.model_ = inner.fit(_ScaledChunks(self, table), sample_weight=sample_weight)
+
     @classmethod
     def from_file(cls, stored: ModelFile, families: Families) -> Self:
         """Return the fitted model of a file that was read; see :func:`twofold.load`."""
@@ -247,12 +265,6 @@ class Scaled(GrowingModel):
         scaled._check_parameters()
         scaled.__dict__.update(state)
         return scaled
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        inside = self.model if isinstance(self.model, TwoWayModel) else UKR()
-        tags.input_tags.allow_nan = inside.__sklearn_tags__().input_tags.allow_nan
-        return tags
 
 
 class _ScaledChunks:

@@ -54,7 +54,7 @@ def make_frame(n: int = 60) -> pd.DataFrame:
     Y = np.column_stack([u, v, u**2 - v, 1000 * np.sin(2 * u) + 500 * v]) + noise
     frame = pd.DataFrame(np.round(Y, 4), columns=COLUMNS)
     frame.insert(0, "species", np.where(u > 0, "long", "short"))
-    frame.insert(1, "comment", [f"seen on day {k % 7}" for k in range(n)])
+    frame.insert(1, "comment", [f"seen on day {2 * k // 3} of the year" for k in range(n)])
     frame.index = pd.Index([f"beetle{k:02d}" for k in range(n)], name="specimen")
     return frame
 

@@ -32,7 +32,7 @@ def test_scores_go_to_stdout_and_the_reason_to_stderr(untorn):
 
 
 def test_json_is_what_the_library_says(untorn):
-    facts = run_json("compare", *untorn)
+    facts = run_json("compare", *untorn, "--label", "species")
     frame = make_frame()[COLUMNS]
     Y = ((frame - frame.mean()) / frame.std(ddof=0)).to_numpy()
     expected = compare(Y, ["pca", "isomap"], n_neighbors=8)

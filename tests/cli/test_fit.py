@@ -120,17 +120,24 @@ def test_markers_of_missing_cells_can_be_named(tmp_path):
     assert "--missing" in said
 
 
-def test_constant_columns_are_used_but_said(tmp_path):
-    path = write_csv(make_frame(30).assign(batch=3.0), tmp_path / "t.csv")
-    done = run_well("fit", path, *QUICK)
-    assert "the same value in every row: 'batch'" in done.stderr
+def test_constant_columns_are_said(tmp_path):
+    frame = make_frame(30).assign(batch=3.0)
+    done = run_well("fit", write_csv(frame, tmp_path / "t.csv"), *QUICK)
+    assert "  batch: constant (the same value in every row)" in done.stderr
+    numbers = write_csv(frame[[*COLUMNS, "batch"]], tmp_path / "t.csv")
+    done = run_well("fit", numbers, *QUICK)
+    assert "left out: 'batch': the same value in every row" in done.stderr
 
 
 def test_a_column_that_counts_rows_is_pointed_at(tmp_path):
     frame = make_frame(30)
     frame.insert(0, "id", np.arange(1, 31))
-    done = run_well("fit", write_csv(frame, tmp_path / "t.csv", index=False), *QUICK)
+    numbers = frame[["id", *COLUMNS]]
+    done = run_well("fit", write_csv(numbers, tmp_path / "t.csv", index=False), *QUICK)
     assert "warning: Column 'id' counts the rows" in done.stderr
+    assert "--index 'id'" in done.stderr
+    done = run_well("fit", write_csv(frame, tmp_path / "t.csv", index=False), *QUICK)
+    assert "left out: 'id': it counts the rows" in done.stderr
     assert "--index 'id'" in done.stderr
 
 
@@ -192,7 +199,7 @@ def test_single_cells_that_are_no_numbers_are_counted(tmp_path):
     expected = "left out: 'mass': 1 of 80 cells is no number, first 'n.b.' in row 17\n"
     assert expected in done.stderr
     assert "--missing n.b." in done.stderr
-    said = refused("fit", path, "-q", "4")
+    said = refused("fit", path, "-q", "4", "--label", "species")
     assert "hint: 'mass' could be used; if it stands for a missing value: --missing n.b." in said
 
 
@@ -208,9 +215,11 @@ def test_the_other_decimal_mark_is_pointed_at(tmp_path):
     assert "has a decimal point" in refused("fit", path, "--columns", "length,mass")
 
 
-def test_truth_values_stay_text_but_the_way_out_is_said(tmp_path):
+def test_truth_values_are_a_category_or_the_way_out_is_said(tmp_path):
     frame = make_frame(20).assign(alive=np.arange(20) % 2 == 0)
-    done = run_well("fit", write_csv(frame, tmp_path / "t.csv"), *QUICK)
+    path = write_csv(frame, tmp_path / "t.csv")
+    assert "  alive: category" in run_well("fit", path, *QUICK).stderr
+    done = run_well("fit", path, "--scale", "none", *QUICK)
     assert "left out: 'alive': 'True' is no number; to use true and false" in done.stderr
 
 
@@ -259,12 +268,31 @@ def test_the_end_at_max_iter_says_whether_more_would_help():
     assert how_it_ended("converged", 1, False) == "1 iteration, converged"
 
 
+def test_a_few_iterations_do_not_tell_whether_more_would_help():
+    assert is_still_improving(SimpleNamespace(history_=np.array([0.75, 0.742, 0.741])))
+
+
+def test_a_model_does_not_go_to_standard_output(table, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = refused("fit", table, "-o", "-", code=2)
+    assert "Name a file: -o beetles.twofold" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_pixels_share_a_unit(tmp_path):
+    np.save(tmp_path / "t.npy", make_frame(30)[COLUMNS].to_numpy())
+    facts = run_json("fit", tmp_path / "t.npy", "--image-shape", "2x2", *QUICK)
+    assert facts["scale"] == "none"
+    asked = ["--image-shape", "2x2", "--scale", "standard"]
+    assert run_json("fit", tmp_path / "t.npy", *asked, *QUICK)["scale"] == "standard"
+
+
 def test_columns_and_drop(table, tmp_path):
     path = tmp_path / "m.twofold"
     facts = run_json("fit", table, "-o", path, "--columns", "mass, length", *QUICK)
     assert facts["columns"] == ["mass", "length"]
     facts = run_json("fit", table, "-o", path, "--drop", "mass", "--drop", "width", *QUICK)
-    assert facts["columns"] == ["length", "height"]
+    assert facts["columns"] == ["species", "length", "height"]
 
 
 @pytest.mark.parametrize("options", [["--columns", "mass,mass"], ["--columns", "mass"] * 2])
@@ -281,7 +309,7 @@ def test_numbers_as_labels(tmp_path):
     model = twofold.load(tmp_path / "t.twofold")
     assert sorted(set(model.notes_.labels["cluster"])) == ["0", "1", "2"]
     assert model.notes_.labels["age"].dtype.kind == "f"
-    assert list(model.feature_names_in_) == COLUMNS
+    assert list(model.feature_names_in_) == ["species", *COLUMNS]
     run_well("fit", path, "--label", "age", "--columns", "length,mass", *QUICK)
     assert twofold.load(tmp_path / "t.twofold").notes_.labels["age"].dtype.kind == "f"
 
@@ -322,9 +350,12 @@ def test_very_different_units_without_scaling_are_warned_about(table, tmp_path):
         (["--columns", "lenght,mass"], ["'lenght'", "'length' for 'lenght'"]),
         (["--drop", "weight"], ["--drop names: 'weight'", "hint:"]),
         (["--index", "specimn"], ["specimn", "specimen"]),
-        (["-q", "5"], ["needs at least 5 columns of numbers", "--dimensions 4"]),
+        (
+            ["-q", "5", "--drop", "species"],
+            ["needs at least 5 columns of numbers", "--dimensions 4"],
+        ),
         (["--image-shape", "3x3"], ["has 9 pixels, but 4 columns are used"]),
-        (["--columns", "species,mass"], ["species", "line 2"]),
+        (["--columns", "comment,mass"], ["comment", "line 2"]),
     ],
 )
 def test_what_the_table_does_not_have(table, tmp_path, options, words):
@@ -353,7 +384,7 @@ def test_wrong_usage_ends_with_2(table, tmp_path, options, words):
 def test_tables_nothing_can_be_fitted_to(tmp_path):
     few = write_csv(make_frame(3), tmp_path / "few.csv")
     assert "needs at least 4 different rows; " in refused("fit", few)
-    words = write_csv(make_frame(20)[["species", "comment"]], tmp_path / "words.csv")
+    words = write_csv(make_frame(20)[["comment"]], tmp_path / "words.csv")
     assert "has no column of numbers to fit" in refused("fit", words)
     frame = make_frame(20)
     frame.loc["beetle04", "mass"] = np.inf

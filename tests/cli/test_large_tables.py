@@ -61,6 +61,7 @@ def test_the_facts_are_those_of_the_table_in_memory(
     table, tmp_path, little_memory, scale, monkeypatch
 ):
     options = ["-o", tmp_path / "model", "--landmarks", 40, "--scale", scale, *QUICK]
+    options += ["--label", "species"]
     walked = run_json("fit", table, *options)
     monkeypatch.setattr("twofold.cli.large_tables.available", lambda: None)
     held = run_json("fit", table, *options)

@@ -146,7 +146,7 @@ def test_complete_keeps_the_types_of_parquet(tmp_path):
     frame.loc[4, "single"] = np.nan
     path, out = tmp_path / "t.parquet", tmp_path / "whole.parquet"
     frame.to_parquet(path)
-    run_well("fit", path, "--max-iter", "2")
+    run_well("fit", path, "--max-iter", "2", "--drop", "species")
     run_well("complete", tmp_path / "t.twofold", path, "-o", out)
     found = pd.read_parquet(out)
     kinds = found.dtypes.astype(str)
@@ -159,7 +159,8 @@ def test_complete_keeps_the_types_of_parquet(tmp_path):
 
 def test_score_says_when_rows_are_the_models_own(model_file, table, fresh, tmp_path):
     done = run_well("score", model_file, table)
-    share = run_json("fit", table, "-o", tmp_path / "m.twofold", "--max-iter", "10")["error_share"]
+    words = ["fit", table, "-o", tmp_path / "m.twofold", "--label", "species", "--max-iter", "10"]
+    share = run_json(*words)["error_share"]
     expected = f"60 of 60 rows are the model's own; leave-one-out error {100 * share:.3g} %"
     assert expected in done.stderr
     mixed = pd.concat([make_frame(90).iloc[60:], make_frame().iloc[:1]])
@@ -299,4 +300,4 @@ def test_rows_that_a_model_refuses_are_counted_as_in_the_table(model_file, tmp_p
     monkeypatch.setattr(streaming, "ROWS_AT_A_TIME", 7)
     table = write_csv(frame, tmp_path / "far.csv")
     assert "(first: row 13)" in refused("score", model_file, table, "-o", tmp_path / "out.csv")
-    assert "(first: row 13)" in refused("fit", table)
+    assert "(first: row 13)" in refused("fit", table, "--label", "species")

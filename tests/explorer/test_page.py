@@ -261,5 +261,5 @@ def test_without_anywidget_there_is_a_hint(monkeypatch):
     explorer_widget.cache_clear()
     monkeypatch.setattr(builtins, "__import__", refuse)
     monkeypatch.delitem(sys.modules, "anywidget", raising=False)
-    with pytest.raises(ImportError, match=r"pip install \"twofold\[notebook\]\""):
+    with pytest.raises(ImportError, match=r"pip install \".*\[notebook\]\""):
         explorer.show(made())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 from sklearn.datasets import load_iris
 
 from twofold import (
@@ -15,6 +16,7 @@ from twofold import (
     KernelExtension,
     KernelPCA,
     ManifoldClassifier,
+    Mixed,
     Scaled,
     SubmanifoldUNN,
     upgrade,
@@ -33,6 +35,7 @@ def main() -> None:
         "ukr_kernel": UKR(data_kernel="rbf", **QUICK).fit(rows),
         "upgrade": upgrade(rows.iloc[:, :2].to_numpy(), rows),
         "scaled": Scaled(UKR(**QUICK)).fit(rows),
+        "mixed": Mixed(UKR(**QUICK), kinds={"petal width (cm)": "log"}).fit(rows),
         "unn": UNN(2, random_state=0).fit(rows),
         "unn_line": UNN(random_state=0).fit(rows),
         "submanifold_unn": SubmanifoldUNN(random_state=0).fit(rows),
@@ -50,7 +53,9 @@ def main() -> None:
         else:
             answers = {"transform": model.transform(new).tolist()}
         if hasattr(model, "inverse_transform"):
-            answers["inverse_transform"] = model.inverse_transform(answers["transform"]).tolist()
+            answers["inverse_transform"] = np.asarray(
+                model.inverse_transform(answers["transform"])
+            ).tolist()
         (HERE / f"{name}_0_1.json").write_text(json.dumps(answers, indent=1) + "\n")
 
 

@@ -119,3 +119,12 @@ def test_endless_factors_are_told_in_words():
     assert choice.dimension == 2
     assert "stands out from the next by far" in choice.reason
     assert "e+" not in choice.reason
+
+
+def test_one_column_that_decides_alone_is_warned_about():
+    Y = make_random_manifold(300, 2, 8, noise=0.03, random_state=0).Y.copy()
+    Y[:, 3] *= 1000
+    with pytest.warns(UserWarning, match="Column 3 holds .* decides nearly alone"):
+        choice = choose_dimension(Y)
+    assert not choice.confident
+    assert "Column 3" in choice.reason

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from twofold import __version__
-from twofold.cli import INTERRUPTED, comparing, demo, fitting, generating, looking, rows
+from twofold.cli import INTERRUPTED, comparing, demo, explaining, fitting, generating, looking, rows
 from twofold.cli.console import TRACEBACK_VARIABLE, Interrupted, explain, show_error, write_line
 
 ANYWHERE = ("--quiet", "--json")
@@ -99,7 +99,7 @@ def _without_command(
 
 
 OF_ROWS = (rows.transform, rows.complete, rows.denoise, rows.score)
-OF_MODELS = (looking.info, looking.plot, looking.explore)
+OF_MODELS = (looking.info, looking.plot, looking.explore, explaining.explain)
 # In the order of the help.
 for command in (fitting.fit, *OF_ROWS, generating.generate, comparing.compare, *OF_MODELS):
     app.command(cls=Command)(command)

@@ -66,6 +66,13 @@ _INDEX = "The column with the names of the rows."
 _MISSING = (
     "Cells with this text are missing, beside empty cells, NA, NaN, null, ? and -. Repeatable."
 )
+_KINDS = (
+    "Kinds of columns that are not to be chosen by rule: number, log, count, robust, category, "
+    "date, out, ordered, or an order such as size=small<large. Repeatable."
+)
+_WEIGHTS = "How many columns a column counts for, such as price=3. Repeatable."
+Kinds = Annotated[Texts, typer.Option(metavar="COL=KIND", help=_KINDS, show_default=False)]
+Weights = Annotated[Texts, typer.Option(metavar="COL=N", help=_WEIGHTS, show_default=False)]
 Index = Annotated[Text, typer.Option(metavar="COL", help=_INDEX, show_default=False)]
 Missing = Annotated[Texts, typer.Option(metavar="TEXT", help=_MISSING, show_default=False)]
 Seed = Annotated[

@@ -106,7 +106,10 @@ def match_columns(
                 "first line.",
             )
     else:
-        features = find_columns(wanted, columns, path, "the model needs")
+        # What tells nothing, a constant column of a mixed table, is not asked for.
+        idle = {column.name for column in getattr(model, "columns_", ()) if not column.features}
+        needed = [name for name in wanted if name not in idle]
+        features = find_columns(needed, columns, path, "the model needs")
     used = {*features, *labels}
     return Match(features, labels, [name for name in columns if name not in used])
 

@@ -9,7 +9,7 @@ import typer
 from twofold.cli import arguments as arg
 from twofold.cli.arguments import STANDARD, check_output, check_streams
 from twofold.cli.console import Console, UsageError, in_options, write_line
-from twofold.cli.fitting import describe_scaling
+from twofold.cli.fitting import describe_scaling, kinds_to_use
 from twofold.cli.looking import check_format, save_figure, without_windows
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ def compare(
     scale: Literal["standard", "robust", "none"] = typer.Option(
         "standard", help="Let columns count alike, as in 'twofold fit'."
     ),
+    kinds: arg.Kinds = None,
+    weights: arg.Weights = None,
     neighbors: int = typer.Option(15, "--neighbors", "-k", min=2, help="Of methods and scores."),
     stability: bool = arg.flag("--stability", "Also fit to bootstrap samples: slow."),
     missing: arg.Missing = None,
@@ -68,6 +70,7 @@ def compare(
         check_format(plot)
         check_output(plot, table, folder_of="the picture")
     chosen: dict[str, Any] = {"label": [label] if label else None, "index": index}
+    chosen["kinds"], of_columns = kinds_to_use(kinds, weights, scale, None)
     rows = read_training_table(table, console, dimensions, missing=missing, **chosen)
     describe_scaling(console, scale, rows)
     if len(rows.frame) > MANY_ROWS:
@@ -77,7 +80,7 @@ def compare(
 
     with console.warnings_shown():
         found = compare_embeddings(
-            scaled_rows(rows, scale, console),
+            scaled_rows(rows, scale, console, chosen["kinds"], of_columns),
             names,
             labels=classes_of(rows, console),
             n_components=dimensions,
@@ -125,15 +128,27 @@ def classes_of(rows: TrainingTable, console: Console) -> Any:
     return None
 
 
-def scaled_rows(rows: TrainingTable, scale: str, console: Console) -> FloatArray:
+def scaled_rows(
+    rows: TrainingTable,
+    scale: str,
+    console: Console,
+    kinds: dict[str, Any] | None = None,
+    weights: dict[str, float] | None = None,
+) -> FloatArray:
     """Return the rows as methods see them: scaled, and without holes."""
     import numpy as np
 
     from twofold.latent.starts import fill_for_start
     from twofold.scaled import center_and_spread
 
-    Y = rows.frame.to_numpy(dtype=np.float64)
-    if scale != "none":
+    if rows.is_mixed or weights:
+        from twofold.mixed import scaled_features
+
+        used = {name: kind for name, kind in (kinds or {}).items() if name in rows.columns}
+        Y = scaled_features(rows.frame, used or None, weights or None)
+    else:
+        Y = rows.frame.to_numpy(dtype=np.float64)
+    if scale != "none" and not rows.is_mixed and not weights:
         center, spread = center_and_spread(scale, Y, np.ones(len(Y)))
         Y = (Y - center) / spread
     if np.isnan(Y).any():

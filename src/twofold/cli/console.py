@@ -243,7 +243,9 @@ def explain(error: Exception) -> tuple[str, str | None, int]:
     if isinstance(error, ModuleNotFoundError):
         hint = f"pip install {error.name}"
         if error.name == "matplotlib":
-            hint = "Install what draws pictures with: pip install 'twofold[plot]'"
+            from twofold.checks.installing import install_command
+
+            hint = f"Install what draws pictures with: {install_command('plot')}"
         return f"The package {error.name} is needed for this, but not installed.", hint, 1
     if isinstance(error, ImportError):
         return (

@@ -8,6 +8,7 @@ from twofold.cli.console import counted, listed
 
 # A fit whose last tenth of the iterations gained less than this is as good as done.
 SMALL_GAIN, LAST_PART = 0.01, 0.1
+FEW_ITERATIONS = 10
 # Parameters that say nothing about the model, only about the run that made it.
 OF_THE_RUN = ("callbacks", "verbose", "n_jobs", "model", "estimator")
 # With these values the objective is a squared error of rows, each reconstructed from the others;
@@ -41,13 +42,16 @@ def describe(model: Any, versions: dict[str, str]) -> dict[str, Any]:
     parameters = {name: str(value) for name, value in given.items() if name not in OF_THE_RUN}
     facts: dict[str, Any] = {
         "class": type(inside).__name__,
-        "scale": getattr(model, "how", "none"),
+        "scale": "mixed" if hasattr(model, "columns_") else getattr(model, "how", "none"),
         "n_features": int(model.n_features_in_),
         "columns": shown_feature_names(model),
         "parameters": parameters,
         "changed_parameters": [n for n, v in parameters.items() if v != str(usual[n].default)],
         "versions": versions,
     }
+    if hasattr(model, "columns_"):
+        facts["kinds"] = {column.name: column.described() for column in model.columns_}
+        facts["left_out"] = dict(model.left_out_)
     if hasattr(model, "embedding_"):
         n, q = model.embedding_.shape
         facts |= {"rows": n, "dimensions": q}
@@ -84,7 +88,11 @@ def describe_in_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ]
     if facts["columns"]:
         pairs.append(("columns", listed(facts["columns"], 20)))
-    pairs.append(("scaling", facts["scale"]))
+    if "kinds" in facts:
+        pairs += [(f"column '{name}'", said) for name, said in facts["kinds"].items()]
+        pairs += [(f"left out '{name}'", why) for name, why in facts["left_out"].items()]
+    else:
+        pairs.append(("scaling", facts["scale"]))
     pairs += [(f"label '{name}'", values) for name, values in facts["labels"].items()]
     if facts["image_shape"]:
         pairs.append(("images", " x ".join(str(side) for side in facts["image_shape"])))
@@ -99,13 +107,21 @@ def describe_in_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     return pairs
 
 
+def say_kinds(console: Any, model: Any) -> None:
+    """Say what each column of a mixed table became."""
+    for column in getattr(model, "columns_", ()):
+        console.say(f"  {column.name}: {column.described()}")
+    for name, why in getattr(model, "left_out_", {}).items():
+        console.say(f"left out: '{name}': {why}")
+
+
 def is_still_improving(model: Any) -> bool:
     """Say whether the last iterations of a fit lowered the objective by more than a little."""
     if getattr(model, "stop_reason_", None) == CLOSED_FORM:
         return False
     values = [float(value) for value in getattr(model, "history_", ())]
-    if len(values) < 2:
-        return True
+    if len(values) <= FEW_ITERATIONS:
+        return True  # what the last of them gained says nothing about the next hundred
     before = values[-1 - max(1, round(LAST_PART * (len(values) - 1)))]
     return before - values[-1] >= SMALL_GAIN * abs(before)
 

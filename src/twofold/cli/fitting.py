@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
@@ -44,13 +45,16 @@ def fit(
     ),
     index: arg.Index = None,
     columns: arg.Texts = arg.option(
-        "A,B,C", "Use these columns only; by default all columns of numbers."
+        "A,B,C", "Use these columns only; by default all of numbers, categories and dates."
     ),
     drop: arg.Texts = arg.option("COL", "Do not use this column. Repeatable."),
-    scale: Literal["standard", "robust", "none"] = typer.Option(
-        "standard",
-        help="Let columns count alike: by their standard deviation, by their quartiles (with "
-        "outliers), or leave them as they are (if all have the same unit).",
+    kinds: arg.Kinds = None,
+    weights: arg.Weights = None,
+    scale: Literal["standard", "robust", "none"] | None = arg.option(
+        None,
+        "Let columns count alike: by their standard deviation (the default), by their quartiles "
+        "(with outliers), or leave them as they are (none: if all have the same unit, the default "
+        "for pixels of images).",
     ),
     missing: arg.Missing = None,
     settings: arg.Texts = arg.option(
@@ -85,16 +89,15 @@ def fit(
 ) -> None:
     """Fit a map to a table and save it as a model; by UKR unless --method says otherwise.
 
-    Columns of numbers are used, text is left out, empty cells are allowed (not by kernel-pca and
-    diffusion-map). A text column that differs in every row is taken for the names of the rows if
-    it is the only one. Ctrl-C ends the fit early and keeps the best model so far, once there is
-    one: not while the table is read and the first start is sought, and never of kernel-pca and
-    diffusion-map, which have no steps.
+    Columns of numbers, categories and dates are used, names and free text are left out, empty cells
+    are allowed (not by kernel-pca and diffusion-map). A text column that differs in every row is
+    taken for the names of the rows if it is the only one. Ctrl-C ends the fit early and keeps the
+    best model so far, once there is one: not while the table is read and the first start is sought,
+    and never of kernel-pca and diffusion-map, which have no steps.
 
     A table that is larger than the memory that is free is never held: with --method ukr it is
     walked through in pieces, and landmarks stand for its rows.
     """
-    from twofold import Scaled
     from twofold.checks.rows import RowError
     from twofold.cli.large_tables import LargeTable
     from twofold.cli.training_table import facts_of, read_or_walk
@@ -106,6 +109,11 @@ def fit(
     chosen = find_method(method)
     if output is None and table == STANDARD:
         raise UsageError("A table from standard input has no name for the model.", "Add -o MODEL.")
+    if output == STANDARD:
+        raise UsageError(
+            "A model is a file of arrays, which standard output does not take.",
+            f"Name a file: -o {Path(beside(table, MODEL_SUFFIX)).name}",
+        )
     target = output or beside(table, MODEL_SUFFIX)
     phase = Phase(console)
     given = {
@@ -121,9 +129,11 @@ def fit(
     estimator = chosen.make(dimensions, given, settings or [], **of_run)
     q = estimator.wanted_dimensions()
     shape = parse_image_shape(image_shape)
+    scale = scale or ("standard" if shape is None else "none")
     check_output(target, table)
     wanted: dict[str, Any] = {"label": label, "columns": columns, "drop": drop, "index": index}
     wanted |= {"missing": missing, "image_shape": shape}
+    wanted["kinds"], of_columns = kinds_to_use(kinds, weights, scale, shape)
     with phase("reading", "the table was being read"):
         wanted |= {"may_exceed_columns": chosen.may_exceed_columns, "may_walk": chosen.walks}
         rows = read_or_walk(table, console, q, **wanted)
@@ -137,16 +147,49 @@ def fit(
         console.say(f"{rows.n_rows:,} rows take a while; {advice}.")
     started = time.perf_counter()
     with console.warnings_shown(), phase(*chosen.first_phase):
-        model = estimator if scale == "none" else Scaled(estimator, how=scale)
+        model = make_model(estimator, scale, rows, wanted["kinds"], of_columns)
         try:
             model.fit(rows.table)
         except RowError as error:
             raise error.at(rows.row_in_file(error.row)) from None
     seconds = time.perf_counter() - started
+    describing.say_kinds(console, model)
     model.annotate(names=rows.names, labels=rows.labels or None, image_shape=shape)
     model.save(target)
     facts = {"model": target, "scale": scale, **facts_of(rows), "method": chosen.name}
     console.finish(target, {**facts, **summarize(console, model, rows, seconds)})
+
+
+def kinds_to_use(
+    kinds: arg.Texts, weights: arg.Texts, scale: str, image_shape: tuple[int, ...] | None
+) -> tuple[dict[str, Any] | None, dict[str, float]]:
+    """Return kinds of columns that are asked for, None if only numbers are used; and weights."""
+    if not kinds and not weights and (scale != "standard" or image_shape is not None):
+        return None, {}
+    from twofold.cli.mixed_columns import parse_kinds, parse_weights
+
+    if scale != "standard":
+        raise UsageError(
+            f"--scale {scale} is for columns of numbers, --kinds and --weights are for all kinds.",
+            "Leave --scale out, or the others.",
+        )
+    return parse_kinds(kinds), parse_weights(weights)
+
+
+def make_model(
+    estimator: TwoWayModel,
+    scale: str,
+    rows: TrainingTable | LargeTable,
+    kinds: dict[str, Any] | None,
+    weights: dict[str, float],
+) -> TwoWayModel:
+    """Return the model to fit, with columns brought to one scale as asked."""
+    from twofold import Mixed, Scaled
+
+    if getattr(rows, "is_mixed", False) or weights:
+        used = {name: kind for name, kind in (kinds or {}).items() if name in rows.columns}
+        return Mixed(estimator, kinds=used or None, weights=weights or None)
+    return estimator if scale == "none" else Scaled(estimator, how=scale)
 
 
 class Phase:
@@ -198,8 +241,11 @@ def choose_landmarks(console: Console, model: TwoWayModel) -> None:
 
 def describe_scaling(console: Console, scale: str, rows: TrainingTable | LargeTable) -> None:
     """Say how columns are weighed against each other, and what is odd about that."""
-    if rows.constant:
+    if rows.constant and not getattr(rows, "is_mixed", False):
         console.say(f"the same value in every row: {listed(rows.constant)} (used, tells nothing)")
+    if getattr(rows, "is_mixed", False):
+        console.say("scaling: every column counts alike, whatever its kind")
+        return
     if scale != "none":
         how = "standard deviation" if scale == "standard" else "distance of its quartiles"
         console.say(f"scaling: every column by its {how}")

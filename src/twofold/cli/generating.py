@@ -114,7 +114,10 @@ def generated(model: TwoWayModel, X: FloatArray, names: Any, only_data: bool) ->
     import pandas as pd
 
     made = model.inverse_transform(X)
-    data = pd.DataFrame(made, columns=shown_feature_names(model), index=names)
+    if hasattr(made, "to_pandas"):  # a table of another library that the model was fitted to
+        made = made.to_pandas()
+    values = made.set_axis(names) if isinstance(made, pd.DataFrame) and names is not None else made
+    data = pd.DataFrame(values, columns=shown_feature_names(model), index=names)
     if only_data:
         return data
     places = pd.DataFrame(X, columns=latent_names(model), index=names)

@@ -18,7 +18,9 @@ from twofold.cli.generating import find_place
 if TYPE_CHECKING:
     from twofold.contract import TwoWayModel
 
-Kind = Literal["map", "grid", "path", "magnification", "sensitivity", "history", "errors"]
+Kind = Literal[
+    "map", "grid", "path", "magnification", "sensitivity", "importance", "history", "errors"
+]
 FORMATS = (".pdf", ".png", ".svg", ".eps", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
 DOTS_PER_INCH = 200
 COLORS = ("density", "magnification", "error")
@@ -171,6 +173,10 @@ def _draw(model: TwoWayModel, kind: str, color: arg.Text, table: arg.Text, conso
     """Return the axes or the figure of a picture."""
     from twofold import plots
 
+    names = {c.name: c.features[0] for c in getattr(model, "columns_", ()) if len(c.features) == 1}
+    color = names.get(str(color), color)
+    if kind not in ("errors", "importance"):
+        model = model.as_numbers()
     match kind:
         case "map":
             return plots.latent_map(model, color=_known_color(model, color))
@@ -178,6 +184,8 @@ def _draw(model: TwoWayModel, kind: str, color: arg.Text, table: arg.Text, conso
             return plots.sensitivity(model, _known_feature(model, color))
         case "sensitivity":
             return plots.sensitivities(model)
+        case "importance":
+            return plots.important_features(model)
         case "errors":
             return plots.errors(model, _rows_to_look_at(model, table, console))
         case _:
@@ -216,6 +224,10 @@ def _rows_to_look_at(model: TwoWayModel, table: str | None, console: Console) ->
     match = match_columns(model, source.columns, table, source.companions)
     if match.unused:
         console.say(f"not used: {listed(match.unused)}")
+    if hasattr(model, "columns_"):
+        from twofold.cli.mixed_columns import rows_for
+
+        return rows_for(model, source.read(), source)
     Y = source.read(numbers=match.features)[match.features].dropna(how="all").to_numpy(float)
     return as_rows(model, Y)
 

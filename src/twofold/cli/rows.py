@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from twofold.cli import arguments as arg
 from twofold.cli.arguments import STANDARD
@@ -69,7 +69,7 @@ def complete(
     """Fill missing cells of the model's columns; every other cell comes back as it was."""
     import numpy as np
 
-    from twofold.cli.streaming import open_stream, with_gaps_filled
+    from twofold.cli.streaming import open_stream, with_cells_filled, with_gaps_filled
 
     console = Console(quiet=quiet, as_json=json)
     stream = open_stream(console, model, table, output, index, missing, "kept as it is")
@@ -78,6 +78,10 @@ def complete(
 
     def fill(piece: Piece, written: Dialect | None) -> pd.DataFrame:
         nonlocal filled
+        if piece.rows is not None:
+            frame, counts = with_cells_filled(stream, piece, written)
+            filled += [counts.get(name, 0) for name in features]
+            return frame
         whole = piece.Y
         if piece.known.any():
             whole = piece.apply(stream.model, stream.model.complete)
@@ -106,14 +110,16 @@ def denoise(
     """Replace the model's columns by what the map makes of each row."""
     import pandas as pd
 
-    from twofold.cli.streaming import open_stream
+    from twofold.cli.streaming import denoised_table, open_stream
 
     console = Console(quiet=quiet, as_json=json)
     stream = open_stream(console, model, table, output, index, missing, "kept as it is")
     features, columns = stream.match.features, list(stream.source.columns)
 
     def clean(piece: Piece, written: Dialect | None) -> pd.DataFrame:
-        made = piece.Y
+        made: Any = piece.Y
+        if piece.rows is not None:
+            return denoised_table(stream, piece)
         if piece.known.any():
             made = piece.apply(stream.model, stream.model.reconstruct)
         others = piece.frame.drop(columns=features)

@@ -15,6 +15,7 @@ of the variance it is ``objective / (sum_i w_i ||y_i - c||² / sum_i w_i)``, in 
 from __future__ import annotations
 
 import heapq
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ from twofold.cli.arguments import check_output, check_streams, open_model, shown
 from twofold.cli.columns import Match, feature_names, find_row_names, latent_names, match_columns
 from twofold.cli.console import CommandError, Console, counted, listed
 from twofold.cli.describing import is_left_out, is_squared_error, takes_gaps
+from twofold.cli.mixed_columns import rows_for, texts_of
 from twofold.scaled import center_and_spread
 from twofold.tables.reading import open_table
 from twofold.tables.writing import number_texts, open_writer
@@ -34,6 +36,7 @@ from twofold.tables.writing import number_texts, open_writer
 if TYPE_CHECKING:
     from twofold.array_types import BoolArray, FloatArray
     from twofold.contract import TwoWayModel
+    from twofold.mixed import Mixed
     from twofold.tables.dialect import Dialect
     from twofold.tables.reading import TableSource
 
@@ -52,13 +55,34 @@ class Piece:
     Y: FloatArray  # (m, D) the model's columns in its order
     known: BoolArray  # (m,) rows with at least one value
     first: int  # number of the first row, counted from 1
+    rows: pd.DataFrame | None = None  # (m, C) for a model of mixed columns, whose features are Y
+
+    def ask(self, method: Callable[[Any], Any], model: TwoWayModel) -> Any:
+        """Return what a method of a model says of the rows with values."""
+        with warnings.catch_warnings():
+            # It was told when the features were made.
+            warnings.filterwarnings("ignore", "Unknown to the fit")
+            return method(self.taken_by(model))
+
+    def taken_by(self, model: TwoWayModel) -> Any:
+        """Return the rows with values as a model takes them."""
+        if self.rows is not None:
+            return self.rows[self.known]
+        return as_rows(model, self.Y[self.known])
+
+    def spread_out(self, found: pd.DataFrame) -> pd.DataFrame:
+        """Return a table of the rows with values as one of all rows."""
+        if self.known.all():
+            return found
+        places = found.set_axis(np.flatnonzero(self.known))
+        return places.reindex(range(len(self.known))).set_axis(self.frame.index)
 
     def apply(self, model: TwoWayModel, method: Callable[[Any], FloatArray]) -> FloatArray:
         """Return a method's result for each row, NaN for rows without values."""
         if not self.known.any():
             return np.full(len(self.Y), np.nan)
         try:
-            found = method(as_rows(model, self.Y[self.known]))
+            found = self.ask(method, model)
         except RowError as error:
             raise error.at(self.first + int(np.flatnonzero(self.known)[error.row])) from None
         result: FloatArray = np.full((len(self.Y), *found.shape[1:]), np.nan)
@@ -75,6 +99,13 @@ class Stream:
     source: TableSource
     match: Match
 
+    @property
+    def mixed(self) -> Mixed | None:
+        """The model if its columns are no numbers."""
+        from twofold.mixed import Mixed
+
+        return self.model if isinstance(self.model, Mixed) else None
+
     def pieces(self, *, to_fill: bool = False) -> Iterator[Piece]:
         """Yield the rows in pieces, with progress; `to_fill` keeps frames as the file has them."""
         n_columns = max(len(self.source.columns), 1)
@@ -83,7 +114,8 @@ class Stream:
         needs_all = not to_fill and not takes_gaps(self.model)
         done = unknown = 0
         features = self.match.features
-        numbers = self.source.chunks(size, numbers=features)
+        mixed = self.mixed
+        numbers = self.source.chunks(size, numbers=[] if mixed else features)
         # Read side by side, as numbers and as they are: both in the memory of one piece.
         pairs: Iterable[tuple[pd.DataFrame, pd.DataFrame]] = (
             zip(numbers, self.source.chunks(size), strict=True)
@@ -92,10 +124,14 @@ class Stream:
         )
         with self.console.counting_rows(self.source.expected_rows) as advance:
             for table, frame in pairs:
-                Y = table[features].to_numpy(dtype=np.float64)
+                rows = None if mixed is None else rows_for(mixed, table, self.source)
+                if mixed is None:
+                    Y = table[features].to_numpy(dtype=np.float64)
+                else:
+                    Y = mixed.features(rows)
                 known = ~np.isnan(Y).all(axis=1)
                 self._check(Y, known, done, needs_all)
-                yield Piece(frame, Y, known, done + 1)
+                yield Piece(frame, Y, known, done + 1, rows)
                 done += len(frame)
                 unknown += int((~known).sum())
                 advance(len(frame))
@@ -124,7 +160,8 @@ class Stream:
 
         def place(is_bad: BoolArray) -> str:
             row, column = np.argwhere(is_bad)[0]
-            return f"in column '{self.match.features[column]}' of row {done + row + 1}"
+            names = self.match.features if self.mixed is None else self.mixed.feature_labels()
+            return f"in column '{names[column]}' of row {done + row + 1}"
 
         path = shown(self.source.path)
         if (infinite := np.isinf(Y)).any():
@@ -241,6 +278,40 @@ def with_gaps_filled(
         elif dtype.kind not in "iu" or may_have_gaps:
             columns[name] = numbers
     return pd.DataFrame(columns, index=frame.index)[list(source.columns)]
+
+
+def denoised_table(stream: Stream, piece: Piece) -> pd.DataFrame:
+    """Return a piece of a mixed table as the map sees it, rows without values as they are."""
+    frame, rows = piece.frame, piece.rows
+    if rows is None or not piece.known.any():
+        return frame
+    made = piece.spread_out(piece.ask(stream.model.reconstruct, stream.model))
+    columns = {name: made[name] if name in rows else frame[name] for name in frame}
+    return pd.DataFrame(columns, index=frame.index)[list(stream.source.columns)]
+
+
+def with_cells_filled(
+    stream: Stream, piece: Piece, written: Dialect | None
+) -> tuple[pd.DataFrame, dict[str, int]]:
+    """Return a piece of a mixed table with its gaps filled, and how many were in each column."""
+    frame, rows = piece.frame, piece.rows
+    if rows is None or not piece.known.any():
+        return frame, {}
+    made = piece.spread_out(piece.ask(stream.model.complete, stream.model))
+    counts: dict[str, int] = {}
+    columns = dict(frame.items())
+    for name in rows:
+        gaps = rows[name].isna().to_numpy() & piece.known
+        counts[str(name)] = int(gaps.sum())
+        if not gaps.any():
+            continue
+        if stream.source.dialect is None:
+            columns[name] = made[name].where(piece.known, frame[name])
+        else:
+            cells = frame[name].to_numpy(dtype=object, copy=True)
+            cells[gaps] = texts_of(made[name][gaps], frame[name], stream.source.rules, written)
+            columns[name] = cells
+    return pd.DataFrame(columns, index=frame.index)[list(stream.source.columns)], counts
 
 
 # ---- errors of rows -----------------------------------------------------------------------------

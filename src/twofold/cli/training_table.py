@@ -13,7 +13,9 @@ from twofold.cli.arguments import Text, Texts, shown
 from twofold.cli.columns import are_default, find_columns, naming_column, split_names
 from twofold.cli.console import CommandError, Console, UsageError, counted, listed, missing_option
 from twofold.cli.large_tables import LargeTable, exceeds_memory
+from twofold.cli.mixed_columns import check_named, kinds_of_texts, whole_numbers
 from twofold.contract.distinct_rows import merge_duplicates
+from twofold.mixed.kinds import choose
 from twofold.tables.reading import open_table
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ ROWS_TO_JUDGE_NAMES = 4
 class TrainingTable:
     """Rows to fit, and what is known about them."""
 
-    frame: pd.DataFrame  # (n, D) numbers, NaN where missing
+    frame: pd.DataFrame  # (n, D) numbers, NaN where missing; other columns, too, if it is mixed
     names: Any  # (n,) names of the rows, or None
     labels: dict[str, Any]  # columns by name
     left_out: list[tuple[str, str]]  # columns that take no part, with the reason
@@ -46,6 +48,7 @@ class TrainingTable:
     has_names: bool  # whether columns have names of their own
     # Columns left out for some cells only.
     nearly_numbers: dict[str, NearlyNumbers] = field(default_factory=dict)
+    is_mixed: bool = False  # whether some columns are no numbers, or have kinds of their own
 
     @property
     def table(self) -> Any:
@@ -66,7 +69,15 @@ class TrainingTable:
     @property
     def spreads(self) -> pd.Series:
         """The standard deviations of the columns."""
-        return self.frame.std()
+        return self.numbers.std()
+
+    @property
+    def numbers(self) -> pd.DataFrame:
+        """The columns of numbers."""
+        if not self.is_mixed:
+            return self.frame
+        found = self.frame.select_dtypes("number")
+        return found.astype(dict.fromkeys(found, "float64"))
 
     def row_in_file(self, row: int) -> int:
         """Return the number of a row in the file, from 1."""
@@ -76,7 +87,8 @@ class TrainingTable:
         """Return the mean squared distance of rows from their mean, in the units of a model."""
         from twofold.cli.streaming import variance_of_rows
 
-        return variance_of_rows(model, self.frame.to_numpy())
+        rows = model.features(self.frame) if self.is_mixed else self.frame.to_numpy()
+        return variance_of_rows(model, rows)
 
     @property
     def missing_share(self) -> float:
@@ -86,10 +98,15 @@ class TrainingTable:
     @property
     def constant(self) -> list[str]:
         """Columns with one value only."""
-        Y = self.frame.to_numpy()
-        # Unlike minimum and maximum these pass over missing cells.
-        is_constant = np.fmin.reduce(Y, axis=0) == np.fmax.reduce(Y, axis=0)
-        return list(self.frame.columns[is_constant])
+        return constant_columns(self.numbers)
+
+
+def constant_columns(numbers: pd.DataFrame) -> list[str]:
+    """Return the columns with one value only."""
+    Y = numbers.to_numpy()
+    # Unlike minimum and maximum these pass over missing cells.
+    is_constant = np.fmin.reduce(Y, axis=0) == np.fmax.reduce(Y, axis=0)
+    return list(numbers.columns[is_constant])
 
 
 def facts_of(rows: TrainingTable | LargeTable) -> dict[str, Any]:
@@ -111,14 +128,16 @@ def read_training_table(
     *,
     image_shape: tuple[int, ...] | None = None,
     may_exceed_columns: bool = False,
+    kinds: dict[str, Any] | None = None,
     **wanted: Any,
 ) -> TrainingTable:
     """Read a table, choose its columns and rows, say what was chosen, and check it.
 
-    ``wanted`` are options about columns and cells, as `open_training_table` has them.
+    ``kinds`` are kinds of columns that were asked for; with None only numbers are used. ``wanted``
+    are options about columns and cells, as `open_training_table` has them.
     """
     opened = open_training_table(path, console, **wanted)
-    return _read_rows(opened, path, console, q, image_shape, may_exceed_columns)
+    return _read_rows(opened, path, console, q, image_shape, may_exceed_columns, kinds)
 
 
 def read_or_walk(
@@ -129,12 +148,13 @@ def read_or_walk(
     image_shape: tuple[int, ...] | None = None,
     may_exceed_columns: bool = False,
     may_walk: bool = False,
+    kinds: dict[str, Any] | None = None,
     **wanted: Any,
 ) -> TrainingTable | LargeTable:
     """Read a table as `read_training_table` does; only look through one larger than memory."""
     opened = source, labels, chosen, dropped = open_training_table(path, console, **wanted)
     if not may_walk or not exceeds_memory(source, console):
-        return _read_rows(opened, path, console, q, image_shape, may_exceed_columns)
+        return _read_rows(opened, path, console, q, image_shape, may_exceed_columns, kinds)
     large = LargeTable(source, labels, dropped, label_values)
     large.look_through(console, chosen)
     if not large.columns:
@@ -185,26 +205,26 @@ def _read_rows(
     q: int,
     image_shape: tuple[int, ...] | None,
     may_exceed_columns: bool,
+    kinds: dict[str, Any] | None,
 ) -> TrainingTable:
     """Read the rows of a table, say which are used, and check them."""
     source, labels, chosen, dropped = opened
-    frame, features, left_out = _read_columns(source, labels, chosen, dropped)
-    names, names_from = None, None
-    if source.has_index:
-        names = frame.index.astype(str).to_numpy()
-    elif len(frame) >= ROWS_TO_JUDGE_NAMES:
-        others = {*labels, *dropped, *source.nearly_numbers, *source.amounts}
-        text = [name for name, _ in source.left_out if name not in others]
-        names_from = naming_column(frame[text])
+    frame = source.read(numbers="detect")
+    names, names_from = _row_names(source, frame, {*labels, *dropped, *chosen, *(kinds or ())})
     if names_from is not None:
-        names = frame[names_from].astype(str).to_numpy(dtype=str)
-    left_out = [(name, why) for name, why in left_out if name != names_from]
-    values = frame[features]
-    if not features:
+        dropped = [*dropped, names_from]
+    values, left_out = _choose_columns(source, frame, labels, chosen, dropped, kinds)
+    if not values.shape[1]:
         raise _no_numbers(path, left_out, source.nearly_numbers)
     empty = list(values.columns[values.isna().to_numpy().all(axis=0)])
     left_out += [(name, "it has no value in any row") for name in empty]
     values = values.drop(columns=empty)
+    is_mixed = bool(kinds) or any(dtype != np.float64 for dtype in values.dtypes)
+    if image_shape is None and not chosen and not is_mixed:
+        constant = constant_columns(values)
+        if 0 < len(constant) < values.shape[1]:
+            left_out += [(name, "the same value in every row") for name in constant]
+            values = values.drop(columns=constant)
     is_empty = values.isna().all(axis=1).to_numpy()
     rows = TrainingTable(
         values[~is_empty],
@@ -212,8 +232,9 @@ def _read_rows(
         {name: label_values(frame[name][~is_empty]) for name in labels},
         left_out,
         int(is_empty.sum()),
-        not are_default(list(values.columns)),
+        is_mixed or not are_default(list(values.columns)),
         source.nearly_numbers,
+        is_mixed,
     )
     if names_from is not None:
         console.say(f"row names: '{names_from}'")
@@ -225,19 +246,51 @@ def _read_rows(
     return rows
 
 
-def _read_columns(
-    source: TableSource, labels: list[str], chosen: list[str], dropped: list[str]
-) -> tuple[pd.DataFrame, list[str], list[tuple[str, str]]]:
-    """Return the table, the columns to fit, and those left out with the reason."""
-    frame = source.read(numbers="detect")
-    if chosen:
-        text = [name for name, _ in source.left_out if name in chosen]
-        if text:  # raises, with line and cell, unless the columns are only empty
-            frame[text] = source.read(numbers=text)[text]
-        return frame, chosen, []
-    left_out = [(name, why) for name, why in source.left_out if name not in {*dropped, *labels}]
-    without = {*dropped, *labels, *(name for name, _ in left_out)}
-    return frame, [name for name in source.columns if name not in without], left_out
+def _row_names(source: TableSource, frame: pd.DataFrame, others: set[str]) -> tuple[Any, Text]:
+    """Return the names of the rows, None for none, and the column that they are, if it is one."""
+    if source.has_index:
+        return frame.index.astype(str).to_numpy(), None
+    if len(frame) < ROWS_TO_JUDGE_NAMES:
+        return None, None
+    others = others | {*source.nearly_numbers, *source.amounts}
+    column = naming_column(frame[[name for name, _ in source.left_out if name not in others]])
+    return None if column is None else frame[column].astype(str).to_numpy(dtype=str), column
+
+
+def _choose_columns(
+    source: TableSource,
+    frame: pd.DataFrame,
+    labels: list[str],
+    chosen: list[str],
+    dropped: list[str],
+    kinds: dict[str, Any] | None,
+) -> tuple[pd.DataFrame, list[tuple[str, str]]]:
+    """Return the columns to fit, and those left out with the reason."""
+    taken = chosen or [name for name in source.columns if name not in {*dropped, *labels}]
+    left = {name: why for name, why in source.left_out if name in taken}
+    used: dict[str, pd.Series] = {}
+    if kinds is not None:
+        check_named(list(kinds), taken, source.path)
+        nearly = {*source.nearly_numbers, *source.amounts} - set(kinds)
+        texts = {name: why for name, why in left.items() if name not in nearly}
+        used, reasons = kinds_of_texts(frame, texts, source.rules, kinds)
+        left = {name: reasons.get(name, why) for name, why in left.items() if name not in used}
+    if chosen and left:  # raises, with line and cell, unless the columns are only empty
+        text = list(left)
+        used |= dict(source.read(numbers=text)[text].items())
+        left = {}
+    values = pd.DataFrame(
+        {name: used.get(name, frame[name]) for name in taken if name not in left}, index=frame.index
+    )
+    if kinds is None or not (used or kinds):
+        return values, list(left.items())
+    # Whole numbers may be counts or classes, or count the rows.
+    for name in [name for name in values if name not in used]:
+        values[name] = whole_numbers(values[name])
+        kind, why = choose(values[name]) if values[name].notna().any() else ("", "")
+        if kind == "out" and name not in kinds:
+            left[str(name)] = why
+    return values.drop(columns=[name for name in left if name in values]), list(left.items())
 
 
 def label_values(column: pd.Series) -> Any:
@@ -278,6 +331,8 @@ def check_width(
 ) -> None:
     """Raise, in words of the command line, if no map can be fitted to so many columns."""
     D = len(rows.columns)
+    if getattr(rows, "is_mixed", False) and image_shape is None:
+        return  # a category has as many features as levels; the model counts them
     if q > D:
         raise CommandError(
             f"A map of {q} dimensions needs at least {q} columns of numbers; {shown(path)} has "
@@ -298,7 +353,10 @@ def check(rows: TrainingTable, path: str, q: int) -> None:
     """Raise, in words of the command line, if no map can be fitted to these rows."""
     n, D = rows.frame.shape
     least = max(3, q + 2)
-    distinct = len(merge_duplicates(rows.frame.to_numpy(), np.ones(n)).Y)
+    if rows.is_mixed:
+        distinct = len(rows.frame.drop_duplicates())
+    else:
+        distinct = len(merge_duplicates(rows.frame.to_numpy(), np.ones(n)).Y)
     if distinct < least:
         raise CommandError(
             f"A map of {q} dimensions needs at least {least} different rows; {shown(path)} has "
@@ -307,13 +365,13 @@ def check(rows: TrainingTable, path: str, q: int) -> None:
             if 3 * n < D
             else "Pass more rows.",
         )
-    infinite = np.argwhere(np.isinf(rows.frame.to_numpy()))
+    infinite = np.argwhere(np.isinf(rows.numbers.to_numpy()))
     if len(infinite):
         row, column = infinite[0]
         name = rows.frame.index[row] + 1 if rows.names is None else rows.names[row]
         raise CommandError(
             f"{shown(path)} has {counted(len(infinite), 'infinite value')}, the first in column "
-            f"'{rows.frame.columns[column]}' of row {name}.",
+            f"'{rows.numbers.columns[column]}' of row {name}.",
             "Count them as missing with --missing inf --missing=-inf, or correct the table.",
         )
 
@@ -325,8 +383,8 @@ def _suggest(console: Console, frame: pd.DataFrame, rows: TrainingTable) -> None
         if rows.names is None and n > 3 and frame[name].nunique() == n:
             console.say(f"'{name}' differs in every row: --index '{name}' takes it for their names")
             break
-    counts_rows = (np.diff(rows.frame.to_numpy(), axis=0) == 1).all(axis=0)
-    for name in rows.frame.columns[counts_rows] if rows.has_names and n > 3 else ():
+    counts_rows = (np.diff(rows.numbers.to_numpy(), axis=0) == 1).all(axis=0)
+    for name in rows.numbers.columns[counts_rows] if rows.has_names and n > 3 else ():
         console.warn(
             f"Column '{name}' counts the rows. If it is no measurement, leave it out: "
             f"--index '{name}' or --drop '{name}'."

@@ -16,6 +16,7 @@ density, in_domain                      how well the data supports a latent plac
 sample, sample_latent                   new data, and the latent points it belongs to
 jacobian, magnification                 how features move with the latent point
 annotate, kernel_regression             what pictures show, and what others need to run f
+as_numbers                              the model over numbers, whatever its columns are
 check_parameters, wanted_dimensions     what can be said of a model before a fit
 latent_unit                             how far apart latent points are that still belong together
 save, twofold.load                      a file that runs no code when opened
@@ -382,6 +383,11 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """Return the way back in plain arrays, or None if it is no regression of rows."""
         check_is_fitted(self)
         return None
+
+    def as_numbers(self) -> "TwoWayModel":
+        """Return the fitted model over columns of numbers: itself, unless it has other columns."""
+        check_is_fitted(self)
+        return self
 
     # ---- inside -------------------------------------------------------------------------------
 

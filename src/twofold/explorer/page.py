@@ -16,14 +16,17 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from twofold.checks.installing import install_command
 from twofold.checks.rows import validate_rows
 from twofold.classification import ManifoldClassifier
 from twofold.contract import TwoWayModel
 from twofold.contract.row_notes import RowNotes
 from twofold.explorer.budget import TooLargeError, fit_payload
+from twofold.explorer.mixed_page import page_columns, training_features
 from twofold.explorer.payload import Payload, Wanted
 from twofold.explorer.row_facts import row_facts
 from twofold.loading import load
+from twofold.mixed import Mixed
 from twofold.model_files import replacing
 from twofold.scaled import Scaled
 
@@ -31,7 +34,7 @@ BYTES_PER_MB = 1_000_000
 IMPORT = re.compile(r'^import\s*\{[^}]*\}\s*from\s*"\./([\w.-]+\.js)";[ \t]*\n?', re.MULTILINE)
 EXPORT = re.compile(r"^export\s+(?=(?:async\s+)?(?:function|class|const|let)\b)", re.MULTILINE)
 PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
-VIEWS = ("auto", "image", "curve", "bars", "table")
+VIEWS = ("auto", "image", "curve", "bars", "table", "columns")
 # Features that a list or a row of bars can show at once.
 FEW_FEATURES = 30
 
@@ -67,9 +70,10 @@ def write(
         The table the model was fitted to. Only a model of landmarks needs it, to show single rows.
     image_shape : (height, width) or (height, width, 3), default=None
         How to draw a row as an image.
-    view : {"auto", "image", "curve", "bars", "table"}, default="auto"
+    view : {"auto", "image", "curve", "bars", "table", "columns"}, default="auto"
         How to draw a row. "auto" is an image if its shape is known, a curve for more than 30
-        features, else a table if they have names and bars if not.
+        features, else a table if they have names and bars if not. A :class:`twofold.Mixed` model
+        shows its columns: amounts, dates, and levels with their probabilities.
     labels : array-like of shape (n_samples,), mapping of such or data frame, default=None
         Classes or numbers to colour rows by.
     names : array-like of shape (n_samples,), default=None
@@ -142,7 +146,14 @@ def find_payload(model: Any, title: str | None, max_mb: float, **asked: Any) -> 
             f"got {type(model).__name__}. (`upgrade(picture, Y)` makes a model of any picture.)"
         )
     check_is_fitted(model)
-    wanted = make_wanted(model, title or None, **asked)
+    columns = None
+    if isinstance(model, Mixed):
+        columns = page_columns(model)
+        asked["data"] = training_features(model, asked["data"])
+        asked["view"] = "columns" if asked["view"] == "auto" else asked["view"]
+        title = title or f"{type(model.model_).__name__} of {len(model.embedding_):,} rows"
+        model = model.as_numbers()
+    wanted = make_wanted(model, title or None, columns=columns, **asked)
     empty = len(page_text(Payload({"title": wanted.title}, b"")).encode("utf-8"))
     try:
         return fit_payload(model, wanted, int(max_mb * BYTES_PER_MB) - empty)
@@ -212,7 +223,7 @@ def explorer_widget() -> Any:
         import traitlets
     except ImportError as error:
         raise ImportError(
-            'The explorer in a notebook needs anywidget: pip install "twofold[notebook]". '
+            f"The explorer in a notebook needs anywidget: {install_command('notebook')}. "
             "`explorer.write` makes a file without it."
         ) from error
 
@@ -249,13 +260,14 @@ def make_wanted(
     view: str = "auto",
     labels: Any = None,
     names: Any = None,
+    columns: dict[str, Any] | None = None,
 ) -> Wanted:
     """Return what is to be shown; what the caller leaves out comes from the model's notes."""
     n, D = len(model.embedding_), model.n_features_in_
     notes = getattr(model, "notes_", RowNotes()).for_rows(n)
     notes = notes.updated(names, labels, image_shape, n, D)
     features = getattr(model, "feature_names_in_", None)
-    view = _view(view, notes, D, features is not None)
+    view = _view(view, notes, D, features is not None, columns is not None)
     if features is None:
         noun = "feature" if notes.image_shape is None else "pixel"
         features = [f"{noun} {number + 1}" for number in range(D)]
@@ -282,16 +294,19 @@ def make_wanted(
         n_measured=n_measured,
         data=data,
         spread=spread,
+        columns=columns,
     )
 
 
-def _view(view: str, notes: RowNotes, D: int, is_named: bool) -> str:
+def _view(view: str, notes: RowNotes, D: int, is_named: bool, is_mixed: bool) -> str:
     if view not in VIEWS:
         raise ValueError(f"`view` must be one of {VIEWS}; got {view!r}.")
     if view == "image" and notes.image_shape is None:
         raise ValueError(
             f"view='image' needs `image_shape`: the (height, width) that {D} features fill."
         )
+    if view == "columns" and not is_mixed:
+        raise ValueError("view='columns' is for a model of a mixed table, twofold.Mixed.")
     if view != "auto":
         return view
     if notes.image_shape is not None:

@@ -58,6 +58,7 @@ class Wanted:
     data: FloatArray | None = None  # (n, D) the training table, None if only the model's is known
     n_measured: int | None = None  # places the magnification comes from, None if of each row itself
     spread: FloatArray | None = None  # (D,) what the model divides each feature by, None if nothing
+    columns: dict[str, Any] | None = None  # which features are which column of a mixed table
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +143,7 @@ def _about(model: TwoWayModel, wanted: Wanted, Y: FloatArray) -> dict[str, Any]:
         "feature_low": short(np.nanmin(Y, axis=0)).tolist(),
         "feature_high": short(np.nanmax(Y, axis=0)).tolist(),
         "feature_spread": None if wanted.spread is None else wanted.spread.tolist(),
+        **(wanted.columns or {}),
     }
 
 

@@ -35,6 +35,7 @@ from scipy.sparse.csgraph import dijkstra
 from scipy.sparse.linalg import eigsh
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.checks.installing import install_command
 from twofold.checks.parameters import check_count, check_positive, is_number
 from twofold.features import data_kernels
 from twofold.features.data_kernels import (
@@ -208,7 +209,7 @@ class MVU(_OfNeighbors):
         except ImportError as error:
             raise ImportError(
                 "Maximum variance unfolding solves a semidefinite programme with cvxpy, which is "
-                'not installed. Run pip install "twofold[sdp]", or use kernel="isomap", which also '
+                f"not installed. Run {install_command('sdp')}, or use kernel='isomap', which also "
                 "keeps distances between neighbours."
             ) from error
         Y = check_rows(Y)

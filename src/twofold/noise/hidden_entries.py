@@ -22,8 +22,17 @@ HIDDEN_SHARE = 0.15
 ENTRIES_OF_PRIOR, ENTRIES_OF_ALL = 20.0, 5.0
 
 
-def entries_to_hide(observed: BoolArray, random: np.random.RandomState) -> BoolArray:
-    """Return which observed entries (n, D) to hide; each row and column keeps some."""
+def entries_to_hide(
+    observed: BoolArray, random: np.random.RandomState, groups: IntArray | None = None
+) -> BoolArray:
+    """Return which observed entries (n, D) to hide; each row and column keeps some.
+
+    Those of one group (D,), such as the indicators of a category, are hidden together: one of them
+    would tell the others.
+    """
+    if groups is not None:
+        _, first, of_column = np.unique(groups, return_index=True, return_inverse=True)
+        return entries_to_hide(observed[:, first], random)[:, of_column]
     n, D = observed.shape
     missing = 1 - observed.mean()
     hidden = observed & (random.rand(n, D) < max(HIDDEN_SHARE - missing, 0))

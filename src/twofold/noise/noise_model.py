@@ -82,13 +82,15 @@ class TrainedMap:
     """What the noise of a map is made from.
 
     ``rows`` (n, D) of ``weights`` (n,) stand at ``places`` (n, q), in units in which a distance of
-    1 is near; ``images`` (n, D) are their leave-one-out reconstructions.
+    1 is near; ``images`` (n, D) are their leave-one-out reconstructions. Features of one of the
+    ``groups`` (D,) are known together or not at all.
     """
 
     rows: FloatArray
     weights: FloatArray
     places: FloatArray
     images: FloatArray
+    groups: IntArray | None = None
 
 
 # From rows with gaps and their numbers: latent places in such units, and images without them.
@@ -245,7 +247,7 @@ def _choose(
     """Return the noise model with the weights that hidden entries choose."""
     tried = np.sort(random.permutation(len(trained.rows))[:MOST_TRIED])
     Y = trained.rows[tried].astype(np.float64)
-    hidden = entries_to_hide(~np.isnan(Y), random)
+    hidden = entries_to_hide(~np.isnan(Y), random, trained.groups)
     some = hidden.any(axis=1)
     Y, hidden, tried = Y[some], hidden[some], tried[some]
     if len(Y) == 0:

@@ -6,11 +6,13 @@ coordinates that are shown. Nothing is set globally: sizes and fonts are those o
 ``matplotlib.rcParams``.
 """
 
+from twofold.checks.installing import install_command
+
 try:
     import matplotlib  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        'twofold.plots draws with matplotlib, which is not installed: pip install "twofold[plot]"'
+        "twofold.plots draws with matplotlib, which is not installed: " + install_command("plot")
     ) from error
 
 from twofold.plots.comparison import comparison, coranking, dimension_choice
@@ -18,6 +20,7 @@ from twofold.plots.diagnosis import dimension_curve, errors, history
 from twofold.plots.features import important_features, sensitivities, sensitivity
 from twofold.plots.generated import grid, path
 from twofold.plots.maps import latent_map, magnification
+from twofold.plots.standing_out import what_stands_out
 
 __all__ = [
     "comparison",
@@ -33,6 +36,7 @@ __all__ = [
     "path",
     "sensitivities",
     "sensitivity",
+    "what_stands_out",
 ]
 
 

@@ -110,6 +110,7 @@ def errors(model: TwoWayModel, X: Any = None, *, ax: Axes | None = None) -> Axes
     >>> model = UKR(init="pca", max_iter=5).fit(digits.Y_train[:200])
     >>> ax = plots.errors(model, digits.Y_test)
     """
+    model = model.as_numbers() if X is None else model
     found = row_errors(model) if X is None else distances(model, X).astype(np.float64)
     known = np.flatnonzero(np.isfinite(found))
     order = known[np.argsort(-found[known], kind="stable")]

@@ -72,6 +72,7 @@ def sensitivity(
     >>> model = UKR(init="pca", max_iter=5).fit(load_digits_split().Y_train[:200])
     >>> ax = plots.sensitivity(model, 36)
     """
+    model = model.as_numbers()
     number = feature_number(model, feature)
     view = LatentView(model, dims)
     ax = drawing.open_map(ax, view)
@@ -107,6 +108,7 @@ def sensitivities(
     >>> model = UKR(init="pca", max_iter=5).fit(load_digits_split().Y_train[:200])
     >>> figure = plots.sensitivities(model, [20, 36, 42])
     """
+    model = model.as_numbers()
     if features is None:
         # A model of scaled columns measures each in units of its spread.
         unit = np.reshape(getattr(model, "spread_", 1.0), (-1, 1))
@@ -171,10 +173,14 @@ def important_features(model: TwoWayModel, n: int = 20, *, ax: Axes | None = Non
     >>> ax = plots.important_features(model, 10)
     """
     check_count("n", n)
-    Y, weights = np.asarray(model.data_, dtype=np.float64), np.asarray(model.weights_)
+    numbers = model.as_numbers()
+    Y, weights = np.asarray(numbers.data_, dtype=np.float64), np.asarray(model.weights_)
     deviation = _deviation(Y, weights)[:, None]
     # c_jm (D, q) of the module's formula; 0 for features that are constant.
-    parts = np.where(deviation > 0, _changes(model) / np.where(deviation > 0, deviation, 1), 0)
+    parts = np.where(deviation > 0, _changes(numbers) / np.where(deviation > 0, deviation, 1), 0)
+    columns = getattr(model, "columns_", None)
+    if columns is not None:
+        parts = _by_column(parts * deviation, columns, _deviation(Y, weights))
     shown = _ranked(parts)[:n]
     total = np.sqrt((parts[shown] ** 2).sum(axis=1))
     shares = parts[shown] ** 2 / np.maximum(total, np.finfo(float).tiny)[:, None]
@@ -288,6 +294,20 @@ def _changes(model: TwoWayModel) -> FloatArray:
         J = model.jacobian(chosen[start : start + BLOCK]).astype(np.float64)
         squares += (J**2).sum(axis=0)
     return np.sqrt(squares / len(chosen)) * X.std(axis=0)
+
+
+def _by_column(changes: FloatArray, columns: Sequence[Any], deviation: FloatArray) -> FloatArray:
+    """Return the changes (C, q) of whole columns, given those of their features (D, q).
+
+    In units of the column's deviation, the root of the sum of the variances of its features.
+    """
+    found, start = [], 0
+    for column in columns:
+        part = slice(start, start + len(column.features))
+        start = part.stop
+        whole = np.sqrt((deviation[part] ** 2).sum()) or 1.0
+        found.append(np.sqrt((changes[part] ** 2).sum(axis=0)) / whole)
+    return np.stack(found)
 
 
 def _deviation(Y: FloatArray, weights: FloatArray) -> FloatArray:

@@ -74,6 +74,7 @@ def grid(
     >>> model = UKR(init="pca", max_iter=5).fit(load_digits_split().Y_train[:200])
     >>> ax = plots.grid(model, shape=6, image_shape=(8, 8))
     """
+    model = model.as_numbers()
     view, style = LatentView(model, dims), item_style(model, image_shape, kind)
     side = _side(shape, np.ptp(view.limits, axis=1), style.aspect)
     axes = [_centers(low, high, step) for (low, high), step in zip(view.limits, side, strict=False)]
@@ -156,6 +157,7 @@ def path(
     >>> model = UKR(init="pca", max_iter=5).fit(load_digits_split().Y_train[:200])
     >>> ax = plots.path(model, 0, 1, steps=8, image_shape=(8, 8))
     """
+    model = model.as_numbers()
     check_count("steps", steps, 2)
     style = item_style(model, image_shape, kind)
     (first, first_name), (last, last_name) = _end(model, start), _end(model, stop)

@@ -78,6 +78,7 @@ def latent_map(
     >>> model = UKR(init="pca", max_iter=5).fit(digits.Y_train[:200])
     >>> ax = plots.latent_map(model, color=digits.labels_train[:200])
     """
+    model = model.as_numbers()
     view, colors = LatentView(model, dims), row_colors(model, color)
     ax = drawing.open_map(ax, view)
     drawing.frame_map(ax, view)
@@ -128,6 +129,7 @@ def magnification(
     >>> model = UKR(init="pca", max_iter=5).fit(load_digits_split().Y_train[:200])
     >>> ax = plots.magnification(model)
     """
+    model = model.as_numbers()
     view = LatentView(model, dims)
     ax = drawing.open_map(ax, view)
     lattice = view.lattice(JACOBIAN_SIZE)

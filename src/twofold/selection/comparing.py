@@ -11,6 +11,7 @@ from sklearn.utils import column_or_1d
 from twofold.array_types import FloatArray, IntArray
 from twofold.checks.rows import check_differences
 from twofold.metrics.checks import check_same_rows, checked_table
+from twofold.mixed import has_other_columns, scaled_features
 from twofold.selection import embedders
 from twofold.selection.embedders import EMBEDDERS, Request, few_threads, unfitted
 from twofold.selection.recommending import Baseline, baselines, ranking, recommend
@@ -102,7 +103,8 @@ def compare(
     Parameters
     ----------
     Y : array-like of shape (n_samples, n_features)
-        Data without missing entries. Scale columns first if their units differ. Rows that are
+        Data without missing entries. Scale columns first if their units differ; in a frame with
+        categories or dates all columns count alike, as in :class:`twofold.Mixed`. Rows that are
         there several times are fitted and scored once.
     candidates : dict, or sequence of str
         Names of methods ("pca", "lle", "isomap", "laplacian", "mds", "tsne", "umap", "ukr", "unn",
@@ -131,7 +133,7 @@ def compare(
     >>> found.recommended
     'isomap'
     """
-    table = checked_table(Y, "Y")
+    table = checked_table(scaled_features(Y) if has_other_columns(Y) else Y, "Y")
     check_differences(table)
     named = embedders.named_candidates(candidates)
     labels = None if labels is None else column_or_1d(labels)

@@ -9,6 +9,7 @@ rule: kernel regression needs ever more rows as dimensions grow, so it stops fal
 manifolds of four or five dimensions, and curves that fill a cloud reconstruct it well.
 """
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +23,9 @@ from twofold.checks.rows import check_differences
 from twofold.engine.threads import single_threaded
 from twofold.metrics import local_dimension as local
 from twofold.metrics.checks import checked_table
+from twofold.mixed import has_other_columns, scaled_features
 from twofold.process_settings import without_warnings
-from twofold.selection.scores import linear_error, spread_of
+from twofold.selection.scores import dominant_column, linear_error, spread_of
 from twofold.ukr import UKR, upgrade
 
 CLEAR_FALL = 2.0
@@ -79,7 +81,8 @@ def choose_dimension(
     Parameters
     ----------
     Y : array-like of shape (n_samples, n_features)
-        Data without missing entries. Scale columns first if their units differ.
+        Data without missing entries. Scale columns first if their units differ; in a frame with
+        categories or dates all columns count alike, as in :class:`twofold.Mixed`.
     max_dimension : int or None, default=None
         The largest answer; None means ten. Always less than the number of columns.
     random_state : int or None, default=0
@@ -95,7 +98,7 @@ def choose_dimension(
     >>> choice.dimension, choice.confident
     (2, True)
     """
-    table = checked_table(Y, "Y")
+    table = checked_table(scaled_features(Y) if has_other_columns(Y) else Y, "Y")
     check_differences(table)
     most = local.USUAL_MOST if max_dimension is None else max_dimension
     if most < 1:
@@ -124,6 +127,10 @@ def choose_dimension(
     fall = float(differences.mean()) / max(error, np.finfo(float).tiny)
     confident = fall >= CLEAR_FALL and not found.decided.shows_groups
     reason = _reason(q, found.decided, scores, fall)
+    if note := dominant_column(table):
+        # What one column decides alone says nothing about the others.
+        confident, reason = False, f"{reason} {note}"
+        warnings.warn(note, UserWarning, stacklevel=2)
     return DimensionChoice(q, confident, reason, scores, scales)
 
 

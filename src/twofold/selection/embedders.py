@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.manifold import MDS, TSNE, Isomap, LocallyLinearEmbedding, SpectralEmbedding
 
+from twofold.checks.installing import install_command
 from twofold.engine.threads import single_threaded, single_threaded_blas
 from twofold.loading import TWO_WAY, two_way_model
 
@@ -65,7 +66,7 @@ def _umap(wanted: Request) -> Any:
         umap = import_module("umap")
     except ImportError as error:
         raise ImportError(
-            'UMAP is not installed: pip install "twofold[peers]", or leave "umap" out.'
+            f"UMAP is not installed: {install_command('peers')}, or leave 'umap' out."
         ) from error
     # With a seed it runs on one thread anyway, and warns if it is told otherwise.
     return _told(umap.UMAP, wanted, n_jobs=1)

@@ -137,19 +137,26 @@ def data_notes(Y: FloatArray, n_copies: int, n_neighbors: int, labels: Any) -> l
             f"{n_neighbors} neighbours are too many for {len(Y)} different rows: scores look at "
             f"{most}, less than half of them."
         )
-    variances = Y.var(axis=0)
-    largest = int(np.argmax(variances))
-    if len(variances) > 1 and variances[largest] > DOMINANT_SHARE * variances.sum():
-        notes.append(
-            f"Column {largest} holds {100 * variances[largest] / variances.sum():.3g} % of the "
-            "variance and decides nearly alone. If units differ, scale the columns, e.g. by "
-            "twofold.Scaled."
-        )
+    if note := dominant_column(Y):
+        notes.append(note)
     without = 0 if labels is None else int((~has_label(labels)).sum())
     if without:
         rows = "1 row has" if without == 1 else f"{without} rows have"
         notes.append(f"{rows} no label and no part in the neighborhood_hit.")
     return notes
+
+
+def dominant_column(Y: FloatArray) -> str:
+    """Say which column of Y (n, D) has nearly all of the variance; "" if none has."""
+    variances = Y.var(axis=0)
+    largest = int(np.argmax(variances))
+    if len(variances) < 2 or variances[largest] <= DOMINANT_SHARE * variances.sum():
+        return ""
+    return (
+        f"Column {largest} holds {100 * variances[largest] / variances.sum():.3g} % of the "
+        "variance and decides nearly alone. If units differ, scale the columns, e.g. by "
+        "twofold.Scaled."
+    )
 
 
 def most_scored_neighbors(n: int) -> int:

@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from twofold.array_types import FloatArray
+from twofold.checks.installing import install_command
 
 if TYPE_CHECKING:
     from twofold.tables.dialect import Dialect
@@ -304,5 +305,5 @@ def load_package(module: str, purpose: str) -> ModuleType:
     except ImportError as error:
         raise TableError(
             f"{purpose} needs the package {module.split('.')[0]}, which is not installed.",
-            "pip install twofold[tables]",
+            install_command("tables"),
         ) from error

@@ -26,6 +26,7 @@ from twofold.model_files import replacing
 from twofold.tables.dialect import Dialect
 from twofold.tables.reading import TEXT_SUFFIXES, TableSource
 from twofold.tables.table import TableError, cell_rules, text_of
+from twofold.tables.text_types import date_texts
 from twofold.tables.typed_files import NpySink, NpzSink, ParquetSink
 
 _MAX_WHOLE = 1e15  # whole numbers up to here are written without exponent by repr as well
@@ -268,7 +269,7 @@ def number_texts(column: pd.Series, decimal: str = ".") -> list[str]:
         values = column.to_numpy(na_value=np.nan, dtype=getattr(dtype, "numpy_dtype", dtype))
         found = _float_texts(values)
         return [text.replace(".", ",") for text in found] if decimal == "," else found
-    return text_of(column)
+    return date_texts(column) if dtype.kind == "M" else text_of(column)
 
 
 def _float_texts(values: FloatArray) -> list[str]:

@@ -32,6 +32,7 @@ from collections.abc import Callable
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.checks.installing import install_command
 from twofold.compiled import compiled
 from twofold.engine.threads import run_tasks
 from twofold.process_settings import warn
@@ -159,8 +160,9 @@ def evolve_by_cma(task: Task, search: CMAES) -> Embedding:
         from cma import CMAEvolutionStrategy
     except ImportError as error:
         raise ImportError(
-            'CMA-ES needs the package cma, which is not installed: pip install "twofold[evolution]"'
-            ". search='evolution' or 'strategy' needs no further package."
+            "CMA-ES needs the package cma, which is not installed: "
+            f"{install_command('evolution')}. search='evolution' or 'strategy' needs no further "
+            "package."
         ) from error
     n, q = len(task.Y), task.q
     if n < 2:

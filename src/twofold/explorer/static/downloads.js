@@ -3,6 +3,7 @@
  */
 
 import { element } from "./elements.js";
+import { columnCells } from "./feature_text.js";
 import { labelText, rowName } from "./row_names.js";
 
 /** Pixels of the longer side of a downloaded image; small images are enlarged by a whole factor. */
@@ -19,6 +20,15 @@ export function rowCsv(features, values) {
   return `${features.map(csvField).join(",")}\n${valueCells(values).join(",")}\n`;
 }
 
+/** Names and cells of the data of a row: those of its table where columns are no numbers. */
+function dataNames(header) {
+  return header.columns ? header.columns.map((column) => column.name) : header.features;
+}
+
+function dataCells(header, values) {
+  return header.columns ? columnCells(header, values).map(csvField) : valueCells(values);
+}
+
 /** Numbers as fields of a CSV file, empty where missing. */
 function valueCells(values) {
   return Array.from(values, (value) => (Number.isNaN(value) ? "" : String(Number(value.toPrecision(9)))));
@@ -26,10 +36,11 @@ function valueCells(values) {
 
 /** Number from 1, name, labels, latent coordinates, and values of some rows, as far as the page holds them. */
 export function selectionCsv(atlas, rows) {
-  const columns = Object.keys(atlas.labels);
+  const own = new Set(atlas.header.columns?.map((column) => column.name));
+  const columns = Object.keys(atlas.labels).filter((name) => !own.has(name));
   const { features, rows: about } = atlas.header;
   const latent = Array.from({ length: atlas.q }, (_, d) => `latent ${d + 1}`);
-  const head = ["row", "name", ...columns, ...latent, ...(about.has_data ? features : [])];
+  const head = ["row", "name", ...columns, ...latent, ...(about.has_data ? dataNames(atlas.header) : [])];
   const lines = [head.map(csvField).join(",")];
   for (const i of rows) {
     const place = Array.from(atlas.rowX.subarray(i * atlas.q, (i + 1) * atlas.q), (value) =>
@@ -38,7 +49,9 @@ export function selectionCsv(atlas, rows) {
     const labels = columns.map((column) =>
       csvField(labelText(atlas, column, i) ?? "").replace("\u2212", "-"),
     );
-    const values = !about.has_data ? [] : valueCells(atlas.rowData(i) ?? features.map(() => NaN));
+    const values = !about.has_data
+      ? []
+      : dataCells(atlas.header, atlas.rowData(i) ?? features.map(() => NaN));
     lines.push([i + 1, csvField(rowName(atlas, i)), ...labels, ...place, ...values].join(","));
   }
   return `${lines.join("\n")}\n`;
@@ -69,7 +82,10 @@ export function fileStem(title) {
 
 /** Save the generated row. */
 export function saveRowCsv(header, values) {
-  saveFile(`${fileStem(header.title)}-row.csv`, rowCsv(header.features, values), "text/csv");
+  const text = header.columns
+    ? `${dataNames(header).map(csvField).join(",")}\n${dataCells(header, values).join(",")}\n`
+    : rowCsv(header.features, values);
+  saveFile(`${fileStem(header.title)}-row.csv`, text, "text/csv");
 }
 
 /** Save the generated row as it is drawn. */

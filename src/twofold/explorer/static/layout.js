@@ -89,7 +89,7 @@ export class Layout {
           element(
             "p",
             {},
-            `${model.family} \u00b7 ${countOf(model.n_rows, "row")} \u00b7 ${countOf(model.n_features, "feature")}`,
+            `${model.family} \u00b7 ${countOf(model.n_rows, "row")} \u00b7 ${header.columns ? countOf(header.columns.length, "column") : countOf(model.n_features, "feature")}`,
           ),
         ),
         this.searchSlot,

@@ -5,6 +5,7 @@
 import { CATEGORY_COLORS, SEQUENTIAL, colorOf } from "./colors.js";
 import { Combobox } from "./combobox.js";
 import { countOf, element, formatCount, icon, textButton } from "./elements.js";
+import { featureText } from "./feature_text.js";
 import { RangeSlider } from "./range_slider.js";
 import { RowFilters, categoryCounts, extent, listQuantities, quantityValues } from "./row_filters.js";
 
@@ -133,8 +134,12 @@ export class Legend extends EventTarget {
     const counts = categoryCounts(label);
     const palette = categoryPalette(label.values.length);
     const chosen = this.filters.get(quantity.key)?.chosen;
-    const order = [...label.values.keys()].sort((a, b) =>
-      inReadingOrder.compare(label.values[a], label.values[b]),
+    // Levels of a column of the table have the order of the table, others that of a dictionary.
+    const levels = this.atlas.header.columns?.find((column) => column.name === quantity.title)?.levels;
+    const order = [...label.values.keys()].sort(
+      (a, b) =>
+        (levels ? levels.indexOf(label.values[a]) - levels.indexOf(label.values[b]) : 0) ||
+        inReadingOrder.compare(label.values[a], label.values[b]),
     );
     const buttons = order.map((code) => {
       const value = label.values[code];
@@ -179,6 +184,7 @@ export class Legend extends EventTarget {
       log: quantity.log,
       range: this.filters.get(quantity.key)?.range,
       background: isScale ? scaleGradient(SEQUENTIAL) : null,
+      format: quantity.j === undefined ? undefined : (value) => featureText(this.atlas.header, quantity.j, value, 3),
     });
     slider.addEventListener("range", (event) => this.filters.setRange(quantity, event.detail));
     return slider.element;

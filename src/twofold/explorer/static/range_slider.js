@@ -11,11 +11,12 @@ const SLIDER_STEPS = 400;
 export class RangeSlider extends EventTarget {
   /**
    * @param {{title: string, low: number, high: number, log?: boolean, range?: [number, number]|null,
-   *   background?: string|null}} options
+   *   background?: string|null, format?: (value: number) => string}} options
    * Fires "range" with [low, high], or null when the range is whole again.
    */
-  constructor({ title, low, high, log = false, range = null, background = null }) {
+  constructor({ title, low, high, log = false, range = null, background = null, format = null }) {
     super();
+    this.format = format ?? ((value) => formatNumber(value, 3));
     this.log = log && low > 0;
     this.ends = [low, high];
     this.lower = this.makeThumb(`Lowest ${title}`, range ? this.toStep(range[0]) : 0);
@@ -83,7 +84,7 @@ export class RangeSlider extends EventTarget {
 
   write() {
     const [from, to] = [Number(this.lower.value), Number(this.upper.value)];
-    const values = [this.toValue(from), this.toValue(to)].map((value) => formatNumber(value, 3));
+    const values = [this.toValue(from), this.toValue(to)].map((value) => this.format(value));
     this.texts.forEach((text, k) => {
       text.textContent = values[k];
     });

@@ -28,7 +28,9 @@ export function listQuantities(atlas) {
     });
   }
   atlas.header.features.forEach((name, j) => {
-    quantities.push({ key: `feature:${j}`, title: name, kind: "number", group: "Features" });
+    const form = atlas.header.forms?.[j];
+    if (form?.form === "hidden") return;
+    quantities.push({ key: `feature:${j}`, title: form?.title ?? name, kind: "number", group: "Features", j });
   });
   return quantities;
 }

@@ -3,6 +3,7 @@
  */
 
 import { element, formatNumber, uniqueId } from "./elements.js";
+import { featureText } from "./feature_text.js";
 
 /** A page of the table; the rest is found by typing part of a name. */
 export const MOST_TABLE_ROWS = 150;
@@ -120,7 +121,7 @@ export class RowTable {
     const cells = {
       value: element("td", {}),
       companion: element("td", { class: "tf-companion-cell" }),
-      range: element("td", {}, `${formatNumber(low[j], 2)} \u2026 ${formatNumber(high[j], 2)}`),
+      range: element("td", {}, `${featureText(this.header, j, low[j], 2)} \u2026 ${featureText(this.header, j, high[j], 2)}`),
       change: element("td", {}),
     };
     const name = this.header.features[j];
@@ -137,8 +138,8 @@ export class RowTable {
     this.values = values;
     this.companion = companion;
     for (const line of this.lines) {
-      line.value.textContent = formatNumber(values[line.j], 3);
-      line.companion.textContent = companion ? formatNumber(companion[line.j], 3) : "";
+      line.value.textContent = featureText(this.header, line.j, values[line.j], 3);
+      line.companion.textContent = companion ? featureText(this.header, line.j, companion[line.j], 3) : "";
       line.change.textContent = this.change ? `${formatNumber(100 * this.change[line.j], 2)}\u202f%` : "";
     }
   }

@@ -4,15 +4,17 @@
 
 import { element, uniqueId } from "./elements.js";
 import { RowBars } from "./row_bars.js";
+import { RowColumns } from "./row_columns.js";
 import { RowCurve } from "./row_curve.js";
 import { RowImage } from "./row_image.js";
 import { RowTable } from "./row_table.js";
 
-const VIEW_TITLES = { image: "Image", curve: "Curve", bars: "Bars", table: "Table" };
+const VIEW_TITLES = { image: "Image", curve: "Curve", bars: "Bars", table: "Table", columns: "Columns" };
 
 /** The views that make sense for these data, the one the header asks for among them. */
 export function sensibleViews(header) {
   const D = header.features.length;
+  if (header.columns) return ["columns", "table"];
   const views = [];
   if (header.image_shape) views.push("image");
   if (D >= 3) views.push("curve");
@@ -111,7 +113,7 @@ export class RowView extends EventTarget {
   /** Views are made when first asked for: a table of thousands of features is not free. */
   part(view) {
     if (!this.parts[view]) {
-      const Kind = { curve: RowCurve, bars: RowBars, table: RowTable }[view];
+      const Kind = { curve: RowCurve, bars: RowBars, table: RowTable, columns: RowColumns }[view];
       this.parts[view] = new Kind(this.header);
       if (this.change) this.parts[view].setChange?.(this.change);
     }

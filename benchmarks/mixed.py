@@ -1,0 +1,246 @@
+"""Mixed tables: hidden categories filled, and the way back from the map, beside what people use.
+
+    python -m benchmarks.mixed [table ...]       the six tables
+    python -m benchmarks.mixed --large           200,000 rows of 30 columns, and the same as numbers
+
+A fifth of all cells is hidden. Right categories are counted among the hidden ones; numbers have the
+squared error as a share of the variance. KNN sees indicators and standardised numbers, the iterated
+regressions see codes of levels, the trees (as missForest, Stekhoven & Bühlmann 2012) are forests of
+classes or numbers, column by column, three rounds. FAMD is that of the package `prince`, with the
+best linear way back from its two coordinates, against a map of two dimensions: both fitted to two
+thirds of the rows, which come back from their places; the rest is what is looked at. An interpreter
+that has `prince` is named by TWOFOLD_PRINCE. Times are those of the processor.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401 - makes the next line work
+from sklearn.impute import IterativeImputer, KNNImputer
+from sklearn.linear_model import LinearRegression
+
+from benchmarks.mixed_tables import TABLES, categories_of, table, with_gaps
+from twofold import UKR, ManifoldImputer, Mixed, Scaled
+
+FAMD = """
+import sys, pandas as pd, prince
+train, rest = (pd.read_pickle(path) for path in sys.argv[1:3])
+famd = prince.FAMD(n_components=2, random_state=0).fit(train)
+for rows, path in ((train, sys.argv[3]), (rest, sys.argv[4])):
+    famd.row_coordinates(rows).to_pickle(path)
+"""
+
+
+def codes_of(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, list]]:
+    """Return a table as numbers, levels by their places in a list."""
+    levels = {name: sorted(rows[name].dropna().unique(), key=str) for name in categories_of(rows)}
+    found = {}
+    for name in rows:
+        if name in levels:
+            found[name] = rows[name].map({level: k for k, level in enumerate(levels[name])})
+        elif rows[name].dtype.kind == "M":
+            found[name] = (rows[name] - pd.Timestamp("1970-01-01")) / pd.Timedelta(days=1)
+        else:
+            found[name] = rows[name]
+    return pd.DataFrame(found).astype(float), levels
+
+
+def knn(gappy: pd.DataFrame) -> pd.DataFrame:
+    """Fill by the mean of five rows nearby; the likeliest level has the largest mean."""
+    codes, levels = codes_of(gappy)
+    wide = pd.get_dummies(codes, columns=list(levels), dtype=float)
+    for name in levels:
+        own = [column for column in wide if column.startswith(f"{name}_")]
+        wide.loc[codes[name].isna(), own] = np.nan
+    unit = wide.std().replace(0, 1)
+    filled = KNNImputer(n_neighbors=5, weights="distance").fit_transform(
+        (wide - wide.mean()) / unit
+    )
+    wide = pd.DataFrame(filled, columns=wide.columns) * unit + wide.mean()
+    for name in levels:
+        own = [column for column in wide if column.startswith(f"{name}_")]
+        best = wide[own].to_numpy().argmax(axis=1)
+        codes[name] = [float(own[k].removeprefix(f"{name}_")) for k in best]
+    for name in codes:
+        if name not in levels:
+            codes[name] = wide[name]
+    return codes
+
+
+def iterated(gappy: pd.DataFrame) -> pd.DataFrame:
+    """Fill by regressions on the others, column by column; codes are rounded."""
+    codes, levels = codes_of(gappy)
+    filled = IterativeImputer(max_iter=10, random_state=0).fit_transform(codes)
+    found = pd.DataFrame(filled, columns=codes.columns)
+    for name, known in levels.items():
+        found[name] = found[name].round().clip(0, len(known) - 1)
+    return found
+
+
+def forests(gappy: pd.DataFrame, rounds: int = 3) -> pd.DataFrame:
+    """Fill by random forests, column by column."""
+    codes, levels = codes_of(gappy)
+    gaps = codes.isna()
+    found = codes.copy()
+    for name in codes:
+        usual = codes[name].mode()[0] if name in levels else codes[name].mean()
+        found[name] = codes[name].fillna(usual)
+    for _ in range(rounds):
+        for name in gaps.columns[gaps.any()]:
+            make = RandomForestClassifier if name in levels else RandomForestRegressor
+            there, X = ~gaps[name], found.drop(columns=name)
+            trees = make(100, random_state=0).fit(X[there], found[name][there])
+            found.loc[~there, name] = trees.predict(X[~there])
+    return found
+
+
+def mixed(gappy: pd.DataFrame) -> pd.DataFrame:
+    """Fill along the map."""
+    model = Mixed(UKR(random_state=0, verbose=False)).fit(gappy)
+    return model.complete(gappy)
+
+
+def imputer(gappy: pd.DataFrame) -> pd.DataFrame:
+    """Fill the features along the manifold and by trees, without a map."""
+    model = Mixed(UKR(init="pca", max_iter=0, verbose=False)).fit(gappy)
+    found = ManifoldImputer(random_state=0, n_jobs=1).fit_transform(model.features(gappy))
+    return model.from_features(found, like=gappy)
+
+
+METHODS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "KNN": knn,
+    "iterated": iterated,
+    "forests": forests,
+    "Mixed": mixed,
+    "ManifoldImputer": imputer,
+}
+OURS = ("Mixed", "ManifoldImputer")
+
+
+def filled_well(name: str, method: str) -> dict[str, object]:
+    """Return how well a method fills a table, and its processor seconds."""
+    rows = table(name)
+    gappy, hidden = with_gaps(rows)
+    truth, levels = codes_of(rows)
+    began = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = METHODS[method](gappy)
+    seconds = time.process_time() - began
+    if method in OURS:
+        same = {k: {level: i for i, level in enumerate(v)} for k, v in levels.items()}
+        found = pd.DataFrame(
+            {k: found[k].map(same[k]) if k in levels else codes_of(found[[k]])[0][k] for k in found}
+        )
+    right = [(found[k] == truth[k])[hidden[k]] for k in levels]
+    numbers = [k for k in rows if k not in levels]
+    left = [((found[k] - truth[k])[hidden[k]] ** 2).mean() / truth[k].var() for k in numbers]
+    return {
+        "right": float(np.concatenate(right).mean()),
+        "left open": float(np.mean(left)) if left else float("nan"),
+        "seconds": seconds,
+    }
+
+
+def round_trip(name: str) -> dict[str, float]:
+    """Return what FAMD and a map leave open of new rows, and how many of their levels are right."""
+    rows = table(name).sample(frac=1, random_state=1).reset_index(drop=True)
+    cut = 2 * len(rows) // 3
+    train, rest = rows[:cut], rows[cut:]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = Mixed(UKR(random_state=0, verbose=False)).fit(train)
+        numbers = model.as_numbers()
+        Z = numbers._scale(model.features(rest))
+        ours = numbers._scale(numbers.inverse_transform(model.transform(rest)))
+    found = {"Mixed": ours}
+    if python := os.environ.get("TWOFOLD_PRINCE"):
+        X, X_rest = famd_places(python, train, rest)
+        way_back = LinearRegression().fit(X, numbers._scale(model.features(train)))
+        found["FAMD"] = way_back.predict(X_rest)
+    known = ~np.isnan(Z)
+    total = (Z[known] ** 2).sum()
+    return {key: float(((F - Z)[known] ** 2).sum() / total) for key, F in found.items()}
+
+
+def famd_places(python: str, train: pd.DataFrame, rest: pd.DataFrame) -> list[np.ndarray]:
+    """Return coordinates of rows by FAMD, from an interpreter that has it."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [str(Path(folder) / f"{k}.pkl") for k in range(4)]
+        for rows, path in zip((train, rest), paths, strict=False):
+            plain, levels = codes_of(rows)
+            for name in levels:
+                plain[name] = rows[name].astype(str).astype(object)
+            plain.to_pickle(path)
+        subprocess.run([python, "-c", FAMD, *paths], check=True)
+        return [pd.read_pickle(path).to_numpy() for path in paths[2:]]
+
+
+def large(n: int = 200_000) -> dict[str, float]:
+    """Return processor seconds of a mixed table, and of the same table as numbers."""
+    random = np.random.default_rng(0)
+    t = random.random((n, 2))
+    waves = np.sin(t @ random.normal(size=(2, 30)) * 3 + random.uniform(0, 6, 30))
+    values = waves + 0.2 * random.normal(size=(n, 30))
+    rows = pd.DataFrame(values, columns=[f"c{k}" for k in range(30)])
+    as_codes = rows.copy()
+    for k in range(10):
+        codes = np.digitize(values[:, k], [-0.6, 0, 0.6])
+        rows[f"c{k}"] = np.array(["a", "b", "c", "d"])[codes]
+        as_codes[f"c{k}"] = codes
+    for k in range(10, 13):
+        rows[f"c{k}"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(
+            np.round(100 * values[:, k]), unit="D"
+        )
+    found = {}
+    for name, made, model in (
+        ("mixed", rows, Mixed(UKR(landmarks="auto", random_state=0, verbose=False))),
+        ("numbers", as_codes, Scaled(UKR(landmarks="auto", random_state=0, verbose=False))),
+    ):
+        began = time.process_time()
+        model.fit(made)
+        gappy = made.head(2000).copy()
+        gappy.loc[::2, "c3"] = None
+        model.complete(gappy)
+        found[name] = time.process_time() - began
+    return found
+
+
+def run(names: list[str]) -> None:
+    """Print both tables of results as they come."""
+    console = Console()
+    shown = Table("table", *METHODS, "FAMD leaves open", "Mixed leaves open")
+    for name in names:
+        cells = []
+        for method in METHODS:
+            found = filled_well(name, method)
+            cells.append(
+                f"{found['right']:.3f} / {found['left open']:.2f} ({found['seconds']:.1f} s)"
+            )
+            console.print(name, method, cells[-1])
+        trip = round_trip(name)
+        console.print(name, trip)
+        shown.add_row(name, *cells, *(f"{trip.get(key, np.nan):.3f}" for key in ("FAMD", "Mixed")))
+    console.print("right categories / share of variance of numbers left open (processor seconds)")
+    console.print(shown)
+
+
+if __name__ == "__main__":
+    asked = sys.argv[1:]
+    if "--large" in asked:
+        print(large())
+    else:
+        run(asked or list(TABLES))

@@ -1,0 +1,119 @@
+"""Six tables with categories: of scikit-learn, of files, and made up with known structure."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from sklearn import datasets as sklearn_datasets
+
+from twofold.datasets import load_npz
+
+MOST_ROWS = 300
+
+
+def wine() -> pd.DataFrame:
+    """Return 178 wines: 13 measurements and the cultivar."""
+    found = sklearn_datasets.load_wine(as_frame=True)
+    names = np.array(["barolo", "grignolino", "barbera"])
+    return found.data.assign(cultivar=names[found.target])
+
+
+def diabetes() -> pd.DataFrame:
+    """Return patients: nine measurements, the sex, and how ill they are in four steps."""
+    found = sklearn_datasets.load_diabetes(as_frame=True, scaled=False)
+    steps = ["mild", "medium", "serious", "grave"]
+    ill = pd.qcut(found.target, 4, labels=steps)
+    return found.data.assign(sex=found.data["sex"].map({1.0: "f", 2.0: "m"}), progress=ill)
+
+
+def boston() -> pd.DataFrame:
+    """Return suburbs: numbers, whether they lie at the river, and their ring road."""
+    rows = pd.DataFrame(np.asarray(load_npz("boston")["X"], dtype=float))
+    rows.columns = [f"c{k}" for k in range(rows.shape[1])]
+    rows["river"] = rows.pop("c3") > 0
+    rows["road"] = rows.pop("c8").astype(int).astype(str)
+    return rows
+
+
+def oil_flow() -> pd.DataFrame:
+    """Return twelve measurements of a pipeline, and how oil flows in it."""
+    found = load_npz("oil_flow")
+    rows = pd.DataFrame(np.asarray(found["X"], dtype=float))
+    rows.columns = [f"c{k}" for k in range(rows.shape[1])]
+    return rows.assign(flow=np.array(["layers", "rings", "mixed"])[np.asarray(found["y"], int)])
+
+
+def shop() -> pd.DataFrame:
+    """Return items on a sheet with coordinates t and u, seen through columns of every kind."""
+    random = np.random.default_rng(0)
+    t, u = random.random((2, MOST_ROWS))
+    noise = random.normal(size=(4, MOST_ROWS))
+    sizes = ["small", "medium", "large"]
+    start = pd.Timestamp("2018-01-01")
+    return pd.DataFrame(
+        {
+            "length": np.sin(3 * t) + 0.1 * noise[0],
+            "price": np.exp(2 * t + u + 0.3 * noise[1]),
+            "visits": random.poisson(8 * u**2),
+            "colour": np.array(list("abcde"))[np.clip(5 * t + 0.3 * noise[2], 0, 4).astype(int)],
+            "size": pd.Categorical(
+                np.array(sizes)[np.clip(3 * u + 0.2 * noise[3], 0, 2).astype(int)], sizes, True
+            ),
+            "sold": t + u > 1,
+            "when": start + pd.to_timedelta(np.round(1200 * t), unit="D"),
+        }
+    )
+
+
+def survey() -> pd.DataFrame:
+    """Return twelve questions with four answers each, after two traits of the person."""
+    random = np.random.default_rng(1)
+    traits = random.normal(size=(MOST_ROWS, 2))
+    answers = {}
+    for k in range(12):
+        direction = random.normal(size=2)
+        score = np.sin(traits @ direction + random.uniform(0, 6)) + 0.3 * random.normal(
+            size=MOST_ROWS
+        )
+        answers[f"q{k + 1}"] = np.array(["no", "rather no", "rather yes", "yes"])[
+            np.digitize(score, [-0.6, 0, 0.6])
+        ]
+    return pd.DataFrame(answers)
+
+
+TABLES = {
+    "wine": wine,
+    "diabetes": diabetes,
+    "boston": boston,
+    "oil flow": oil_flow,
+    "shop": shop,
+    "survey": survey,
+}
+
+
+def table(name: str) -> pd.DataFrame:
+    """Return a table, of long ones 300 rows drawn at random."""
+    rows = TABLES[name]()
+    return rows.sample(min(len(rows), MOST_ROWS), random_state=0).reset_index(drop=True)
+
+
+def categories_of(rows: pd.DataFrame) -> list[str]:
+    """Return the columns of categories."""
+    return [
+        str(name)
+        for name in rows
+        if rows[name].dtype == object or rows[name].dtype.name in ("category", "bool", "str")
+    ]
+
+
+def with_gaps(rows: pd.DataFrame, share: float = 0.2) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return a table with a share of its cells hidden, and which."""
+    random = np.random.default_rng(0)
+    hidden = random.random(rows.shape) < share
+    hidden[np.arange(len(rows)), random.integers(0, rows.shape[1], len(rows))] = False
+    gappy = rows.copy()
+    for k, name in enumerate(rows):
+        if rows[name].dtype == bool:
+            gappy[name] = gappy[name].astype(object)
+        gappy[name] = gappy[name].mask(hidden[:, k])
+    return gappy, pd.DataFrame(hidden, columns=rows.columns)

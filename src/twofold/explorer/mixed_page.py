@@ -1,0 +1,58 @@
+"""What a page is told about the columns of a mixed table, so that it can show them as such.
+
+The page computes with features; ``columns`` in its header says which features are which column,
+and ``forms`` how a feature is written: as it is (null), as an amount whose logarithm it is, as a
+date, or not at all, where only its column means something.
+"""
+
+from typing import Any
+
+import pandas as pd
+
+from twofold.mixed import Mixed
+from twofold.mixed.columns import Column, DateColumn, LevelColumn, NumberColumn
+
+HIDDEN = {"form": "hidden"}
+
+
+def page_columns(model: Mixed) -> dict[str, Any]:
+    """Return ``columns`` and ``forms`` of the header of a page."""
+    columns, forms, start = [], [], 0
+    for column in model.columns_:
+        n = len(column.features)
+        if n == 0:
+            continue
+        columns.append({"name": column.name, "at": start, "size": n, **_facts(column)})
+        forms += [_form(column), *([HIDDEN] * (n - 1))]
+        start += n
+    return {"columns": columns, "forms": forms}
+
+
+def _facts(column: Column) -> dict[str, Any]:
+    if isinstance(column, LevelColumn):
+        return {
+            "kind": "ordered" if column.kind == "ordered" else "category",
+            "levels": [str(level) for level in column.levels],
+            "groups": column.groups.tolist(),
+            "shares": [float(f"{share:.6g}") for share in column.shares],
+        }
+    return {"kind": "date" if isinstance(column, DateColumn) else "number"}
+
+
+def _form(column: Column) -> dict[str, Any] | None:
+    if isinstance(column, NumberColumn):
+        whole = {"whole": True} if column.is_whole else {}
+        found: dict[str, Any] = {"form": column.kind, "title": column.name, **whole}
+        if column.kind == "robust":
+            found |= {"middle": column.middle, "reach": column.reach}
+        return found
+    if isinstance(column, DateColumn):
+        return {"form": "date", "title": column.name, "days": column.resolution >= 86_400}
+    return HIDDEN
+
+
+def training_features(model: Mixed, data: Any) -> Any:
+    """Return the table that a model was fitted to as its features, None for none."""
+    if data is None:
+        return None
+    return pd.DataFrame(model.features(data), columns=model.feature_labels())

@@ -1,0 +1,6 @@
+"""Tables of numbers, categories, dates and counts: into a model, and back as the same table."""
+
+from twofold.mixed.estimator import Mixed, UnknownLevelWarning, scaled_features
+from twofold.mixed.frames import has_other_columns
+
+__all__ = ["Mixed", "UnknownLevelWarning", "has_other_columns", "scaled_features"]

@@ -1,0 +1,170 @@
+"""Which type a column has in the user's table: read into numbers, times and levels, and restored.
+
+Types are kept as pandas spells them, so that a model file can hold them as text. Times are handled
+as days since 1970 on the clock of their own time zone, where seasons and hours belong.
+"""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+
+from twofold.array_types import FloatArray, IntArray
+from twofold.model_files import register_value_type
+
+EPOCH = pd.Timestamp("1970-01-01")
+DAY = pd.Timedelta(days=1)
+# Beyond these days a time has no place in 64 bits of nanoseconds.
+MOST_DAYS = 106_000.0
+
+
+@register_value_type
+@dataclass(frozen=True)
+class ColumnType:
+    """The type of a column."""
+
+    dtype: str  # as pandas spells it
+    form: str  # "number", "duration", "time", "date", "text" or "level": what its cells are
+    categories: tuple[Any, ...] = ()  # all of a categorical column, in its order
+    categories_dtype: str = "object"
+    is_ordered: bool = False
+
+    @classmethod
+    def of(cls, values: pd.Series) -> ColumnType:
+        """Return the type of a column."""
+        dtype = values.dtype
+        if isinstance(dtype, pd.CategoricalDtype):
+            known = dtype.categories
+            named = tuple(plain(level) for level in known)
+            return cls("category", "level", named, str(known.dtype), bool(dtype.ordered))
+        return cls(str(dtype), _form(values))
+
+    # ---- out of the table -----------------------------------------------------------------------
+
+    def numbers(self, values: pd.Series) -> FloatArray:
+        """Return cells (n,) as numbers, durations in seconds; NaN for what is none."""
+        if self.form == "duration":
+            values = pd.to_timedelta(values)
+            return (values / pd.Timedelta(seconds=1)).to_numpy(dtype=np.float64)
+        if not types.is_numeric_dtype(values.dtype):
+            values = pd.to_numeric(values.astype(object), errors="coerce")
+        return values.to_numpy(dtype=np.float64, na_value=np.nan)
+
+    def times(self, values: pd.Series) -> pd.Series:
+        """Return cells as times on the clock of this column; NaT for what is none."""
+        if not types.is_datetime64_any_dtype(values.dtype):
+            text = values.astype(object).where(values.notna(), None)
+            values = pd.to_datetime(text, errors="coerce", format="mixed")
+        zone = self._zone()
+        if zone is not None:
+            aware = values.dt.tz is not None
+            return values.dt.tz_convert(zone) if aware else values.dt.tz_localize(
+                zone, ambiguous="NaT", nonexistent="shift_forward"
+            )  # fmt: skip
+        return values if values.dt.tz is None else values.dt.tz_convert("UTC").dt.tz_localize(None)
+
+    def codes(self, values: pd.Series, levels: tuple[Any, ...]) -> IntArray:
+        """Return the number (n,) of each cell's level, -1 for none of them."""
+        if isinstance(values.dtype, pd.CategoricalDtype):
+            code, found = values.cat.codes.to_numpy(), values.cat.categories
+        else:
+            code, found = pd.factorize(values)
+        number = {level: k for k, level in enumerate(levels)}
+        of_found = np.array([number.get(plain(level), -1) for level in found] + [-1])
+        return np.asarray(of_found[code], dtype=np.int64)
+
+    # ---- and back -------------------------------------------------------------------------------
+
+    def from_numbers(self, y: FloatArray) -> pd.Series:
+        """Return numbers (n,) in the type of the column."""
+        if self.form == "duration":
+            return pd.Series(pd.to_timedelta(y, unit="s")).astype(self.dtype)
+        dtype = pd.api.types.pandas_dtype(self.dtype)
+        if self.form == "text" or self.dtype == "object":
+            return pd.Series([_number_text(value) for value in y], dtype=self.dtype)
+        kind = getattr(dtype, "numpy_dtype", dtype)
+        if getattr(kind, "kind", "f") in "iu":
+            ends = np.iinfo(kind)
+            y = np.clip(np.rint(y), float(ends.min), np.nextafter(float(ends.max), 0))
+        found = pd.Series(y)
+        return (found > 0.5 if self.form == "level" else found).astype(dtype)
+
+    def from_days(self, days: FloatArray) -> pd.Series:
+        """Return days (n,) since 1970 on the column's clock in its type."""
+        whole = np.floor(np.clip(days, -MOST_DAYS, MOST_DAYS))
+        microseconds = np.rint((np.clip(days, -MOST_DAYS, MOST_DAYS) - whole) * 86_400e6)
+        since = pd.to_timedelta(whole, unit="D") + pd.to_timedelta(microseconds, unit="us")
+        found = pd.Series(EPOCH + since)
+        zone = self._zone()
+        if zone is not None:
+            dst = np.ones(len(found), dtype=bool)
+            found = found.dt.tz_localize(zone, ambiguous=dst, nonexistent="shift_forward")
+        if self.form == "date":
+            return pd.Series(list(found.dt.date), dtype=object)
+        if self.form == "text":
+            is_dates = bool((microseconds == 0).all())
+            text = found.dt.strftime("%Y-%m-%d" if is_dates else "%Y-%m-%dT%H:%M:%S")
+            return text.astype(self.dtype)
+        return found.astype(self.dtype)
+
+    def from_levels(self, levels: tuple[Any, ...], codes: IntArray) -> pd.Series:
+        """Return levels by their numbers (n,) in the type of the column."""
+        if self.dtype == "category":
+            number = {level: k for k, level in enumerate(self.categories)}
+            place = np.array([number[level] for level in levels])
+            known = pd.Index(list(self.categories), dtype=self.categories_dtype)
+            made = pd.Categorical.from_codes(place[codes], known, ordered=self.is_ordered)
+            return pd.Series(made)
+        values = np.empty(len(levels), dtype=object)
+        values[:] = levels
+        return pd.Series(values[codes], dtype=object).astype(self.dtype)
+
+    def repeated(self, value: Any, n: int) -> pd.Series:
+        """Return one value n times."""
+        if self.form in ("time", "date"):
+            return self.from_days(np.full(n, float(value)))
+        if self.form in ("number", "duration"):
+            return self.from_numbers(np.full(n, float(value)))
+        return self.from_levels((value,), np.zeros(n, dtype=np.int64))
+
+    def _zone(self) -> Any:
+        dtype = pd.api.types.pandas_dtype(self.dtype) if self.form == "time" else None
+        return getattr(dtype, "tz", None)
+
+
+def wall_days(times: pd.Series) -> FloatArray:
+    """Return times as days (n,) since 1970 on their own clock, NaN for missing ones."""
+    naive = times if times.dt.tz is None else times.dt.tz_localize(None)
+    return np.asarray(((naive - EPOCH) / DAY).to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def plain(value: Any) -> Any:
+    """Return a level as a value that a file can hold: text, a number or a truth value."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return value if type(value) in (str, int, float, bool) else str(value)
+
+
+def _form(values: pd.Series) -> str:
+    dtype = values.dtype
+    if types.is_bool_dtype(dtype):
+        return "level"
+    if types.is_numeric_dtype(dtype):
+        return "number"
+    if types.is_timedelta64_dtype(dtype):
+        return "duration"
+    if types.is_datetime64_any_dtype(dtype):
+        return "time"
+    known = values.dropna()
+    first = known.iloc[0] if len(known) else None
+    if isinstance(first, datetime.date) and not isinstance(first, datetime.datetime):
+        return "date"
+    return "text"
+
+
+def _number_text(value: float) -> Any:
+    return int(value) if float(value).is_integer() else float(value)

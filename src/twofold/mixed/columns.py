@@ -1,0 +1,332 @@
+"""Columns of a table as features that a model measures distances in, and the way back.
+
+A column becomes one or more features φ_k. They are centred and divided by one number, so that their
+variances add up to the weight w of the column, 1 unless the user says otherwise: a column counts
+like a column, whatever its kind and however many levels it has.
+
+    z_k = (φ_k(y) - mean φ_k) / s,   s² = Σ_k var φ_k / w
+
+======== ==================================================== ==================================
+number   φ = y
+log      φ = log y
+count    φ = log(1 + y)
+robust   φ = arsinh((y - m) / r)                              m median, r from the quartiles
+category φ_k = 1 if y is the level k, else 0                  f_k(x) is the probability of k
+ordered  φ_k = 1 if y is above the level k, else 0            differences are probabilities
+date     φ = days, and in equal parts cos and sin of          where the rows cover two years,
+         2π days / 365.2425 and of 2π days                    or two days with times of day
+======== ==================================================== ==================================
+
+A kernel regression of an indicator is the share of a level among rows nearby, so that the way back
+of a category is a distribution. Rare levels share one indicator; its probability is divided among
+them as they are divided in the table. A date on the way back is the one whose features are nearest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from twofold.array_types import FloatArray, IntArray
+from twofold.mixed.column_types import ColumnType, wall_days
+from twofold.model_files import register_value_type
+
+YEAR = 365.2425
+# Places on a circle that are compared before the best is refined.
+AROUND = 96
+# Largest exponent on the way back: what is beyond has no number in half of the types.
+MOST_LOG = 300.0
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a fitted table. The parts of its features count alike."""
+
+    name: str
+    kind: str
+    why: str  # why that kind
+    weight: float
+    type: ColumnType
+
+    @property
+    def features(self) -> list[str]:
+        """The names of its features."""
+        return [self.name]
+
+    @property
+    def parts(self) -> list[int]:
+        """How many features each part has."""
+        return [len(self.features)] if self.features else []
+
+    def encode(self, values: pd.Series) -> FloatArray:
+        """Return the features (n, k), NaN where an entry is missing or unknown to the fit."""
+        raise NotImplementedError
+
+    def decode(self, F: FloatArray) -> Any:
+        """Return the column's values (n,) for features (n, k), in the type of the column."""
+        raise NotImplementedError
+
+    def end(self, F: FloatArray) -> Any:
+        """Return the values (n,) at an end of intervals, given that of the features."""
+        return self.decode(F)
+
+    def slopes(self, F: FloatArray, J: FloatArray) -> FloatArray:
+        """Return how the column moves (n, q), given features (n, k) and their slopes (n, k, q)."""
+        raise NotImplementedError
+
+    def described(self) -> str:
+        """Return what was chosen, and why."""
+        weight = "" if self.weight == 1 else f", weight {self.weight:g}"
+        return f"{self.kind} ({self.why}){weight}"
+
+
+@register_value_type
+@dataclass(frozen=True)
+class NumberColumn(Column):
+    """Amounts on a scale: "number", "log", "count" or "robust"."""
+
+    is_whole: bool = False
+    middle: float = 0.0  # of "robust"
+    reach: float = 1.0
+
+    @property
+    def features(self) -> list[str]:
+        """The name of its one feature, which says the scale it is on."""
+        forms = {"log": "log({})", "count": "log(1 + {})", "robust": "arsinh({})"}
+        return [forms.get(self.kind, "{}").format(self.name)]
+
+    def encode(self, values: pd.Series) -> FloatArray:
+        """Return the number on its scale; what a logarithm has no value for is missing."""
+        y = self.type.numbers(values)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self.kind == "log":
+                y = np.where(y > 0, np.log(y), np.nan)
+            elif self.kind == "count":
+                y = np.where(y >= 0, np.log1p(y), np.nan)
+            elif self.kind == "robust":
+                y = np.arcsinh((y - self.middle) / self.reach)
+        return y[:, None]
+
+    def numbers(self, F: FloatArray) -> FloatArray:
+        """Return the amounts (n,) that features stand for."""
+        z = F[:, 0].astype(np.float64)
+        if self.kind == "number":
+            return z
+        z = np.clip(z, -MOST_LOG, MOST_LOG)
+        if self.kind == "log":
+            return np.exp(z)
+        if self.kind == "count":
+            return np.maximum(np.expm1(z), 0.0)
+        return self.middle + self.reach * np.sinh(z)
+
+    def decode(self, F: FloatArray) -> Any:
+        """Return the amounts, whole ones of whole columns."""
+        y = self.numbers(F)
+        return self.type.from_numbers(np.rint(y) if self.is_whole else y)
+
+    def slopes(self, F: FloatArray, J: FloatArray) -> FloatArray:
+        """Return slopes in the units of the column."""
+        z = F[:, :1].astype(np.float64)
+        if self.kind == "number":
+            return J[:, 0]
+        return np.asarray(
+            J[:, 0] * (self.reach * np.cosh(z) if self.kind == "robust" else np.exp(z))
+        )
+
+
+@register_value_type
+@dataclass(frozen=True)
+class LevelColumn(Column):
+    """Levels, with an order ("ordered") or none ("category", "boolean")."""
+
+    levels: tuple[Any, ...] = ()  # those of the fit
+    groups: IntArray = None  # type: ignore[assignment] # (L,) the indicator of each level
+    shares: FloatArray = None  # type: ignore[assignment] # (L,) of each level in its indicator
+
+    @property
+    def features(self) -> list[str]:
+        """A name for each indicator."""
+        texts = [str(level) for level in self.levels]
+        if self.kind == "ordered":
+            return [f"{self.name} > {text}" for text in texts[:-1]]
+        found = []
+        for group in range(int(self.groups.max()) + 1):
+            inside = [text for text, own in zip(texts, self.groups, strict=True) if own == group]
+            said = inside[0] if len(inside) == 1 else f"one of {len(inside)} rare levels"
+            found.append(f"{self.name} = {said}")
+        return found
+
+    def encode(self, values: pd.Series) -> FloatArray:
+        """Return indicators; a level that the fit has not seen is missing."""
+        code = self.type.codes(values, self.levels)
+        if self.kind == "ordered":
+            F = (code[:, None] > np.arange(len(self.levels) - 1)).astype(np.float64)
+        else:
+            F = (self.groups[code][:, None] == np.arange(len(self.features))).astype(np.float64)
+        F[code < 0] = np.nan
+        return F
+
+    def probabilities(self, F: FloatArray) -> FloatArray:
+        """Return the probability (n, L) of each level."""
+        F = np.clip(F.astype(np.float64), 0, 1)
+        if self.kind == "ordered":
+            above = np.minimum.accumulate(F, axis=1)
+            ends = np.ones((len(F), 1)), np.zeros((len(F), 1))
+            P = np.abs(np.diff(np.hstack([ends[0], above, ends[1]]), axis=1))
+        else:
+            P = F[:, self.groups] * self.shares
+        total = P.sum(axis=1, keepdims=True)
+        # Where every indicator is 0 or below, nothing is known but the shares in the table.
+        usual = np.full(P.shape[1], 1 / P.shape[1])
+        return np.where(total > 0, P / np.where(total > 0, total, 1), usual)
+
+    def decode(self, F: FloatArray) -> Any:
+        """Return the most likely levels."""
+        return self.type.from_levels(self.levels, self.probabilities(F).argmax(axis=1))
+
+    def end(self, F: FloatArray) -> Any:
+        """Return missing values: levels have no ends, but probabilities."""
+        return pd.Series(np.full(len(F), None), dtype=object)
+
+    def slopes(self, F: FloatArray, J: FloatArray) -> FloatArray:
+        """Return how much probability moves to other levels; of an order, how many levels up."""
+        if self.kind == "ordered":
+            return np.asarray(J.sum(axis=1))
+        return np.asarray(np.abs(J).sum(axis=1) / 2)
+
+    def described(self) -> str:
+        """Return what was chosen, and how many levels it has."""
+        n_rare = int((np.bincount(self.groups)[self.groups] > 1).sum())
+        rare = f", {n_rare} rare ones joined" if n_rare and self.kind != "ordered" else ""
+        return super().described() + f": {len(self.levels)} levels{rare}"
+
+
+@register_value_type
+@dataclass(frozen=True)
+class DateColumn(Column):
+    """Dates and times: how much time has passed, the season, the time of day."""
+
+    periods: tuple[float, ...] = ()  # circles, in days
+    resolution: float = 0.0  # seconds; 86400 for dates without times, 0 for anything
+    # What the parts are divided by on the way back: elapsed days, then each circle.
+    scales: tuple[float, ...] = (1.0,)
+
+    @property
+    def features(self) -> list[str]:
+        """Days since 1970, and two features for each circle."""
+        words = {YEAR: "season", 1.0: "time of day"}
+        circles = [words[period] for period in self.periods]
+        around = [f"{self.name}: {f} of the {word}" for word in circles for f in ("cos", "sin")]
+        return [self.name, *around]
+
+    @property
+    def parts(self) -> list[int]:
+        """Elapsed time, and each circle."""
+        return [1, *(2 for _ in self.periods)]
+
+    def encode(self, values: pd.Series) -> FloatArray:
+        """Return days since 1970 on the clock of the place, and where they are on the circles."""
+        days = wall_days(self.type.times(values))
+        return np.column_stack([days, *self._on_circles(days)])
+
+    def _on_circles(self, days: FloatArray) -> list[FloatArray]:
+        angles = [2 * np.pi * days / period for period in self.periods]
+        return [f(angle) for angle in angles for f in (np.cos, np.sin)]
+
+    def days(self, F: FloatArray) -> FloatArray:
+        """Return the days (n,) whose features are nearest to F (n, k)."""
+        days = F[:, 0].astype(np.float64)
+        for k, period in enumerate(self.periods):
+            around = F[:, 1 + 2 * k : 3 + 2 * k].astype(np.float64)
+            days = days + self._shift(days, around, period, self.scales[0], self.scales[1 + k])
+        return days
+
+    def _shift(
+        self, days: FloatArray, around: FloatArray, period: float, unit: float, radius: float
+    ) -> FloatArray:
+        """Return how far days (n,) move, half a period at most, towards their place on a circle."""
+        steps = np.linspace(-0.5, 0.5, AROUND, endpoint=False) * period
+        angle = 2 * np.pi * (days[:, None] + steps) / period
+        cost = (steps / unit) ** 2 + (
+            (np.cos(angle) - around[:, :1]) ** 2 + (np.sin(angle) - around[:, 1:]) ** 2
+        ) / radius**2
+        best = cost.argmin(axis=1)
+        rows = np.arange(len(days))
+        # A parabola through the best place and those beside it.
+        low, mid, high = (cost[rows, (best + step) % AROUND] for step in (-1, 0, 1))
+        bend = low - 2 * mid + high
+        inside = (bend > 0) & (best > 0) & (best < AROUND - 1)
+        part = np.where(inside, 0.5 * (low - high) / np.where(inside, bend, 1), 0)
+        return np.asarray(steps[best] + part * (steps[1] - steps[0]))
+
+    def decode(self, F: FloatArray) -> Any:
+        """Return dates, as fine as those of the table."""
+        return self._of_days(self.days(F))
+
+    def end(self, F: FloatArray) -> Any:
+        """Return dates by their elapsed time alone: circles have no ends."""
+        return self._of_days(F[:, 0].astype(np.float64))
+
+    def _of_days(self, days: FloatArray) -> Any:
+        if self.resolution:
+            days = np.rint(days * 86_400 / self.resolution) * self.resolution / 86_400
+        return self.type.from_days(days)
+
+    def slopes(self, F: FloatArray, J: FloatArray) -> FloatArray:
+        """Return slopes in days."""
+        return J[:, 0]
+
+    def described(self) -> str:
+        """Return what was chosen, and which circles."""
+        words = {YEAR: "season", 1.0: "time of day"}
+        more = "".join(f", {words[period]} on a circle" for period in self.periods)
+        return super().described() + f": elapsed time{more}"
+
+
+@register_value_type
+@dataclass(frozen=True)
+class ConstantColumn(Column):
+    """One value in every row: nothing to learn, nothing to ask for, and known on the way back."""
+
+    value: Any = None
+
+    @property
+    def features(self) -> list[str]:
+        """None."""
+        return []
+
+    def encode(self, values: pd.Series) -> FloatArray:
+        """Return no feature."""
+        return np.empty((len(values), 0))
+
+    def decode(self, F: FloatArray) -> Any:
+        """Return the value for each row."""
+        return self.type.repeated(self.value, len(F))
+
+    def slopes(self, F: FloatArray, J: FloatArray) -> FloatArray:
+        """Return zeros."""
+        return np.zeros((len(F), J.shape[2]))
+
+
+def scales(
+    F: FloatArray, parts: list[int], weight: float, row_weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return what to subtract from features F (n, k) and to divide them by, (k,) each.
+
+    Every part then has the same share of the variance, ``weight`` in all.
+    """
+    seen = row_weights[:, None] * ~np.isnan(F)
+    total = np.maximum(seen.sum(axis=0), np.finfo(np.float64).tiny)
+    center = np.nansum(seen * F, axis=0) / total
+    variance = np.nansum(seen * (F - center) ** 2, axis=0) / total
+    spread: list[npt.NDArray[np.float64]] = []
+    start = 0
+    for size in parts:
+        part = float(variance[start : start + size].sum()) * len(parts) / weight
+        spread.append(np.full(size, np.sqrt(part) if part > 0 else 1.0))
+        start += size
+    return center, np.concatenate(spread) if spread else np.empty(0)

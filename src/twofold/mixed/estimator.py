@@ -1,0 +1,580 @@
+"""A model of tables as people have them, and back to the same table.
+
+Columns become features (:mod:`.columns`), of a kind that is chosen by rule (:mod:`.kinds`) or asked
+for; the model inside sees features of zero mean whose variances add up to the column's weight.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from twofold.array_types import FloatArray
+from twofold.checks.parameters import check_positive
+from twofold.checks.rows import check_missing, checked_weights
+from twofold.contract import TwoWayModel
+from twofold.contract.distinct_rows import merge_duplicates
+from twofold.contract.fitted_state import (
+    TINY,
+    Array,
+    FittedState,
+    Noise,
+    Notes,
+    Size,
+    Value,
+    check_state,
+)
+from twofold.contract.nested_models import Families, from_fitted_part, from_template
+from twofold.contract.row_notes import RowNotes
+from twofold.contract.uncertain_model import Explanation
+from twofold.engine.threads import single_threaded_blas
+from twofold.mixed.columns import Column, LevelColumn, scales
+from twofold.mixed.frames import TableKind, as_frame
+from twofold.mixed.kinds import KINDS, LeftOut, fit_column
+from twofold.model_files import ModelFile
+from twofold.noise.noise_model import TrainedMap
+from twofold.scaled import Scaled, ScaledModel
+from twofold.tables.chunks import ChunkedTable
+from twofold.ukr import UKR
+
+LEVELS_NAMED = 5
+
+
+class UnknownLevelWarning(UserWarning):
+    """Cells hold what the fit has not seen, and count as missing."""
+
+
+class Mixed(ScaledModel):
+    """Fit a model to a table of numbers, categories, dates and counts; get the same table back.
+
+    Each column counts alike, whatever its kind, and entries may be missing anywhere. The way back
+    (``inverse_transform``, ``reconstruct``, ``complete``, ``sample``) gives a table of the same
+    library with the same columns, types, categories and time zones. What differs in every row
+    (names, identifiers, free text) is left out. Errors and scores are in units in which every
+    column has the variance 1, or its weight.
+
+    Parameters
+    ----------
+    model : TwoWayModel, default=None
+        The model of the features; fitted as a clone. None means ``UKR()``.
+    kinds : dict, default=None
+        Kinds of columns that are not to be chosen by rule, such as ``{"year": "category"}``:
+        "number", "log" (amounts above 0 on a logarithmic scale), "count", "robust" (heavy tails),
+        "category", "ordered", "date", or "out" to leave a column out. A list of levels, from the
+        lowest to the highest, is an ordered category.
+    weights : dict, default=None
+        How many columns a column counts for, 1 by default: ``{"price": 3}``.
+
+    Attributes
+    ----------
+    columns_ : tuple of Column
+        What each column became; ``column.described()`` says its kind and why.
+    left_out_ : dict
+        Columns that take no part, and why.
+    model_ : TwoWayModel
+        The fitted model of the features; its fitted attributes can be read from here, too.
+    center_, spread_ : ndarrays of shape (n_of_all_features,)
+        What is subtracted from a feature, and what it is divided by.
+    n_features_in_, feature_names_in_ : int, ndarray
+        Of the columns that take part.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from twofold import UKR, Mixed
+    >>> sizes = [1.0, 1.1, 1.3, 2.1, 2.2, 2.5, 3.0, 3.2]
+    >>> table = pd.DataFrame({"size": sizes, "kind": list("aaabbbbb"), "sold": [True, False] * 4})
+    >>> model = Mixed(UKR(1, init="pca", max_iter=5)).fit(table)
+    >>> model.inverse_transform(model.embedding_[:2]).dtypes.astype(str).to_dict()["sold"]
+    'bool'
+    """
+
+    fitted_state: ClassVar[FittedState] = {
+        "n_features_in_": Size("C"),
+        "feature_names_in_": Array(("C",), "U"),
+        "center_": Array(("D",)),
+        "spread_": Array(("D",), low=TINY),
+        "columns_": Value((tuple,)),
+        "left_out_": Value((dict,)),
+        "table_kind_": Value((TableKind,)),
+        "model_": Value((TwoWayModel,)),
+        "notes_": Notes(),
+        "noise_": Noise(),
+    }
+
+    columns_: tuple[Column, ...]
+    left_out_: dict[str, str]
+    table_kind_: TableKind
+
+    def __init__(
+        self,
+        model: TwoWayModel | None = None,
+        kinds: Mapping[str, Any] | None = None,
+        weights: Mapping[str, float] | None = None,
+    ) -> None:
+        self.model = model
+        self.kinds = kinds
+        self.weights = weights
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        for name, given in (("kinds", self.kinds), ("weights", self.weights)):
+            if given is not None and not isinstance(given, Mapping):
+                raise TypeError(f"`{name}` must be a dict by names of columns; got {given!r}.")
+        for name, kind in (self.kinds or {}).items():
+            is_order = isinstance(kind, list | tuple) and len(kind) > 1
+            if not is_order and not (isinstance(kind, str) and kind in KINDS):
+                raise ValueError(
+                    f"`kinds[{name!r}]` must be one of {KINDS} or a list of levels in their order; "
+                    f"got {kind!r}."
+                )
+        for name, weight in (self.weights or {}).items():
+            check_positive(f"weights[{name!r}]", weight)
+
+    # ---- fitting --------------------------------------------------------------------------------
+
+    def _fit_table(self, X: Any, sample_weight: Any) -> None:
+        frame, self.table_kind_ = as_frame(X)
+        weights = checked_weights(sample_weight, frame)
+        Y = self._fit_columns(frame, weights)
+        inner = UKR() if self.model is None else clone(self.model)
+        self.model_ = inner.fit(self._scale(Y), sample_weight=weights)
+
+    def _fit_columns(self, frame: pd.DataFrame, weights: FloatArray) -> FloatArray:
+        """Choose columns and their scales; return the features (n, D)."""
+        self._choose_columns(frame, weights)
+        Y = self._encode(frame)
+        counted = weights > 0
+        check_missing(Y[counted], np.array(self.feature_labels(), dtype=object))
+        # Of distinct rows in their own order, so that neither order nor copies change a bit of it.
+        distinct = merge_duplicates(Y[counted], weights[counted])
+        found, start = [], 0
+        for column in self.columns_:
+            stop = start + len(column.features)
+            part = distinct.Y[:, start:stop]
+            found.append(scales(part, column.parts, column.weight, distinct.weights))
+            start = stop
+        self.center_, self.spread_ = (np.concatenate(each) for each in zip(*found, strict=True))
+        return Y
+
+    def _fit_chunks(self, table: ChunkedTable, sample_weight: Any) -> None:
+        raise TypeError(
+            "Mixed is fitted to a table in memory; pass a frame, such as pandas.read_parquet(path)."
+        )
+
+    def _choose_columns(self, frame: pd.DataFrame, weights: FloatArray) -> None:
+        """Set ``columns_`` and ``left_out_``."""
+        for given in (self.kinds or {}, self.weights or {}):
+            if unknown := [name for name in given if name not in frame.columns]:
+                raise ValueError(
+                    f"`kinds` and `weights` name columns of the table; it has no {unknown[0]!r}. "
+                    f"Its columns are {', '.join(map(repr, frame.columns[:20]))}."
+                )
+        kinds, shares = self.kinds or {}, self.weights or {}
+        made = [
+            fit_column(name, frame[name], weights, kinds.get(name), float(shares.get(name, 1)))
+            for name in frame.columns
+        ]
+        self.columns_ = tuple(column for column in made if isinstance(column, Column))
+        self.left_out_ = {column.name: column.why for column in made if isinstance(column, LeftOut)}
+        if not self.feature_labels():
+            reasons = [f"{name!r}: {why}" for name, why in self.left_out_.items()]
+            constant = [f"{column.name!r}: {column.why}" for column in self.columns_]
+            raise ValueError(
+                "No column of the table tells anything: "
+                f"{'; '.join((reasons + constant)[:5])}. Name kinds for some by `kinds`."
+            )
+        self.feature_names_in_ = np.array([column.name for column in self.columns_], dtype=object)
+        self.n_features_in_ = len(self.columns_)
+
+    def feature_labels(self) -> list[str]:
+        """Return the names of the features, such as "colour = red"."""
+        return [name for column in self.columns_ for name in column.features]
+
+    def _validate(self, X: Any, *, reset: bool) -> FloatArray:
+        """Return the features (n, D) of rows of a table, whose columns are found by name."""
+        frame, _ = as_frame(X)
+        return self._encode(frame).astype(self.latent_.dtype)
+
+    def _encode(self, frame: pd.DataFrame) -> FloatArray:
+        needed = [column.name for column in self.columns_ if column.features]
+        if missing := [name for name in needed if name not in frame.columns]:
+            raise ValueError(
+                f"The table lacks {len(missing)} of the {len(needed)} columns of the fit: "
+                f"{', '.join(map(repr, missing[:5]))}. Entries may be missing, columns may not."
+            )
+        parts, strange = [], []
+        for column in self.columns_:
+            if not column.features:
+                continue
+            values = frame[column.name]
+            F = column.encode(values)
+            unknown = values.notna().to_numpy() & np.isnan(F[:, 0])
+            if unknown.any():
+                texts = list(dict.fromkeys(map(str, values[unknown])))
+                more = f" and {len(texts) - LEVELS_NAMED} more" * (len(texts) > LEVELS_NAMED)
+                named = ", ".join(map(repr, texts[:LEVELS_NAMED]))
+                strange.append(f"{column.name}: {named}{more}")
+            parts.append(F)
+        if strange:
+            warnings.warn(
+                f"Unknown to the fit, and counted as missing: {'; '.join(strange)}.",
+                UnknownLevelWarning,
+                stacklevel=4,
+            )
+        return np.hstack(parts)
+
+    # ---- there and back -------------------------------------------------------------------------
+
+    def inverse_transform(
+        self, X: Any, *, return_std: bool = False, return_probabilities: bool = False
+    ) -> Any:
+        """Return the table that belongs to latent points ``X`` (n_samples, n_components).
+
+        Categories are the most likely levels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+        return_std : bool, default=False
+            Whether to return the standard deviation of rows around it, too, as a frame: in units of
+            the column, NaN for categories, whose uncertainty is that of their probabilities.
+        return_probabilities : bool, default=False
+            Whether to return how likely each level is, too: a frame for each column of categories,
+            in a dict by their names.
+        """
+        if return_std:
+            F, std = super().inverse_transform(X, return_std=True)
+            return self._answer(F, None, return_probabilities, std)
+        return self._answer(super().inverse_transform(X), None, return_probabilities)
+
+    def reconstruct(
+        self, X: Any, *, return_std: bool = False, return_probabilities: bool = False
+    ) -> Any:
+        """Return ``inverse_transform(transform(X))``: the rows as the manifold sees them.
+
+        Columns that the model does not know stay as they are. Parameters are those of
+        :meth:`inverse_transform`.
+        """
+        given = as_frame(X)
+        if return_std:
+            F, std = super().reconstruct(X, return_std=True)
+            return self._answer(F, given, return_probabilities, std)
+        return self._answer(super().reconstruct(X), given, return_probabilities)
+
+    def complete(
+        self,
+        X: Any,
+        *,
+        use_residuals: bool | None = None,
+        return_std: bool = False,
+        n_draws: int | None = None,
+        random_state: Any = None,
+        return_probabilities: bool = False,
+    ) -> Any:
+        """Fill the missing entries of a table; all others stay as they are.
+
+        Parameters are those of :meth:`TwoWayModel.complete` and of :meth:`inverse_transform`; with
+        ``n_draws`` a list of tables is returned.
+        """
+        frame, kind = as_frame(X)
+        found = super().complete(
+            X,
+            use_residuals=use_residuals,
+            return_std=return_std,
+            n_draws=n_draws,
+            random_state=random_state,
+        )
+        F, std = found if return_std else (found, None)
+        if n_draws is not None:
+            return [kind.restored(self._filled_table(each, frame)) for each in F]
+        answer = [kind.restored(self._filled_table(F, frame))]
+        answer += [] if std is None else [self._deviation_table(F, std, frame.index)]
+        answer += [self._probabilities(F, frame.index)] if return_probabilities else []
+        return answer[0] if len(answer) == 1 else tuple(answer)
+
+    def sample(
+        self,
+        n_samples: int = 1,
+        random_state: Any = None,
+        *,
+        spread: str = "density",
+        noise: bool = False,
+        return_probabilities: bool = False,
+    ) -> Any:
+        """Generate a table of ``n_samples`` rows from latent points inside the domain.
+
+        Parameters are those of :meth:`TwoWayModel.sample` and of :meth:`inverse_transform`.
+        """
+        F = super().sample(n_samples, random_state, spread=spread, noise=noise)
+        return self._answer(F, None, return_probabilities)
+
+    def jacobian(self, X: Any) -> FloatArray:
+        """Return how each column moves as each latent coordinate moves.
+
+        The result is (n_samples, n_features_in_, n_components): numbers, counts and days in their
+        units; of an ordered category, levels upwards; of a category without an order how much
+        probability moves from some levels to others, which has no sign. For single levels see
+        :meth:`as_numbers`.
+        """
+        places = self._validate_latent(X)
+        J, F = super().jacobian(places), super().inverse_transform(places)
+        found = [
+            column.slopes(F[:, part], J[:, part])
+            for column, part in zip(self.columns_, self._parts(), strict=True)
+        ]
+        return np.stack(found, axis=1).astype(places.dtype)
+
+    def score_columns(self, X: Any) -> pd.DataFrame:
+        """Return the negative squared reconstruction error of each column, (n_samples, columns).
+
+        In the units of :meth:`score_samples`: 0 is perfect, and a column that the map says nothing
+        about has -1, or minus its weight, in the mean. NaN where an entry is missing.
+        """
+        Y = self._rows_to_place(X)
+        squares = ((self._return_trip(Y) - Y) / self.spread_) ** 2
+        found = [-squares[:, part].sum(axis=1) for part in self._parts()]
+        names = [column.name for column in self.columns_]
+        return pd.DataFrame(dict(zip(names, found, strict=True)), index=as_frame(X)[0].index)
+
+    def intervals(self, X: Any, level: float = 0.9) -> Any:
+        """Return two tables between whose values entries are expected, given the others of a row.
+
+        Categories are missing in both; their uncertainty is in their probabilities. Parameters are
+        those of :meth:`TwoWayModel.intervals`.
+        """
+        index = as_frame(X)[0].index
+        Y = self._rows_to_fill(X)
+        means, spread = self._expected_by_column(Y)
+        reach = self.noise_.reach(level).astype(Y.dtype) * spread
+        tables = []
+        for F in (means - reach, means + reach):
+            pairs = zip(self.columns_, self._parts(), strict=True)
+            ends = {column.name: column.end(F[:, part]) for column, part in pairs}
+            tables.append(pd.DataFrame(ends).set_axis(index))
+        return tables[0], tables[1]
+
+    def explain(self, X: Any) -> Explanation:
+        """Say which entries of a table are odd; ``expected`` is a table, others have its columns.
+
+        The deviation of a category is that of the indicator of its level.
+        """
+        Y = self._rows_to_fill(X)
+        means, spread = self._expected_by_column(Y)
+        picked = np.zeros((len(Y), len(self.columns_)), dtype=int)
+        for k, (column, part) in enumerate(zip(self.columns_, self._parts(), strict=True)):
+            is_level = isinstance(column, LevelColumn) and column.kind != "ordered"
+            own = np.nan_to_num(Y[:, part]).argmax(axis=1) if is_level else 0
+            picked[:, k] = min(part.start, Y.shape[1] - 1) + own
+        rows = np.arange(len(Y))[:, None]
+        std = spread[rows, picked]
+        deviations = ((Y - means) / spread)[rows, picked]
+        has_none = [k for k, column in enumerate(self.columns_) if not column.features]
+        std[:, has_none], deviations[:, has_none] = 0.0, np.nan
+        return Explanation(self._decode(means, as_frame(X)[0].index), std, deviations)
+
+    def _expected_by_column(self, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return means and deviations of the features of each column given the other columns."""
+        with single_threaded_blas():
+            means, spread = self._expected(Y)
+            for part in self._parts():
+                if part.stop - part.start > 1:  # one indicator of a category tells the others
+                    hidden = Y.copy()
+                    hidden[:, part] = np.nan
+                    known = ~np.isnan(hidden).all(axis=1)
+                    found = self._expected(hidden[known])
+                    means[known, part], spread[known, part] = (each[:, part] for each in found)
+        return means, spread
+
+    def features(self, X: Any) -> FloatArray:
+        """Return the features of a table, NaN where they are missing, as `as_numbers` has them."""
+        check_is_fitted(self)
+        return self._validate(X, reset=False)
+
+    def from_features(self, F: Any, like: Any = None) -> Any:
+        """Return features (n_samples, n_of_all_features) as a table: undo :meth:`features`.
+
+        With a table ``like`` of as many rows only its gaps are filled, as :meth:`complete` does.
+        """
+        check_is_fitted(self)
+        F = np.asarray(F, dtype=np.float64)
+        if F.ndim != 2 or F.shape[1] != len(self.center_):
+            raise ValueError(
+                f"Expected features with {len(self.center_)} columns, as `features` returns them; "
+                f"got an array of shape {F.shape}."
+            )
+        if like is None:
+            return self._answer(F, None, False)
+        frame, kind = as_frame(like)
+        return kind.restored(self._filled_table(F, frame))
+
+    def as_numbers(self) -> Scaled:
+        """Return the same fitted model over features: numbers, and a column for each level.
+
+        It takes and gives arrays, with names such as "colour = red"; numbers on a logarithmic
+        scale are logarithms, dates are days since 1970.
+        """
+        check_is_fitted(self)
+        numbers = Scaled(self.model)
+        for name in ("center_", "spread_", "model_", "notes_", "noise_"):
+            if name in self.__dict__:
+                setattr(numbers, name, self.__dict__[name])
+        numbers.feature_names_in_ = np.array(self.feature_labels(), dtype=object)
+        numbers.n_features_in_ = len(self.center_)
+        if (self.member_ >= 0).any():
+            notes = getattr(numbers, "notes_", RowNotes())
+            numbers.notes_ = replace(notes, labels={**notes.labels, **self._level_labels()})
+        return numbers
+
+    def _level_labels(self) -> dict[str, Any]:
+        """Return the levels of the training rows as text, "" where one is missing."""
+        Y, member, found = self.data_, self.member_, {}
+        for column, part in zip(self.columns_, self._parts(), strict=True):
+            if isinstance(column, LevelColumn):
+                F = Y[:, part]
+                text = np.array([str(level) for level in column.levels])
+                own = text[column.probabilities(F).argmax(axis=1)]
+                found[column.name] = np.where(np.isnan(F[:, 0]), "", own)[member]
+                found[column.name][member < 0] = ""
+        return found
+
+    # ---- inside ---------------------------------------------------------------------------------
+
+    def _trained_map(self) -> TrainedMap:
+        """Return what the noise is made of, the features of a column belonging together."""
+        sizes = [len(column.features) for column in self.columns_]
+        return replace(super()._trained_map(), groups=np.repeat(np.arange(len(sizes)), sizes))
+
+    def _parts(self) -> list[slice]:
+        """Return where the features of each column stand."""
+        stops = np.cumsum([len(column.features) for column in self.columns_])
+        starts = [0, *stops[:-1]]
+        return [slice(int(a), int(b)) for a, b in zip(starts, stops, strict=True)]
+
+    def _decode(self, F: FloatArray, index: Any = None) -> pd.DataFrame:
+        """Return features (n, D) as a frame of the columns of the fit."""
+        pairs = zip(self.columns_, self._parts(), strict=True)
+        frame = pd.DataFrame({column.name: column.decode(F[:, part]) for column, part in pairs})
+        return frame if index is None else frame.set_axis(index)
+
+    def _answer(
+        self,
+        F: FloatArray,
+        given: tuple[pd.DataFrame, TableKind] | None,
+        with_probabilities: bool,
+        std: FloatArray | None = None,
+    ) -> Any:
+        """Return features as a table like the one that was given, else like that of the fit."""
+        index, kind = None, self.table_kind_
+        frame = self._decode(F)
+        if given is not None:
+            rows, kind = given
+            index, made = rows.index, frame
+            frame = pd.DataFrame(
+                {name: made[name].set_axis(index) if name in made else rows[name] for name in rows},
+                index=index,
+            )
+        answer = [kind.restored(frame)]
+        answer += [] if std is None else [self._deviation_table(F, std, index)]
+        answer += [self._probabilities(F, index)] if with_probabilities else []
+        return answer[0] if len(answer) == 1 else tuple(answer)
+
+    def _filled_table(self, F: FloatArray, given: pd.DataFrame) -> pd.DataFrame:
+        """Return a table whose missing entries are those of features F (n, D)."""
+        made = self._decode(F, given.index)
+        filled = given.copy()
+        for column in self.columns_:
+            if column.name not in given.columns:
+                continue
+            gaps = given[column.name].isna().to_numpy()
+            if gaps.any():
+                filled[column.name] = _put(given[column.name], gaps, made[column.name])
+        return filled
+
+    def _probabilities(self, F: FloatArray, index: Any) -> dict[str, pd.DataFrame]:
+        """Return how likely each level of each column of categories is."""
+        found = {}
+        for column, part in zip(self.columns_, self._parts(), strict=True):
+            if isinstance(column, LevelColumn):
+                P = column.probabilities(F[:, part])
+                found[column.name] = pd.DataFrame(P, columns=list(column.levels), index=index)
+        return found
+
+    def _deviation_table(self, F: FloatArray, std: FloatArray, index: Any) -> pd.DataFrame:
+        """Return standard deviations in units of the columns, NaN for categories."""
+        found = {}
+        for column, part in zip(self.columns_, self._parts(), strict=True):
+            if isinstance(column, LevelColumn):
+                found[column.name] = np.full(len(F), np.nan)
+            else:
+                own = std[:, part][:, :, None].astype(np.float64)
+                found[column.name] = column.slopes(F[:, part], own)[:, 0]
+        return pd.DataFrame(found, index=index)
+
+    # ---- files ----------------------------------------------------------------------------------
+
+    def to_file(self) -> ModelFile:
+        """Return what a file of the fitted model holds."""
+        stored = super().to_file()
+        for name in ("kinds", "weights"):
+            given = stored.params[name]
+            stored.params[name] = None if given is None else dict(given)
+        return stored
+
+    @classmethod
+    def from_file(cls, stored: ModelFile, families: Families) -> Self:
+        """Return the fitted model of a file that was read; see :func:`twofold.load`."""
+        params = stored.params
+        mixed = cls(from_template(params["model"], families), params["kinds"], params["weights"])
+        inside = from_fitted_part(stored.attributes["model_"], families)
+        state = {**stored.attributes, **stored.arrays, "model_": inside}
+        sizes = check_state(state, cls.fitted_state, {"N": len(inside.embedding_)})
+        columns = state["columns_"]
+        if not all(isinstance(column, Column) for column in columns):
+            raise ValueError("`columns_` holds something else")
+        n_features = sum(len(column.features) for column in columns)
+        if not inside.n_features_in_ == sizes["D"] == n_features or len(columns) != sizes["C"]:
+            raise ValueError(
+                f"`model_` has {inside.n_features_in_} features, `columns_` {n_features} and "
+                f"`center_` {sizes['D']}"
+            )
+        mixed._check_parameters()
+        mixed.__dict__.update(state)
+        return mixed
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
+
+
+def scaled_features(
+    X: Any, kinds: Mapping[str, Any] | None = None, weights: Mapping[str, float] | None = None
+) -> FloatArray:
+    """Return a table as numbers (n, D) in which every column counts alike, as `Mixed` sees it."""
+    mixed = Mixed(kinds=kinds, weights=weights)
+    mixed._check_parameters()
+    frame, _ = as_frame(X)
+    return mixed._scale(mixed._fit_columns(frame, np.ones(len(frame))))
+
+
+def _put(given: pd.Series, gaps: Any, made: pd.Series) -> pd.Series:
+    """Return a column with what was made in its gaps, in a type that holds both."""
+    filled = given.astype(object)
+    filled[gaps] = made[gaps].astype(object)
+    # A gap may have turned whole numbers or truth values into objects; the fit knows better then.
+    for dtype in (given.dtype, made.dtype):
+        try:
+            found = filled.astype(dtype)
+        except (TypeError, ValueError, OverflowError):
+            continue
+        if not found.isna().any():
+            return found
+    return filled

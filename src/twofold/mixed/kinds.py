@@ -1,0 +1,267 @@
+"""Which kind each column of a table has: the rules, in the order in which they are tried.
+
+1. One value in every row: nothing to learn. No value at all: left out.
+2. Truth values, and numbers with two whole values: "category".
+3. Categories of pandas, polars or Arrow: "ordered" if their type says so, else "category".
+4. Times and dates: "date"; the season counts where rows cover two years, the time of day where
+   they have one, spread by more than about an hour, and cover two days.
+5. Whole numbers that count the rows (each one more than the last): left out.
+6. Whole numbers from 0 on with a skewness above 1: "count".
+7. Amounts above 0 with a skewness above 1, of which their logarithms have less than half: "log".
+   Heavy tails, a standard deviation of more than 1.5 times what the quartiles let expect: "robust".
+   Others: "number".
+8. Text: "category", unless more than half of the texts are different (names and free text) or all
+   of them are rare; then it is left out.
+
+A level is rare if it has fewer than three rows or less than half a percent of them, or if 50 others
+are more frequent; two rare levels or more are joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+
+from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.mixed.column_types import ColumnType, plain, wall_days
+from twofold.mixed.columns import (
+    YEAR,
+    Column,
+    ConstantColumn,
+    DateColumn,
+    LevelColumn,
+    NumberColumn,
+    scales,
+)
+
+KINDS = ("number", "log", "count", "robust", "category", "ordered", "date", "out")
+QUARTILES_TO_DEVIATION = 0.741301109252801
+HEAVY = 1.5
+SKEWED = 1.0
+RARE_ROWS, RARE_SHARE, MOST_LEVELS = 3, 0.005, 50
+# Fewer rows than this say nothing about whether texts are names.
+ROWS_TO_JUDGE = 4
+WORDS_OF_TEXT = 3
+MOST_ORDERED = 100
+# Times of day within about an hour, as clocks are changed in summer, have a longer mean direction.
+TOGETHER = 0.95
+RESOLUTIONS = (86_400.0, 3_600.0, 60.0, 1.0)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A column that takes no part, and why."""
+
+    name: str
+    why: str
+
+
+def fit_column(
+    name: str, values: pd.Series, row_weights: FloatArray, asked: Any, weight: float
+) -> Column | LeftOut:
+    """Return a column as it is fitted to values (n,), of a kind that was asked for or is chosen."""
+    counted = values[row_weights > 0]
+    if asked == "out":
+        return LeftOut(name, "as asked")
+    if not counted.notna().any():
+        return LeftOut(name, "it has no value in any row")
+    kind, why = ("", "as asked") if asked is not None else choose(counted)
+    if kind == "out":
+        return LeftOut(name, why)
+    if asked is None and kind == "constant":
+        return _constant(name, counted, why)
+    order = None if asked is None or isinstance(asked, str) else [plain(level) for level in asked]
+    kind = kind or ("ordered" if order else asked)
+    if kind in ("category", "ordered"):
+        return _levels(name, counted, row_weights[row_weights > 0], kind, why, weight, order)
+    if kind == "date":
+        return _date(name, counted, row_weights[row_weights > 0], why, weight)
+    return _number(name, counted, kind, why, weight)
+
+
+# ---- the choice ---------------------------------------------------------------------------------
+
+
+def choose(values: pd.Series) -> tuple[str, str]:
+    """Return the kind of a column with at least one value, "out" and "constant" included; why."""
+    known, dtype = values.dropna(), values.dtype
+    try:
+        n_different = int(known.nunique())
+    except TypeError:
+        return "out", f"it holds cells of type {type(known.iloc[0]).__name__}"
+    if n_different == 1:
+        return "constant", "the same value in every row"
+    if isinstance(dtype, pd.CategoricalDtype):
+        return ("ordered", "its levels have an order") if dtype.ordered else _text_kind(known)
+    if types.is_bool_dtype(dtype) or _are_all(known, bool):
+        return "category", "true or false"
+    if types.is_datetime64_any_dtype(dtype) or ColumnType.of(known).form == "date":
+        return "date", "its type"
+    if types.is_timedelta64_dtype(dtype) or types.is_numeric_dtype(dtype):
+        return _number_kind(ColumnType.of(known).numbers(known), dtype)
+    if _are_all(known, (int, float)):
+        return _number_kind(known.to_numpy(dtype=np.float64), dtype)
+    if not _are_all(known, str):
+        return "out", f"it holds cells of type {type(known.iloc[0]).__name__}"
+    return _text_kind(known)
+
+
+def _number_kind(y: FloatArray, dtype: Any) -> tuple[str, str]:
+    y = y[np.isfinite(y)]
+    is_whole = bool((y == np.rint(y)).all())
+    if is_whole and len(np.unique(y)) == 2:
+        return "category", "two whole numbers"
+    if is_whole and len(y) >= ROWS_TO_JUDGE and (np.diff(y) == 1).all():
+        return "out", "it counts the rows"
+    if is_whole and types.is_integer_dtype(dtype) and y.min() >= 0 and _skewness(y) > SKEWED:
+        return "count", f"whole numbers from {y.min():g} on, skewed"
+    skewness = _skewness(y)
+    if y.min() > 0 and skewness > SKEWED and 2 * abs(_skewness(np.log(y))) < skewness:
+        return "log", f"amounts above 0 with a skewness of {skewness:.2g}"
+    tails = _tails(y)
+    if tails > HEAVY:
+        return "robust", f"the deviation is {tails:.2g} times that of the quartiles"
+    return "number", "numbers"
+
+
+def _text_kind(known: pd.Series) -> tuple[str, str]:
+    counts = known.value_counts()
+    counts = counts[counts > 0]
+    if 2 * len(counts) > len(known) and len(known) >= ROWS_TO_JUDGE:
+        words = known.astype(str).head(1000).str.split().str.len().mean()
+        what = "free text" if words > WORDS_OF_TEXT else "names or identifiers"
+        return "out", f"{what}: {len(counts):,} different texts in {len(known):,} rows"
+    if len(counts) > 2 and is_rare(counts.to_numpy()).all():
+        return "out", f"all of its {len(counts):,} levels are rare"
+    return "category", "levels without an order"
+
+
+def _tails(y: FloatArray) -> float:
+    """Return the standard deviation in units of what the quartiles let expect; 1 is normal."""
+    low, high = np.quantile(y, [0.25, 0.75])
+    deviation = float(np.std(y))
+    if high > low:
+        return deviation / (QUARTILES_TO_DEVIATION * float(high - low))
+    return np.inf if deviation > 0 else 1.0
+
+
+def _skewness(y: FloatArray) -> float:
+    deviation = float(np.std(y))
+    return float(np.mean(((y - y.mean()) / deviation) ** 3)) if deviation > 0 else 0.0
+
+
+def _are_all(known: pd.Series, kind: Any) -> bool:
+    found = known.map(type).unique()
+    is_truth = kind is bool
+    return all(issubclass(each, kind) and (is_truth or each is not bool) for each in found)
+
+
+def is_rare(counts: IntArray) -> BoolArray:
+    """Say which levels, by their numbers of rows from the highest on, are rare."""
+    few = (counts < RARE_ROWS) | (counts < RARE_SHARE * counts.sum())
+    return np.asarray(few | (np.arange(len(counts)) >= MOST_LEVELS))
+
+
+# ---- columns of a kind --------------------------------------------------------------------------
+
+
+def _constant(name: str, values: pd.Series, why: str) -> ConstantColumn:
+    kind, first = ColumnType.of(values), values.dropna().iloc[:1]
+    value: Any = plain(first.iloc[0])
+    if kind.form in ("time", "date"):
+        value = float(wall_days(kind.times(first))[0])
+    elif kind.form in ("number", "duration"):
+        value = float(kind.numbers(first)[0])
+    return ConstantColumn(name, "constant", why, 1.0, kind, value)
+
+
+def _number(name: str, values: pd.Series, kind: str, why: str, weight: float) -> NumberColumn:
+    of_table = ColumnType.of(values)
+    y = of_table.numbers(values)
+    if np.isnan(y[values.notna().to_numpy()]).any():
+        bad = values[values.notna() & np.isnan(y)].iloc[0]
+        raise ValueError(f"Column {name!r} cannot be a {kind}: {str(bad)!r} is no number.")
+    y = y[~np.isnan(y)]
+    if not np.isfinite(y).all():
+        raise ValueError(f"Column {name!r} holds infinity; replace it by a number or leave it out.")
+    if (kind == "log" and y.min() <= 0) or (kind == "count" and y.min() < 0):
+        least = "above 0" if kind == "log" else "of at least 0"
+        raise ValueError(f"Column {name!r} cannot be a {kind}: it holds {y.min():g}, none {least}.")
+    is_whole = kind == "count" or types.is_integer_dtype(values.dtype)
+    low, middle, high = np.quantile(y, [0.25, 0.5, 0.75])
+    reach = QUARTILES_TO_DEVIATION * float(high - low) or float(np.std(y)) or 1.0
+    if kind != "robust":
+        middle, reach = 0.0, 1.0
+    return NumberColumn(name, kind, why, weight, of_table, is_whole, float(middle), reach)
+
+
+def _levels(
+    name: str,
+    values: pd.Series,
+    row_weights: FloatArray,
+    kind: str,
+    why: str,
+    weight: float,
+    order: Sequence[Any] | None,
+) -> Column:
+    of_table = ColumnType.of(values)
+    levels = _in_order(name, values, of_table, order)
+    if len(levels) == 1:
+        return ConstantColumn(name, "constant", "one level", 1.0, of_table, levels[0])
+    codes = of_table.codes(values, levels)
+    counts = np.bincount(codes[codes >= 0], minlength=len(levels))
+    shares = np.bincount(codes[codes >= 0], row_weights[codes >= 0], minlength=len(levels))
+    by_size = np.argsort(-counts, kind="stable")
+    rare = np.empty(len(levels), dtype=bool)
+    rare[by_size] = is_rare(counts[by_size])
+    if kind == "ordered" or rare.sum() < 2 or len(levels) - rare.sum() < 1:
+        rare[:] = False
+    groups = np.cumsum(~rare) - 1
+    groups[rare] = (~rare).sum()
+    total = np.bincount(groups, shares)
+    held = LevelColumn(name, kind, why, weight, of_table, levels)
+    return replace(held, groups=groups.astype(np.int64), shares=shares / total[groups])
+
+
+def _in_order(
+    name: str, values: pd.Series, of_table: ColumnType, order: Sequence[Any] | None
+) -> tuple[Any, ...]:
+    """Return the levels that occur: in the order asked for, that of their type, or sorted."""
+    seen = {plain(level) for level in values.dropna().unique()}
+    if order is not None:
+        if unknown := sorted(map(str, seen - set(order))):
+            raise ValueError(
+                f"Column {name!r} has levels that `kinds` does not name: {', '.join(unknown[:5])}. "
+                "Name all of them, from the lowest to the highest."
+            )
+        return tuple(level for level in order if level in seen)
+    if of_table.categories:
+        return tuple(level for level in of_table.categories if level in seen)
+    return tuple(sorted(seen, key=lambda level: (isinstance(level, str), level)))
+
+
+def _date(
+    name: str, values: pd.Series, row_weights: FloatArray, why: str, weight: float
+) -> DateColumn:
+    of_table = ColumnType.of(values)
+    times = of_table.times(values)
+    if not times.notna().equals(values.notna()):
+        bad = values[values.notna() & times.isna()].iloc[0]
+        raise ValueError(f"Column {name!r} cannot be dates: {str(bad)!r} is none.")
+    days = wall_days(times)
+    known = days[~np.isnan(days)]
+    seconds = np.rint(known * 86_400e6) / 1e6
+    finest = [step for step in RESOLUTIONS if (seconds % step == 0).all()]
+    resolution, span = (finest[0] if finest else 0.0), float(np.ptp(known))
+    season = (YEAR,) if span >= 2 * YEAR else ()
+    is_spread = bool(np.abs(np.exp(2j * np.pi * known).mean()) < TOGETHER)
+    hour = (1.0,) if resolution < 86_400 and span >= 2 and is_spread else ()
+    made = DateColumn(name, "date", why, weight, of_table, season + hour, resolution)
+    _, spread = scales(made.encode(values), made.parts, 1.0, row_weights)
+    first = np.cumsum([0, *made.parts[:-1]])
+    return replace(made, scales=tuple(float(spread[k]) for k in first))

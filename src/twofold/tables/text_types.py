@@ -1,0 +1,88 @@
+"""Columns of text as what they say: dates, or texts with gaps.
+
+Dates are read in the formats below, if all cells of a column have one and the same. Where a month
+could be a day in every cell (03/05/2020), nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from twofold.tables.table import CellRules
+
+DATE_FORMATS = (
+    "ISO8601",
+    "%d.%m.%Y",
+    "%d.%m.%Y %H:%M",
+    "%d.%m.%Y %H:%M:%S",
+    "%Y/%m/%d",
+    "%Y/%m/%d %H:%M:%S",
+    "%m/%d/%Y",
+    "%d/%m/%Y",
+    "%m/%d/%Y %H:%M",
+    "%d/%m/%Y %H:%M",
+    "%d %b %Y",
+    "%d %B %Y",
+)
+# What a date begins with; plain numbers such as 2020 are none.
+_LIKE_A_DATE = r"\s*\d{1,4}[-/. ]\s*(\d{1,2}[-/. ]|[A-Za-z]{3,9} )\s*\d{1,4}"
+_FIRST_CELLS = 50
+
+
+def typed_column(column: pd.Series, rules: CellRules) -> pd.Series:
+    """Return a column of texts with its gaps, as times if its cells are dates."""
+    if not (column.dtype == object or isinstance(column.dtype, pd.StringDtype)):
+        return column
+    known = with_gaps(column, rules)
+    found = date_format(known)
+    return known if found is None else parsed_dates(known, found)
+
+
+def with_gaps(column: pd.Series, rules: CellRules) -> pd.Series:
+    """Return texts without blanks around them, None where they stand for a missing cell."""
+    cells = column.astype(object)
+    codes, found = pd.factorize(cells)
+    plain = [text.strip() if isinstance(text, str) else text for text in found]
+    kept = [
+        None if isinstance(text, str) and text.casefold() in rules.texts else text for text in plain
+    ]
+    values = pd.Series([*kept, None], dtype=object).to_numpy()
+    return pd.Series(values[codes], index=column.index, dtype=object, name=column.name)
+
+
+def date_format(cells: pd.Series) -> str | None:
+    """Return the format in which all cells of a column of texts are dates, None if there is none.
+
+    None, too, if there are several that tell different dates.
+    """
+    known = cells.dropna()
+    first = known.head(_FIRST_CELLS)
+    if not len(first) or not all(isinstance(cell, str) for cell in first):
+        return None
+    if not first.str.match(_LIKE_A_DATE).all():
+        return None
+    fitting = [name for name in DATE_FORMATS if parsed_dates(first, name).notna().all()]
+    fitting = [name for name in fitting if parsed_dates(known, name).notna().all()]
+    if len(fitting) > 1 and not parsed_dates(known, fitting[0]).equals(
+        parsed_dates(known, fitting[1])
+    ):
+        return None
+    return fitting[0] if fitting else None
+
+
+def parsed_dates(cells: pd.Series, form: str) -> pd.Series:
+    """Return texts of a format as times, NaT for others; with a zone if they have one."""
+    try:
+        return pd.to_datetime(cells, format=form, errors="coerce")
+    except ValueError:  # zones that differ from cell to cell
+        return pd.to_datetime(cells, format=form, errors="coerce", utc=True)
+
+
+def date_texts(times: pd.Series, form: str | None = None) -> list[str]:
+    """Return times as text of a format, by default as ISO dates, with the time if there is one."""
+    if form in (None, "ISO8601"):
+        naive = times.dt.tz_localize(None) if times.dt.tz is not None else times
+        has_time = bool((naive.dropna() != naive.dropna().dt.normalize()).any())
+        form = "%Y-%m-%d %H:%M:%S" if has_time else "%Y-%m-%d"
+        form += "%z" if times.dt.tz is not None else ""
+    return ["" if pd.isna(text) else str(text) for text in times.dt.strftime(str(form))]

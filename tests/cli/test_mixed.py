@@ -1,0 +1,167 @@
+"""Tables with categories and dates, through all commands."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from cli.running import refused, run_json, run_well
+
+import twofold
+from twofold import Mixed, Scaled
+
+N = 90
+QUICK = ["--max-iter", "5", "--set", "init=pca"]
+
+
+def make_table() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    t, u = rng.random((2, N))
+    day = pd.Timestamp("2019-02-01") + pd.to_timedelta(np.round(400 * t), unit="D")
+    return pd.DataFrame(
+        {
+            "name": [f"item {k}" for k in range(N)],
+            "length": np.round(np.sin(3 * t) + 0.02 * rng.normal(size=N), 4),
+            "parts": rng.poisson(5 * u**3),
+            "colour": np.array(["blue", "green", "red"])[(3 * t).astype(int)],
+            "size": np.array(["small", "large"])[(2 * u).astype(int)],
+            "bought": day.strftime("%d.%m.%Y"),
+            "unit": 7,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("mixed")
+    table = make_table()
+    table.to_csv(place / "items.csv", index=False)
+    gappy = table.copy().astype(object)
+    gappy.loc[::5, "colour"] = ""
+    gappy.loc[1::6, "bought"] = "NA"
+    gappy.loc[2::7, "length"] = ""
+    gappy.to_csv(place / "gappy.csv", index=False)
+    run_well("fit", place / "items.csv", "-o", place / "items.twofold", *QUICK)
+    return place
+
+
+def test_categories_and_dates_are_fitted_and_said(folder, tmp_path):
+    done = run_well("fit", folder / "items.csv", "-o", tmp_path / "m.twofold", *QUICK)
+    assert "row names: 'name'" in done.stderr
+    assert "  colour: category (levels without an order): 3 levels" in done.stderr
+    assert "  bought: date (its type): elapsed time" in done.stderr
+    assert "  parts: count" in done.stderr
+    model = twofold.load(tmp_path / "m.twofold")
+    assert isinstance(model, Mixed)
+    assert {c.name: c.kind for c in model.columns_}["unit"] == "constant"
+    facts = run_json("info", tmp_path / "m.twofold")
+    assert facts["kinds"]["colour"] == "category (levels without an order): 3 levels"
+    assert facts["scale"] == "mixed"
+    assert "column 'bought'" in run_well("info", tmp_path / "m.twofold").stdout
+
+
+def test_kinds_and_weights(folder, tmp_path):
+    target = tmp_path / "m.twofold"
+    options = ["--kinds", "size=small<large,colour=out", "--weights", "length=4"]
+    run_well("fit", folder / "items.csv", "-o", target, *options, *QUICK)
+    model = twofold.load(target)
+    found = {column.name: column for column in model.columns_}
+    assert found["size"].levels == ("small", "large")
+    assert found["size"].kind == "ordered"
+    assert found["length"].weight == 4
+    assert "colour" not in found
+
+
+def test_numbers_alone_are_scaled_as_before(folder, tmp_path):
+    target = tmp_path / "m.twofold"
+    drop = ["--drop", "colour", "--drop", "size", "--drop", "bought"]
+    done = run_well("fit", folder / "items.csv", "-o", target, *drop, *QUICK)
+    assert isinstance(twofold.load(target), Scaled)
+    assert "left out: 'unit': the same value in every row" in done.stderr
+    # What told nothing is not asked for.
+    without = make_table().drop(columns="unit")
+    without.to_csv(tmp_path / "without.csv", index=False)
+    run_well("transform", target, tmp_path / "without.csv")
+
+
+def test_gaps_are_filled_in_place(folder, tmp_path):
+    target = tmp_path / "filled.csv"
+    run_well("complete", folder / "items.twofold", folder / "gappy.csv", "-o", target)
+    filled = pd.read_csv(target, dtype=str, keep_default_na=False)
+    gappy = pd.read_csv(folder / "gappy.csv", dtype=str, keep_default_na=False)
+    truth = make_table().astype(str)
+    gone = gappy.isin(["", "NA"])
+    assert (filled.where(~gone) == gappy.where(~gone)).to_numpy()[~gone.to_numpy()].all()
+    assert not filled.isin(["", "NA"]).any().any()
+    assert (filled["colour"] == truth["colour"]).mean() > 0.9
+    assert filled["bought"].str.fullmatch(r"\d\d\.\d\d\.20\d\d").all()
+
+
+def test_parquet_keeps_its_types(folder, tmp_path):
+    table = make_table()
+    table["bought"] = pd.to_datetime(table["bought"], format="%d.%m.%Y")
+    table["colour"] = table["colour"].astype("category")
+    table["new"] = np.arange(N) % 3 == 0
+    table.to_parquet(tmp_path / "t.parquet")
+    run_well("fit", tmp_path / "t.parquet", "-o", tmp_path / "m.twofold", *QUICK)
+    gappy = table.copy()
+    gappy.loc[::4, "colour"] = None
+    gappy.to_parquet(tmp_path / "gappy.parquet")
+    words = [tmp_path / "m.twofold", tmp_path / "gappy.parquet", "-o", tmp_path / "out.parquet"]
+    run_well("complete", *words)
+    found = pd.read_parquet(tmp_path / "out.parquet")
+    assert found["colour"].notna().all()
+    assert found.dtypes["bought"].kind == "M"
+    assert set(found["colour"]) == {"blue", "green", "red"}
+    assert found["new"].dtype == bool
+
+
+def test_rows_through_the_model(folder, tmp_path):
+    model, table = folder / "items.twofold", folder / "items.csv"
+    X = pd.read_csv(_written(run_well("transform", model, table)))
+    assert list(X)[-2:] == ["x1", "x2"]
+    assert len(X) == N
+    clean = pd.read_csv(_written(run_well("denoise", model, table)))
+    assert list(clean) == list(make_table())
+    assert set(clean["colour"]) <= {"blue", "green", "red"}
+    made = pd.read_csv(_written(run_well("generate", model, "--samples", 4)))
+    assert pd.to_datetime(made["bought"]).dt.year.between(2019, 2020).all()
+    assert made["parts"].dtype == np.int64
+    assert (made["unit"] == 7).all()
+    assert run_json("score", model, table)["rows"] == N
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_new_level_is_told(folder, tmp_path):
+    table = make_table().head(5)
+    table.loc[1, "colour"] = "pink"
+    table.to_csv(tmp_path / "new.csv", index=False)
+    done = run_well("transform", folder / "items.twofold", tmp_path / "new.csv")
+    assert "Unknown to the fit, and counted as missing: colour: 'pink'" in done.stderr
+
+
+def test_maps_are_compared(folder):
+    facts = run_json("compare", folder / "items.csv", "--with", "pca,kernel_pca")
+    assert {row["method"] for row in facts["scores"]} == {"pca", "kernel_pca"}
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--kinds", "colour"], 2, "--kinds takes names and values such as year=category"),
+        (["--kinds", "colour=hue"], 2, "knows no kind 'hue'"),
+        (["--kinds", "color=category"], 1, "no such column 'color'"),
+        (["--weights", "length=heavy"], 2, "takes numbers; got 'heavy'"),
+        (["--weights", "length=0"], 2, "above 0"),
+        (["--scale", "none", "--weights", "length=2"], 2, "--scale none is for columns of numbers"),
+    ],
+)
+def test_wrong_options(folder, tmp_path, options, code, message):
+    said = refused("fit", folder / "items.csv", "-o", tmp_path / "m.twofold", *options, code=code)
+    assert message in " ".join(said.split())
+
+
+def _written(done):
+    import io
+
+    return io.StringIO(done.stdout)

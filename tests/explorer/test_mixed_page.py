@@ -1,0 +1,110 @@
+"""A mixed table in the page: levels with probabilities, amounts and dates as people write them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from explorer.browsing import probe, settle
+
+from twofold import UKR, Mixed, Scaled, explorer
+from twofold.explorer.page import find_payload
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    t, u = rng.random((2, 60))
+    sizes = np.array(["small", "medium", "large"])
+    return pd.DataFrame(
+        {
+            "price": np.exp(6 * t),
+            "colour": np.array(["blue", "green", "red"])[(3 * t).astype(int)],
+            "size": pd.Categorical(sizes[(3 * u).astype(int)], sizes, ordered=True),
+            "bought": pd.Timestamp("2020-01-01") + pd.to_timedelta(np.round(300 * t), unit="D"),
+            "parts": rng.poisson(4 * u**3),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def model(table) -> Mixed:
+    return Mixed(UKR(init="pca", max_iter=2, random_state=0)).fit(table)
+
+
+def test_the_header_tells_columns_from_features(model):
+    header = find_payload(
+        model, None, 20, **dict.fromkeys(("data", "labels", "names"), None), view="auto"
+    ).header
+    assert header["view"] == "columns"
+    columns = {column["name"]: column for column in header["columns"]}
+    assert columns["colour"]["levels"] == ["blue", "green", "red"]
+    assert columns["size"]["kind"] == "ordered"
+    assert columns["bought"]["kind"] == "date"
+    assert [form["form"] for form in header["forms"]][:2] == ["log", "hidden"]
+    assert len(header["forms"]) == len(header["features"]) == header["model"]["n_features"]
+    assert list(header["rows"]["labels"]) == ["colour", "size"]
+
+
+def test_only_mixed_tables_have_columns(table, tmp_path):
+    numbers = Scaled(UKR(init="pca", max_iter=2)).fit(table[["price", "parts"]])
+    with pytest.raises(ValueError, match=r"for a model of a mixed table, twofold\.Mixed"):
+        explorer.write(numbers, tmp_path / "a.html", view="columns")
+
+
+def test_levels_amounts_and_dates_under_the_probe(model, open_page, tmp_path):
+    x = model.embedding_[7].astype(np.float64)
+    fragment = "#probe=" + ",".join(f"{value:.6f}" for value in x)
+    page = open_page(explorer.write(model, tmp_path / "a.html"), fragment=fragment)
+    row, P = model.inverse_transform([probe(page)], return_probabilities=True)
+
+    def text(column, part):
+        return page.locator(f'[data-column="{column}"] {part}').first.inner_text()
+
+    assert text("colour", ".tf-bar-value") == row["colour"][0]
+    shares = page.locator('[data-column="colour"] .tf-level-share').all_inner_texts()
+    found = [int(share.split("\u202f")[0]) for share in shares]
+    np.testing.assert_allclose(found, 100 * P["colour"].iloc[0], atol=1)
+    assert page.locator('[data-column="size"] .tf-level-name').all_inner_texts() == list(P["size"])
+    assert float(text("price", ".tf-bar-value").replace(",", "")) == pytest.approx(
+        row["price"][0], rel=2e-3
+    )
+    off = pd.Timestamp(text("bought", ".tf-bar-value")) - row["bought"][0]
+    assert abs(off) <= pd.Timedelta(days=1)
+    assert int(text("parts", ".tf-bar-value")) == row["parts"][0]
+
+
+def test_levels_colour_and_filter(model, open_page, tmp_path):
+    page = open_page(explorer.write(model, tmp_path / "a.html"))
+    settle(page)
+    names = page.locator(".tf-legend-scale .tf-category-name").all_inner_texts()
+    assert names == ["blue", "green", "red"]
+    page.locator(".tf-legend-scale .tf-category").first.click()
+    settle(page)
+    n_blue = int(model.as_numbers().notes_.labels["colour"].tolist().count("blue"))
+    assert f"{n_blue} of 60 rows shown" in page.locator(".tf-legend-foot").inner_text()
+
+
+def test_a_date_is_a_date_on_the_colour_scale(model, open_page, tmp_path):
+    number = model.feature_labels().index("bought")
+    page = open_page(
+        explorer.write(model, tmp_path / "a.html"), fragment=f"#color=feature:{number}"
+    )
+    settle(page)
+    ends = page.locator(".tf-legend-scale .tf-range-ends span").all_inner_texts()
+    assert len(ends) == 2
+    assert all(end.startswith("2020-") for end in ends)
+
+
+def test_the_row_leaves_as_a_row_of_the_table(model, open_page, tmp_path):
+    fragment = "#probe=" + ",".join(f"{value:.6f}" for value in model.embedding_[7])
+    page = open_page(explorer.write(model, tmp_path / "a.html"), fragment=fragment)
+    row = model.inverse_transform([probe(page)])
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Download the generated row as CSV").click()
+    found = pd.read_csv(waiting.value.path())
+    assert list(found) == list(row)
+    assert found["colour"][0] == row["colour"][0]
+    assert found["price"][0] == pytest.approx(row["price"][0], rel=2e-3)
+    assert found["bought"][0].startswith("2020-")
+    assert found["parts"][0] == row["parts"][0]

@@ -1,0 +1,88 @@
+"""What stands out at a place or in some rows, against plain formulas and known structure."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from twofold import UKR, Mixed, Scaled
+from twofold.standing_out import what_stands_out
+
+
+@pytest.fixture(scope="module")
+def rows() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    t = rng.random(80)
+    found = pd.DataFrame(rng.normal(size=(80, 6)), columns=list("abcdef"))
+    found["c"] = 3 * t + 0.1 * rng.normal(size=80)
+    found["f"] = -2 * t + 0.1 * rng.normal(size=80)
+    return found.assign(t=t)
+
+
+@pytest.fixture(scope="module")
+def model(rows) -> Scaled:
+    return Scaled(UKR(1, init="pca", max_iter=2, random_state=0)).fit(rows)
+
+
+def test_rows_against_the_others_by_the_formula(rows, model):
+    chosen = (rows["t"] > 0.8).to_numpy()
+    found = what_stands_out(model, chosen)
+    here, there = rows[chosen].mean(), rows[~chosen].mean()
+    expected = (here - there) / rows.std(ddof=0)
+    np.testing.assert_allclose(found["difference"], expected[found.index], rtol=1e-6)
+    np.testing.assert_allclose(found["spread"], rows[chosen].std(ddof=0)[found.index], rtol=1e-6)
+    assert set(found.index[:3]) == {"c", "f", "t"}
+    again = what_stands_out(model, np.flatnonzero(chosen))
+    pd.testing.assert_frame_equal(found, again)
+
+
+def test_a_place_against_all_rows_and_another_place(rows, model):
+    x, other = model.embedding_[[3, 7]].astype(float)
+    found = what_stands_out(model, x)
+    np.testing.assert_allclose(
+        found["here"], model.inverse_transform([x])[0][rows.columns.get_indexer(found.index)]
+    )
+    np.testing.assert_allclose(found["there"], rows.mean()[found.index], rtol=1e-6)
+    assert (found["spread"] > 0).all()
+    between = what_stands_out(model, x, other)
+    back = what_stands_out(model, other, x)
+    np.testing.assert_allclose(between["difference"], -back["difference"][between.index])
+    assert np.abs(found["difference"]).is_monotonic_decreasing
+
+
+def test_levels_are_features(rows):
+    table = rows[["a", "c"]].assign(colour=np.where(rows["t"] > 0.5, "red", "blue"))
+    model = Mixed(UKR(1, init="pca", max_iter=2, random_state=0)).fit(table)
+    found = what_stands_out(model, (table["colour"] == "red").to_numpy())
+    assert found.loc["colour = red", "here"] == 1
+    assert found.loc["colour = red", "there"] == 0
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ([0.1, 0.2], "a latent place of 1 numbers"),
+        ([99], "numbers from 0 to 79"),
+        (np.zeros(80, dtype=bool), "one of them True"),
+        ("row", "Expected a latent place"),
+    ],
+)
+def test_wrong_places(model, where, message):
+    with pytest.raises(ValueError, match=message):
+        what_stands_out(model, where)
+
+
+def test_landmarks_know_no_usual_row(rows):
+    model = UKR(1, landmarks=10, init="pca", max_iter=2, random_state=0).fit(rows)
+    with pytest.raises(ValueError, match="Fit without landmarks"):
+        what_stands_out(model, [0.0])
+
+
+def test_the_picture_has_the_largest_first(model):
+    plots = pytest.importorskip("twofold.plots")
+    ax = plots.what_stands_out(model, model.embedding_[3].astype(float), n=4)
+    found = what_stands_out(model, model.embedding_[3].astype(float))
+    assert [label.get_text() for label in ax.get_yticklabels()] == list(found.index[:4])
+    widths = [bar.get_width() for bar in ax.patches]
+    np.testing.assert_allclose(widths, found["difference"][:4])
