@@ -128,35 +128,14 @@ def _product(a, b, b_low, acc, PRECISION: tl.constexpr):
     return acc
 
 
+# fmt: off
 @triton.jit
 def _add_tile(
-    b,
-    acc,
-    total,
-    a_rows,
-    x0,
-    x1,
-    x2,
-    far,
-    axis,
-    columns,
-    xa,
-    xb,
-    v,
-    v_low,
-    mass,
-    hidden,
-    n_a,
-    n_b,
-    Q: tl.constexpr,
-    COLUMNS: tl.constexpr,
-    HIDDEN: tl.constexpr,
-    SLOPES: tl.constexpr,
-    KERNEL: tl.constexpr,
-    PRECISION: tl.constexpr,
-    BM: tl.constexpr,
-    BN: tl.constexpr,
+    b, acc, total, a_rows, x0, x1, x2, far, axis, columns, xa, xb, v, v_low, mass, hidden, n_a,
+    n_b, Q: tl.constexpr, COLUMNS: tl.constexpr, HIDDEN: tl.constexpr, SLOPES: tl.constexpr,
+    KERNEL: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):
+    # fmt: on
     """Return sums (BM, C) and totals (BM,) with what the tile b of references adds to them."""
     places = tl.arange(0, BN)[:, None] * COLUMNS + columns[None, :]  # in a tile of rows
     b_rows = b * BN + tl.arange(0, BN)
@@ -250,46 +229,15 @@ def _aligned(one, one_low, q, q_low, places, acc, PRECISION: tl.constexpr):
     return acc
 
 
+# fmt: off
 @triton.jit
 def _pull_of_tile(
-    b,
-    grad0,
-    grad1,
-    grad2,
-    a_rows,
-    x0,
-    x1,
-    x2,
-    U,
-    U_low,
-    V,
-    V_low,
-    u_a,
-    v_a,
-    xa,
-    xb,
-    shift,
-    u,
-    u_low,
-    v,
-    v_low,
-    u_mass,
-    v_mass,
-    u_size,
-    hidden,
-    pull,
-    n_a,
-    n_b,
-    Q: tl.constexpr,
-    COLUMNS: tl.constexpr,
-    C: tl.constexpr,
-    HIDDEN: tl.constexpr,
-    SIDE: tl.constexpr,
-    KERNEL: tl.constexpr,
-    PRECISION: tl.constexpr,
-    BM: tl.constexpr,
-    BN: tl.constexpr,
+    b, grad0, grad1, grad2, a_rows, x0, x1, x2, U, U_low, V, V_low, u_a, v_a, xa, xb, shift, u,
+    u_low, v, v_low, u_mass, v_mass, u_size, hidden, pull, n_a, n_b, Q: tl.constexpr,
+    COLUMNS: tl.constexpr, C: tl.constexpr, HIDDEN: tl.constexpr, SIDE: tl.constexpr,
+    KERNEL: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):
+    # fmt: on
     """Return the pulls (BM, BN) by axis with those of the tile b of references."""
     columns = tl.arange(0, C)
     places = tl.arange(0, BN)[None, :] * COLUMNS + columns[:, None]  # in a tile of rows
