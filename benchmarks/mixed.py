@@ -38,7 +38,8 @@ from twofold import UKR, ManifoldImputer, Mixed, Scaled
 FAMD = """
 import sys, pandas as pd, prince
 train, rest = (pd.read_pickle(path) for path in sys.argv[1:3])
-famd = prince.FAMD(n_components=2, random_state=0).fit(train)
+kind = prince.FAMD if (train.dtypes != object).any() else prince.MCA  # of words alone
+famd = kind(n_components=2, random_state=0).fit(train)
 for rows, path in ((train, sys.argv[3]), (rest, sys.argv[4])):
     famd.row_coordinates(rows).to_pickle(path)
 """

@@ -103,6 +103,7 @@ def test_the_row_leaves_as_a_row_of_the_table(model, open_page, tmp_path):
     with page.expect_download() as waiting:
         page.get_by_role("button", name="Download the generated row as CSV").click()
     found = pd.read_csv(waiting.value.path())
+    assert page.get_by_role("button", name="Paste a row").count() == 0
     assert list(found) == list(row)
     assert found["colour"][0] == row["colour"][0]
     assert found["price"][0] == pytest.approx(row["price"][0], rel=2e-3)

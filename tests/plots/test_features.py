@@ -10,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.quiver import Quiver
 
-from twofold import UKR, Scaled, plots
+from twofold import UKR, Mixed, Scaled, plots
 from twofold.plots.features import _block_means
 
 
@@ -21,6 +21,9 @@ class Plane(SimpleNamespace):
         super().__init__(A=A, embedding_=X, data_=X @ A.T, weights_=np.ones(len(X)))
         self.n_features_in_, self.domain_threshold_ = len(A), 0.5
         self.member_ = np.arange(len(X))
+
+    def as_numbers(self) -> Plane:
+        return self
 
     def inverse_transform(self, X: np.ndarray) -> np.ndarray:
         return X @ self.A.T
@@ -195,3 +198,17 @@ def test_bars_stay_clear_of_their_legend(table):
     ax = plots.important_features(UKR(3, init="pca", max_iter=2).fit(table[0]), 4)
     ax.figure.canvas.draw()
     assert ax.get_legend().get_window_extent().y0 >= ax.get_window_extent().y1 - 1
+
+
+def test_a_category_has_one_bar():
+    rng = np.random.default_rng(0)
+    t = rng.random(60)
+    table = pd.DataFrame({"length": t, "colour": np.array(["blue", "red"])[(2 * t).astype(int)]})
+    table["more"] = rng.normal(size=60)
+    model = Mixed(UKR(1, init="pca", max_iter=2, random_state=0)).fit(table)
+    ax = plots.important_features(model)
+    names = [label.get_text() for label in ax.get_yticklabels()]
+    assert sorted(names) == ["colour", "length", "more"]
+    assert all(np.isfinite(bar.get_width()) for bar in ax.patches)
+    plots.latent_map(model, color="colour")
+    plots.sensitivity(model, "colour = red")

@@ -83,7 +83,8 @@ export class Explorer {
 
   buildParts() {
     const actions = {
-      paste: () => this.paste.open(),
+      // What is pasted are numbers; rows of a mixed table hold words and dates.
+      paste: this.header.columns ? null : () => this.paste.open(),
       csv: () => saveRowCsv(this.header, this.value),
       png: () => saveRowPng(this.header, this.value, this.rowView.generatedImage),
     };

@@ -53,12 +53,14 @@ export class Panel {
     const buttons = element(
       "div",
       { class: "tf-buttons" },
-      element(
-        "button",
-        { type: "button", class: "tf-button", onclick: actions.paste },
-        icon("clipboard"),
-        "Paste a row",
-      ),
+      actions.paste
+        ? element(
+            "button",
+            { type: "button", class: "tf-button", onclick: actions.paste },
+            icon("clipboard"),
+            "Paste a row",
+          )
+        : null,
       element(
         "button",
         {
