@@ -18,6 +18,7 @@ from twofold.plots.diagnosis import dimension_curve, errors, history
 from twofold.plots.features import important_features, sensitivities, sensitivity
 from twofold.plots.generated import grid, path
 from twofold.plots.maps import latent_map, magnification
+from twofold.plots.uncertainty import intervals, odd_rows
 
 __all__ = [
     "comparison",
@@ -28,8 +29,10 @@ __all__ = [
     "grid",
     "history",
     "important_features",
+    "intervals",
     "latent_map",
     "magnification",
+    "odd_rows",
     "path",
     "sensitivities",
     "sensitivity",
