@@ -301,3 +301,49 @@ def test_rows_that_a_model_refuses_are_counted_as_in_the_table(model_file, tmp_p
     table = write_csv(frame, tmp_path / "far.csv")
     assert "(first: row 13)" in refused("score", model_file, table, "-o", tmp_path / "out.csv")
     assert "(first: row 13)" in refused("fit", table, "--label", "species")
+
+
+def test_complete_with_intervals_and_draws(model, model_file, tmp_path):
+    holes = make_frame(20)
+    holes.loc["beetle02", "mass"] = np.nan
+    holes.loc["beetle04", ["length", "width"]] = np.nan
+    path = write_csv(holes, tmp_path / "holes.csv")
+    found = read(run_well("complete", model_file, path, "--intervals", "--level", "0.8").stdout)
+    low, high = model.intervals(holes[COLUMNS], 0.8)
+    k = COLUMNS.index("mass")
+    assert found.loc["beetle02", "mass_low"] == pytest.approx(low[2, k])
+    assert found.loc["beetle02", "mass_high"] == pytest.approx(high[2, k])
+    assert found["mass_low"].notna().sum() == 1
+    draws = read(run_well("complete", model_file, path, "--draws", "3", "--seed", "4").stdout)
+    assert len(draws) == 60
+    assert draws.loc["beetle04", "width"].nunique() == 3
+    assert draws.loc["beetle05", "width"].nunique() == 1
+    assert list(draws["draw"].unique()) == [1, 2, 3]
+    again = read(run_well("complete", model_file, path, "--draws", "3", "--seed", "4").stdout)
+    pd.testing.assert_frame_equal(draws, again)
+    told = refused("complete", model_file, path, "--draws", "2", "--intervals", code=2)
+    assert "do not go together" in told
+
+
+def test_score_says_why(model, model_file, tmp_path):
+    frame = make_frame(12)
+    frame.loc["beetle03", "mass"] *= 3
+    path = write_csv(frame, tmp_path / "odd.csv")
+    done = run_well("score", model_file, path, "--why", "-o", tmp_path / "scores.csv")
+    found = pd.read_csv(tmp_path / "scores.csv", index_col=0)
+    np.testing.assert_allclose(found["p_value"], model.p_values(frame[COLUMNS]))
+    why = model.explain(frame[COLUMNS])
+    row = frame.index.get_loc("beetle03")
+    most = why.features(row, 1)[0]
+    assert found.loc["beetle03", "stands_out"] == COLUMNS[most]
+    assert found.loc["beetle03", "expected"] == pytest.approx(why.expected[row, most])
+    assert found.loc["beetle03", "p_value"] < 0.05
+    assert re.search(r"beetle03 .*p = 0.0.*deviations (above|below)", done.stdout)
+
+
+def test_denoise_with_residuals(model, model_file, tmp_path):
+    frame = make_frame(12)
+    path = write_csv(frame, tmp_path / "t.csv")
+    found = read(run_well("denoise", model_file, path, "--residuals").stdout)
+    wanted = model.reconstruct(frame[COLUMNS], use_residuals=True)
+    np.testing.assert_allclose(found[COLUMNS], wanted)

@@ -9,6 +9,7 @@ import pytest
 from families import FAMILIES, Family
 
 from twofold import PSOM, UKR, Scaled, load
+from twofold.contract.uncertain_model import open_share_warning
 from twofold.noise.left_out_places import nearest_other_images, seek_places
 
 EACH = [pytest.param(f, id=f.name, marks=f.marks) for f in FAMILIES]
@@ -91,8 +92,38 @@ def test_odd_rows_are_unlikely_and_explained(arc):
     # Columns 2 and 3 go together: either one is what the other does not let expect.
     assert np.mean([why.features(i, 1)[0] in (2, 3) for i in range(50)]) > 0.9
     assert np.abs(why.expected[:, 2] - NEW[:50, 2]).mean() < 0.75
-    with pytest.raises(ValueError, match="complete"):
-        arc.p_values(PARTIAL)
+
+
+def test_gaps_say_neither_that_a_row_is_odd_nor_that_it_is_not(arc):
+    p = arc.p_values(PARTIAL)
+    assert 0.4 < p.mean() < 0.6  # as that of whole rows, on average
+    np.testing.assert_array_equal(arc.p_values(PARTIAL[7:9]), p[7:9])
+    odd = PARTIAL[:80].copy()
+    odd[~np.isnan(odd[:, 2]), 2] += 1.5
+    changed = ~np.isnan(odd[:, 2])
+    assert (arc.p_values(odd)[changed] < 0.05).mean() > 0.8
+
+
+def rows_with_shared_residuals(n, seed, D=12):
+    """Return places on an arc, rows that also move along two directions, and these with noise."""
+    random, F = np.random.default_rng(seed), np.random.default_rng(99).normal(size=(4, D))
+    t = random.uniform(0, np.pi, n)
+    clean = np.column_stack([np.cos(t), np.sin(t)]) @ F[:2]
+    clean += 0.3 * random.normal(size=(n, 2)) @ F[2:]
+    return t, clean, clean + 0.3 * random.normal(size=(n, D))
+
+
+def test_what_residuals_share_is_kept_and_what_one_has_is_noise():
+    t, _, train = rows_with_shared_residuals(250, 0)
+    _, clean, new = rows_with_shared_residuals(150, 1)
+    model = UKR(1, init=t[:, None], random_state=0, max_iter=1).fit(train)
+    between = model.reconstruct(new, use_residuals=True)
+    error = ((between - clean) ** 2).mean()
+    assert error < 0.55 * ((new - clean) ** 2).mean()
+    assert error < 0.4 * ((model.reconstruct(new) - clean) ** 2).mean()
+    np.testing.assert_array_equal(model.reconstruct(new[3:4], use_residuals=True), between[3:4])
+    new[:5, 2] = np.nan
+    assert not np.isnan(model.reconstruct(new[:5], use_residuals=True)).any()
 
 
 def test_models_that_leave_no_row_out_fill_from_the_manifold():
@@ -156,3 +187,19 @@ def test_rows_are_sought_without_themselves():
 
     found = seek_places(partial, X[start], np.ones(1), image)
     np.testing.assert_allclose(found, X[own], atol=1e-3)
+
+
+def test_what_a_map_leaves_open_is_said(arc):
+    left = arc.left_open()
+    residuals = TRAIN - arc._regress_without(arc.embedding_, arc.member_)
+    total = ((TRAIN - TRAIN.mean(axis=0)) ** 2).sum()
+    assert left.share == pytest.approx((residuals**2).sum() / total)
+    np.testing.assert_allclose(left.features, np.sqrt((residuals**2).mean(axis=0)))
+    assert left.warning() == ""
+    noise = np.random.default_rng(0).normal(size=(60, 20))
+    model = UKR(1, random_state=0, max_iter=5).fit(noise)
+    assert "of the variance open" in model.left_open().warning()
+    assert "no better than the mean" in open_share_warning(1.22)
+    landmarks = UKR(1, landmarks=10, random_state=0, max_iter=5).fit(TRAIN)
+    with pytest.raises(ValueError, match="does not keep the rows"):
+        landmarks.left_open()

@@ -101,3 +101,24 @@ def test_a_row_that_the_filter_hides_is_said_to_be_hidden(images, images_file, o
     page.locator(".tf-category", has_text="right").click()
     settle(page)
     assert words.count() == 0
+
+
+def test_a_pasted_row_is_told_how_usual_it_is_and_why(wine, wine_model, wine_page):
+    usual = paste(wine_page, ",".join(map(str, wine.data[7])))
+    share = float(usual.split(" % of the model's rows lie as far")[0].split()[-1])
+    assert 1 <= share <= 100
+    odd = wine.data[7].copy()
+    odd[4] *= 3  # magnesium
+    said = paste(wine_page, ",".join(map(str, odd)))
+    assert "Farther from the map than any row" in said or "% of the model's rows" in said
+    assert "What stands out: feature 5 " in said
+    assert " above " in said.split("feature 5")[1].split(";")[0]
+
+
+def test_the_table_says_how_far_rows_lie_from_the_map(wine, wine_model, open_page, tmp_path):
+    path = explorer.write(wine_model, tmp_path / "wine.html", view="table")
+    page = open_page(path)
+    settle(page)
+    texts = page.locator(".tf-table-scroll tbody tr td:nth-child(4)").all_inner_texts()
+    found = [float(text.replace(",", "")) for text in texts]
+    np.testing.assert_allclose(found, wine_model.left_open().features, rtol=0.1)

@@ -31,6 +31,9 @@ class Plane(SimpleNamespace):
     def jacobian(self, X: np.ndarray) -> np.ndarray:
         return np.tile(self.A, (len(X), 1, 1))
 
+    def has_noise(self) -> bool:
+        return False
+
     def density(self, X: np.ndarray) -> np.ndarray:
         return (np.abs(X).max(axis=1) < 4.5).astype(float)
 
@@ -131,7 +134,7 @@ def test_the_twelve_that_change_most(model):
     assert plots.sensitivities(model, figure=given) is given
     panels = [panel for panel in given.axes if panel.get_title()]
     assert len(panels) == 12
-    slopes = model.jacobian(model.embedding_) * model.embedding_.std(axis=0)
+    slopes = model.slopes(model.embedding_) * model.embedding_.std(axis=0)
     change = (slopes**2).mean(axis=0).sum(axis=1)
     wanted = {f"x{number + 1}" for number in np.argsort(-change)[:12]}
     assert {panel.get_title() for panel in panels} == wanted

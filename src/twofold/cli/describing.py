@@ -64,6 +64,9 @@ def describe(model: Any, versions: dict[str, str]) -> dict[str, Any]:
         if hasattr(model, name):
             facts[name.rstrip("_")] = getattr(model, name)
     facts["still_improving"] = is_still_improving(model)
+    if hasattr(model, "left_open") and model.has_noise():
+        left = model.left_open()
+        facts |= {"left_open_share": left.share, "warning": left.warning() or None}
     # What a fit chose by itself: what only repeats a parameter is none.
     facts["found"] = {
         name.rstrip("_"): _plain(getattr(model, name))
@@ -100,6 +103,10 @@ def describe_in_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         how = (facts["stop_reason"], facts["n_iter"], facts["still_improving"])
         pairs.append(("fit", how_it_ended(*how, facts.get("start"))))
         pairs.append(("objective", f"{facts['objective']:.6g}"))
+    if "left_open_share" in facts:
+        pairs.append(("left open", f"{100 * facts['left_open_share']:.3g} % of the variance"))
+        if facts["warning"]:
+            pairs.append(("warning", facts["warning"]))
     pairs += [(FOUND[f"{name}_"], _in_words(value)) for name, value in facts["found"].items()]
     changed = [f"{name}={facts['parameters'][name]}" for name in facts["changed_parameters"]]
     pairs.append(("parameters", ", ".join(changed) or "all as usual"))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from twofold.contract import TwoWayModel
 
 Kind = Literal[
-    "map", "grid", "path", "magnification", "sensitivity", "importance", "history", "errors"
+    "map", "grid", "path", "magnification", "sensitivity", "importance", "history", "errors", "odd"
 ]
 FORMATS = (".pdf", ".png", ".svg", ".eps", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
 DOTS_PER_INCH = 200
@@ -56,7 +56,7 @@ def plot(
     ),
     steps: int = typer.Option(10, min=2, help="Items on a --path."),
     table: arg.Text = arg.option(
-        "TABLE", "For --kind errors: rows to look at; by default those of the model."
+        "TABLE", "For --kind errors and odd: rows to look at; by default those of the model."
     ),
     quiet: arg.Quiet = False,
     json: arg.AsJson = False,
@@ -69,8 +69,8 @@ def plot(
             "--kind path and --path FROM TO go together.",
             None if path else "For example: --path 1 12",
         )
-    if table is not None and wanted != "errors":
-        raise UsageError("--table goes with --kind errors.")
+    if table is not None and wanted not in ("errors", "odd"):
+        raise UsageError("--table goes with --kind errors or odd.")
     if color is not None and wanted not in ("map", "sensitivity"):
         raise UsageError(f"--color goes with --kind map or sensitivity, not with {wanted}.")
     target = output or beside(model, f"-{wanted}.png")
@@ -188,6 +188,12 @@ def _draw(model: TwoWayModel, kind: str, color: arg.Text, table: arg.Text, conso
             return plots.important_features(model)
         case "errors":
             return plots.errors(model, _rows_to_look_at(model, table, console))
+        case "odd":
+            from twofold.cli.streaming import as_rows, check_noise
+
+            check_noise(model)
+            rows = _rows_to_look_at(model, table, console)
+            return plots.odd_rows(model, as_rows(model, model.data_) if rows is None else rows)
         case _:
             return getattr(plots, kind)(model)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from twofold.cli import arguments as arg
 from twofold.cli.arguments import STANDARD
-from twofold.cli.console import Console, counted, listed, write_line
+from twofold.cli.console import Console, UsageError, counted, listed, write_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,6 +62,17 @@ def complete(
     model: arg.Model,
     table: arg.Table,
     output: arg.TableOutput = STANDARD,
+    intervals: bool = arg.flag(
+        "--intervals", "Add columns between which values filled cells lie, NAME_low and NAME_high."
+    ),
+    level: float = typer.Option(0.9, min=0.01, max=0.99, help="How sure --intervals are."),
+    draws: int | None = arg.option(
+        "N",
+        "Write every row N times, filled with values drawn as the map leaves them open; a column "
+        "'draw' counts them.",
+        min=1,
+    ),
+    seed: arg.Seed = 0,
     report: bool = arg.flag("--report", "Say how many cells were filled in each column."),
     index: arg.Index = None,
     missing: arg.Missing = None,
@@ -69,26 +82,23 @@ def complete(
     """Fill missing cells of the model's columns; every other cell comes back as it was."""
     import numpy as np
 
-    from twofold.cli.streaming import open_stream, with_cells_filled, with_gaps_filled
+    from twofold.cli.streaming import Filling, open_stream
 
     console = Console(quiet=quiet, as_json=json)
+    if intervals and draws:
+        raise UsageError("--intervals and --draws do not go together: draws differ by themselves.")
     stream = open_stream(console, model, table, output, index, missing, "kept as it is")
     features = stream.match.features
     filled = np.zeros(len(features), dtype=int)
+    filling = Filling(stream, level if intervals else None, draws, seed)
 
     def fill(piece: Piece, written: Dialect | None) -> pd.DataFrame:
         nonlocal filled
-        if piece.rows is not None:
-            frame, counts = with_cells_filled(stream, piece, written)
-            filled += [counts.get(name, 0) for name in features]
-            return frame
-        whole = piece.Y
-        if piece.known.any():
-            whole = piece.apply(stream.model, stream.model.complete)
-            filled += (np.isnan(piece.Y) & ~np.isnan(whole)).sum(axis=0)
-        return with_gaps_filled(stream, piece, whole, written)
+        found, gaps = filling.fill(piece, written)
+        filled += gaps
+        return found
 
-    done = stream.write(output, fill, to_fill=True)
+    done = stream.write(output, fill, to_fill=True) // (draws or 1)
     console.say(f"filled {counted(int(filled.sum()), 'cell')} in {counted(done, 'row')}")
     per_column = {name: int(n) for name, n in zip(features, filled, strict=True) if n}
     if report:
@@ -102,26 +112,35 @@ def denoise(
     model: arg.Model,
     table: arg.Table,
     output: arg.TableOutput = STANDARD,
+    residuals: bool = arg.flag(
+        "--residuals",
+        "Keep what columns have in common beside the map, and take away only what each has alone.",
+    ),
     index: arg.Index = None,
     missing: arg.Missing = None,
     quiet: arg.Quiet = False,
     json: arg.AsJson = False,
 ) -> None:
     """Replace the model's columns by what the map makes of each row."""
+    from functools import partial
+
     import pandas as pd
 
-    from twofold.cli.streaming import denoised_table, open_stream
+    from twofold.cli.streaming import check_noise, denoised_table, open_stream
 
     console = Console(quiet=quiet, as_json=json)
     stream = open_stream(console, model, table, output, index, missing, "kept as it is")
     features, columns = stream.match.features, list(stream.source.columns)
+    if residuals:
+        check_noise(stream.model)
+    reconstruct = partial(stream.model.reconstruct, use_residuals=residuals)
 
     def clean(piece: Piece, written: Dialect | None) -> pd.DataFrame:
         made: Any = piece.Y
         if piece.rows is not None:
             return denoised_table(stream, piece)
         if piece.known.any():
-            made = piece.apply(stream.model, stream.model.reconstruct)
+            made = piece.apply(stream.model, reconstruct)
         others = piece.frame.drop(columns=features)
         frame = pd.DataFrame(made, columns=features, index=others.index)
         return pd.concat([frame, others], axis=1)[columns]
@@ -133,6 +152,11 @@ def score(
     model: arg.Model,
     table: arg.Table,
     output: arg.Text = arg.output_option("FILE", "Write each row's error."),
+    why: bool = arg.flag(
+        "--why",
+        "Add how likely each row is, as the share of the model's rows that are at most as likely "
+        "(p_value), and the column that stands out most, with what was to be expected.",
+    ),
     index: arg.Index = None,
     missing: arg.Missing = None,
     quiet: arg.Quiet = False,
@@ -141,16 +165,19 @@ def score(
     """Say how well a model reconstructs rows, and which rows it knows least about."""
     import pandas as pd
 
-    from twofold.cli.streaming import Tally, open_stream
+    from twofold.cli.streaming import Tally, check_noise, odd_columns, open_stream
 
     console = Console(quiet=quiet, as_json=json)
     stream = open_stream(console, model, table, output, index, missing, "not used", True)
     tally = Tally(stream.model)
+    if why:
+        check_noise(stream.model)
 
     def count(piece: Piece, written: Dialect | None = None) -> pd.DataFrame:
         errors = -piece.apply(stream.model, stream.model.score_samples)
-        tally.add(piece, errors)
-        return pd.DataFrame({"error": errors}, index=piece.frame.index)
+        reasons = odd_columns(stream, piece) if why else {}
+        tally.add(piece, errors, reasons)
+        return pd.DataFrame({"error": errors, **reasons}, index=piece.frame.index)
 
     if output is not None:
         stream.write(output, count)

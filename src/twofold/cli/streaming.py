@@ -34,7 +34,7 @@ from twofold.tables.reading import open_table
 from twofold.tables.writing import number_texts, open_writer
 
 if TYPE_CHECKING:
-    from twofold.array_types import BoolArray, FloatArray
+    from twofold.array_types import BoolArray, FloatArray, IntArray
     from twofold.contract import TwoWayModel
     from twofold.mixed import Mixed
     from twofold.tables.dialect import Dialect
@@ -314,6 +314,100 @@ def with_cells_filled(
     return pd.DataFrame(columns, index=frame.index)[list(stream.source.columns)], counts
 
 
+class Filling:
+    """Gaps filled, with intervals at a level, or in several draws."""
+
+    def __init__(self, stream: Stream, level: float | None, draws: int | None, seed: int) -> None:
+        self._stream, self._level, self._draws = stream, level, draws
+        self._random = np.random.RandomState(seed)
+        if level is not None or draws is not None:
+            check_noise(stream.model)
+
+    def fill(self, piece: Piece, written: Dialect | None) -> tuple[pd.DataFrame, IntArray]:
+        """Return a piece with its gaps filled, and how many there were in each column."""
+        if piece.rows is not None:
+            frame, counts = with_cells_filled(self._stream, piece, written)
+            return frame, np.array([counts.get(name, 0) for name in self._stream.match.features])
+        model, none = self._stream.model, np.zeros(piece.Y.shape[1], dtype=int)
+        if self._draws is not None:
+            tables = self._drawn(piece)
+            frames = [with_gaps_filled(self._stream, piece, whole, written) for whole in tables]
+            name = free_name("draw", list(frames[0].columns))
+            for number, frame in enumerate(frames, start=1):
+                frame[name] = number
+            return pd.concat(frames), (np.isnan(piece.Y) & ~np.isnan(tables[0])).sum(axis=0)
+        if not piece.known.any():
+            found = with_gaps_filled(self._stream, piece, piece.Y, written)
+            return self._with_intervals(found, piece), none
+        whole = piece.apply(model, model.complete)
+        found = with_gaps_filled(self._stream, piece, whole, written)
+        gaps = (np.isnan(piece.Y) & ~np.isnan(whole)).sum(axis=0)
+        return self._with_intervals(found, piece), gaps
+
+    def _drawn(self, piece: Piece) -> FloatArray:
+        """Return the draws (draws, m, D) of a piece; rows without values stay empty."""
+        tables = np.repeat(piece.Y[None], self._draws or 1, axis=0)
+        if piece.known.any():
+
+            def draw(rows: Any) -> FloatArray:
+                found = self._stream.model.complete(
+                    rows, n_draws=self._draws, random_state=self._random
+                )
+                return np.moveaxis(found, 0, 1)
+
+            tables = np.moveaxis(piece.apply(self._stream.model, draw), 1, 0)
+        return tables
+
+    def _with_intervals(self, found: pd.DataFrame, piece: Piece) -> pd.DataFrame:
+        if self._level is None:
+            return found
+        ends = np.full((2, *piece.Y.shape), np.nan)
+        if piece.known.any():
+
+            def both(rows: Any) -> FloatArray:
+                return np.stack(self._stream.model.intervals(rows, self._level or 0), axis=1)
+
+            ends = np.moveaxis(piece.apply(self._stream.model, both), 1, 0)
+        ends = np.where(np.isnan(piece.Y), ends, np.nan)
+        columns: dict[str, FloatArray] = {}
+        for k, name in enumerate(self._stream.match.features):
+            columns[free_name(f"{name}_low", list(found.columns))] = ends[0, :, k]
+            columns[free_name(f"{name}_high", list(found.columns))] = ends[1, :, k]
+        return pd.concat([found, pd.DataFrame(columns, index=found.index)], axis=1)
+
+
+def check_noise(model: TwoWayModel) -> None:
+    """Raise unless the model knows what it leaves open."""
+    from twofold.mixed import Mixed
+
+    if isinstance(model, Mixed):
+        raise CommandError(
+            "The model has columns of categories or dates; what is left open is told of numbers.",
+            "Fit the columns of numbers alone (--columns).",
+        )
+    if not model.has_noise():
+        raise CommandError(
+            "The model keeps landmarks or kernel values, not the rows it was fitted to, so that "
+            "nothing is known about what it leaves open.",
+            "Fit without landmarks.",
+        )
+
+
+def odd_columns(stream: Stream, piece: Piece) -> dict[str, Any]:
+    """Return p-values of rows, and which column stands out, its expected value and by how much."""
+    model, features = stream.model, stream.match.features
+    names = np.full(len(piece.Y), "", dtype=object)
+    expected, deviations = np.full((2, len(piece.Y)), np.nan)
+    p = piece.apply(model, model.p_values)
+    if piece.known.any():
+        why = model.explain(as_rows(model, piece.Y[piece.known]))
+        for i, row in enumerate(np.flatnonzero(piece.known)):
+            most = int(why.features(i, 1)[0])
+            names[row] = features[most]
+            expected[row], deviations[row] = why.expected[i, most], why.deviations[i, most]
+    return {"p_value": p, "stands_out": names, "expected": expected, "deviations": deviations}
+
+
 # ---- errors of rows -----------------------------------------------------------------------------
 
 
@@ -329,12 +423,15 @@ class Tally:
             self._spread = 1.0
         # Landmarks stand for rows but are none.
         self._known = set() if (model.member_ < 0).all() else set(self._keys(model.data_))
-        self._worst: list[tuple[float, int, str]] = []
+        self._worst: list[tuple[float, int, str, dict[str, Any]]] = []
         self._n_rows = self._n_cells = self._n_own = 0
         self._error = self._variation = 0.0
 
-    def add(self, piece: Piece, errors: FloatArray) -> None:
-        """Count rows with their squared errors (m,), NaN where a row has no values."""
+    def add(self, piece: Piece, errors: FloatArray, reasons: dict[str, Any]) -> None:
+        """Count rows with their squared errors (m,), NaN where a row has no values.
+
+        ``reasons`` are what :func:`odd_columns` says of them, if it was asked.
+        """
         deviations = (piece.Y - self._center) / self._spread
         self._variation += float(np.nansum(deviations**2))
         self._error += float(np.nansum(errors))
@@ -348,12 +445,16 @@ class Tally:
             if not np.isnan(errors[k]):
                 number = piece.first + int(k)
                 name = str(names[k]) if is_named else f"row {number}"
-                self._worst.append((float(errors[k]), number, name))
-        self._worst = heapq.nlargest(WORST_ROWS, self._worst)
+                about = {key: values[k] for key, values in reasons.items()}
+                self._worst.append((float(errors[k]), number, name, about))
+        self._worst = heapq.nlargest(WORST_ROWS, self._worst, key=lambda one: one[:2])
 
     def facts(self) -> dict[str, Any]:
         """Return the figures."""
-        worst = [{"row": row, "name": name, "error": error} for error, row, name in self._worst]
+        worst = [
+            {"row": row, "name": name, "error": error, **about}
+            for error, row, name, about in self._worst
+        ]
         return {
             "rows": self._n_rows,
             "mean_squared_error": self._error / max(self._n_cells, 1),
@@ -375,9 +476,12 @@ class Tally:
             f"variance explained   {explained}",
         ]
         if self._worst:
-            width = max(len(name) for *_, name in self._worst)
+            width = max(len(name) for *_, name, _ in self._worst)
             lines.append("worst rows:")
-            lines += [f"  {name:<{width}}  {error:.6g}" for error, _, name in self._worst]
+            lines += [
+                f"  {name:<{width}}  {error:.6g}{_reason_in_words(about)}"
+                for error, _, name, about in self._worst
+            ]
         return lines
 
     def about_own_rows(self) -> str:
@@ -401,6 +505,17 @@ class Tally:
         """Return for each row bytes that only equal rows share."""
         rounded = np.round((Y - self._center) / self._spread, DECIMALS) + 0.0  # no negative zero
         return [row.tobytes() for row in np.where(np.isnan(rounded), np.nan, rounded)]
+
+
+def _reason_in_words(about: dict[str, Any]) -> str:
+    """Return how likely a row is and what stands out, "" if that was not asked."""
+    if not about:
+        return ""
+    side = "above" if about["deviations"] > 0 else "below"
+    return (
+        f"  p = {about['p_value']:.3g}: '{about['stands_out']}' is {abs(about['deviations']):.3g} "
+        f"deviations {side} {about['expected']:.4g}"
+    )
 
 
 def variance_of_rows(model: TwoWayModel, table: FloatArray | None = None) -> float:

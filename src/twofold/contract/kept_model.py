@@ -18,7 +18,7 @@ from twofold.model_files import ModelFile, register_value_type, state_of, write_
 
 register_value_type(RowNotes)
 
-DERIVED = ("_index", "_surface", "_space", "_map_noise")
+DERIVED = ("_index", "_surface", "_space", "_map_noise", "_shared_residuals", "_local_slopes")
 # Parameters that are about a fit and mean nothing to a fitted model: a file keeps these values.
 RUN_ONLY: dict[str, Any] = {"callbacks": (), "checkpoint": None}
 # Training points whose density tells whether the domain of a file is one.

@@ -9,12 +9,14 @@ transform                               project rows, on their observed entries
 inverse_transform                       the regression f
 reconstruct                             f(g(y)): denoising
 complete                                fill NaN, leave the rest as it is
+left_open                               how far training rows lie from the map
 noise_, intervals, explain              what the manifold leaves open, and how far entries are off
 log_likelihood, p_values                how likely a row is
 score_samples, score                    negative squared reconstruction error, per row and mean
 density, in_domain                      how well the data supports a latent place
 sample, sample_latent                   new data, and the latent points it belongs to
 jacobian, magnification                 how features move with the latent point
+slopes                                  how they move over a neighbourhood, with standard errors
 annotate, kernel_regression             what pictures show, and what others need to run f
 as_numbers                              the model over numbers, whatever its columns are
 check_parameters, wanted_dimensions     what can be said of a model before a fit
@@ -188,15 +190,28 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
             return (images, self._deviations(places)) if return_std else images
 
     @takes_tensors
-    def reconstruct(self, X: Any, *, return_std: bool = False) -> Any:
+    def reconstruct(self, X: Any, *, use_residuals: bool = False, return_std: bool = False) -> Any:
         """Return ``inverse_transform(transform(X))``: the rows as the manifold sees them.
 
-        Rows ``X`` and the result are (n_samples, n_features); ``return_std`` is that of
-        :meth:`inverse_transform`.
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN marks missing entries.
+        use_residuals : bool, default=False
+            Whether rows keep what the residuals of several features have in common, and lose only
+            what each has alone, as the residuals of training rows tell noise from the rest: the
+            mean of the row without noise, between the row and the manifold. False is the manifold.
+        return_std : bool, default=False
+            As in :meth:`inverse_transform`: the deviation of rows from the manifold.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_samples, n_features)
+        std : ndarray of shape (n_samples, n_features), with ``return_std``
         """
         Y = self._rows_to_place(X)
         with _computing():
-            images = check_images(self._return_trip(Y))
+            images = check_images(self._without_noise(Y) if use_residuals else self._return_trip(Y))
             return (images, self._deviations(self._place(Y))) if return_std else images
 
     @takes_tensors

@@ -16,11 +16,18 @@ from twofold.contract.chunked_model import ChunkedModel
 from twofold.contract.tensors import takes_tensors
 from twofold.engine.threads import single_threaded_blas
 from twofold.model_files import register_value_type
+from twofold.noise import FactorModel
 from twofold.noise.left_out_places import nearest_other_images, seek_places
 from twofold.noise.noise_model import MapNoise, NoiseModel, TrainedMap, log_units, make_noise
+from twofold.noise.shared_residuals import fit_shared, without_noise
+from twofold.noise.slopes import MOST_REFERENCES, LocalSlopes, Trial, half_hidden
 
 register_value_type(NoiseModel)
 
+# The share of the variance above which a map leaves much open, and rows that are looked at for it.
+MUCH_OPEN, MOST_LOOKED_AT = 0.5, 2_000
+# Ways to fill the gaps of a row whose p-value is asked for.
+DRAWS_OF_GAPS = 8
 # Rows that are farther apart, and entries that are smaller, have squares with all their digits.
 SQUARABLE = 1e-100, 1e100
 
@@ -46,6 +53,46 @@ class Explanation:
         size = np.nan_to_num(np.abs(self.deviations[row]), nan=-1.0)
         order = np.argsort(-size, kind="stable")
         return order[: min(most, int((size >= 0).sum()))]
+
+
+@dataclass(frozen=True)
+class LeftOpen:
+    """How far training rows lie from what the others make of them.
+
+    Attributes
+    ----------
+    share : float
+        Squared residuals as a share of the variance, in the units in which the model measures
+        distances: 0 is a perfect map, 1 no better than the mean of the rows.
+    features : ndarray of shape (n_features,)
+        Root mean square of the residuals of each feature, in its own units.
+    rows : ndarray of shape (n_rows,)
+        Of each row, the root mean square of its residuals in units of ``features``, rising.
+    """
+
+    share: float
+    features: FloatArray
+    rows: FloatArray
+
+    def warning(self) -> str:
+        """Return what is to be said of a map that leaves much open, "" of others."""
+        return open_share_warning(self.share)
+
+
+def open_share_warning(share: float) -> str:
+    """Return what is to be said of a map that leaves a share of the variance open, or ""."""
+    if share >= 1:
+        return (
+            f"the map leaves {100 * share:.3g} % of the variance open: it tells a row left out no "
+            "better than the mean of the others does. Do not trust it; it needs more rows, or the "
+            "rows lie on no such manifold"
+        )
+    if share >= MUCH_OPEN:
+        return (
+            f"the map leaves {100 * share:.3g} % of the variance open: what it generates is a mean "
+            "that single rows lie far from"
+        )
+    return ""
 
 
 class UncertainModel(ChunkedModel):
@@ -75,6 +122,28 @@ class UncertainModel(ChunkedModel):
     @cached_property
     def _map_noise(self) -> MapNoise:
         return MapNoise(self._trained_map(), self.noise_)
+
+    @cached_property
+    def _shared_residuals(self) -> FactorModel:
+        """What the residuals of columns have in common, in units of the columns."""
+        trained, unit = self._trained_map(), self.noise_.unit
+        residuals = (trained.rows.astype(np.float64) - trained.images) / unit
+        return fit_shared(residuals, trained.weights, 0)
+
+    @cached_property
+    def _local_slopes(self) -> LocalSlopes:
+        with single_threaded_blas():
+            trained = self._trained_map()
+            rows = np.where(np.isnan(trained.rows), trained.images, trained.rows)
+            rows = rows[:MOST_REFERENCES].astype(np.float64)  # rows are in no order
+            own, hidden = half_hidden(*rows.shape)
+            places, _ = self._seek(trained.images, np.where(hidden, np.nan, rows[own]), own)
+            return LocalSlopes(rows, trained.places[: len(rows)], Trial(own, places, hidden))
+
+    def has_noise(self) -> bool:
+        """Say whether the model knows what it leaves open: rows it was trained on tell that."""
+        check_is_fitted(self)
+        return self._has_noise()
 
     def _has_noise(self) -> bool:
         """Say whether there are rows that a noise model can be made of."""
@@ -123,6 +192,31 @@ class UncertainModel(ChunkedModel):
 
     # ---- what users ask -------------------------------------------------------------------------
 
+    def left_open(self) -> LeftOpen:
+        """Say how far training rows, at most 2,000 of them, lie from what the model makes of them.
+
+        Each is left out of the regression where the family can do that, as UKR does.
+        """
+        if not self.has_noise():
+            raise ValueError(
+                "The model does not keep the rows that it was trained on, so that it is not known "
+                "how far they lie from it. Fit without landmarks, or look at `score` of new rows."
+            )
+        chosen = np.arange(min(len(self.latent_), MOST_LOOKED_AT))  # rows are in no order
+        Y, weights = self.data_[chosen].astype(np.float64), self.weights_[chosen]
+        with single_threaded_blas():
+            R = Y - self._regress_without(self.latent_[chosen], chosen)
+        seen = weights[:, None] * ~np.isnan(Y)
+        total = seen.sum(axis=0)
+        center = np.nansum(seen * Y, axis=0) / np.maximum(total, 1)
+        unit = getattr(self, "spread_", np.ones(Y.shape[1]))
+        open_, all_ = (float(np.nansum(seen * (values / unit) ** 2)) for values in (R, Y - center))
+        features = np.sqrt(np.nansum(seen * R**2, axis=0) / np.maximum(total, 1))
+        ratios = R / np.where(features > 0, features, 1)
+        known = np.maximum((~np.isnan(Y)).sum(axis=1), 1)
+        rows = np.sort(np.sqrt(np.nansum(ratios**2, axis=1) / known))
+        return LeftOpen(open_ / all_ if all_ else 0.0, features, rows)
+
     @takes_tensors
     def intervals(self, X: Any, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
         """Return between which values each entry is expected, given the others of its row.
@@ -148,6 +242,37 @@ class UncertainModel(ChunkedModel):
         return means - reach * deviations, means + reach * deviations
 
     @takes_tensors
+    def slopes(self, X: Any, *, return_std: bool = False) -> Any:
+        """Return how features move around latent points, as neighbouring places agree about it.
+
+        :meth:`jacobian` is the derivative of the map at a point, which on maps of many rows follows
+        single ones. These are slopes over as wide a neighbourhood as tells rows from others that do
+        not lie near (:mod:`twofold.noise.slopes`).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+        return_std : bool, default=False
+
+        Returns
+        -------
+        slopes : ndarray of shape (n_samples, n_features, n_components)
+        std : ndarray of the same shape, with ``return_std``
+            Their standard errors.
+        """
+        if not self.has_noise():
+            raise ValueError(
+                "The model does not keep the rows that it was trained on; slopes need them. Fit "
+                "without landmarks, or look at `jacobian`."
+            )
+        places = self._validate_latent(X)
+        unit = self._latent_unit()
+        with single_threaded_blas():
+            found = self._local_slopes.at(self._in_units(places))
+        slopes, std = ((part / unit).astype(places.dtype) for part in (found.slopes, found.errors))
+        return (slopes, std) if return_std else slopes
+
+    @takes_tensors
     def log_likelihood(self, X: Any) -> FloatArray:
         """Return the log of how likely rows ``X`` (n_samples, n_features) are, (n_samples,).
 
@@ -164,18 +289,20 @@ class UncertainModel(ChunkedModel):
         """Return the share (n_samples,) of training rows that are at most as likely as a row.
 
         The likelihood of a training row is that among the others. A row with p = 0.01 is as odd as
-        the oddest hundredth of them; rows ``X`` are (n_samples, n_features), without gaps.
+        the oddest hundredth of them. Rows ``X`` are (n_samples, n_features); one with gaps has the
+        mean p of several ways to fill them, drawn as the noise leaves them open, so that a gap says
+        neither that a row is odd nor that it is not.
         """
         Y = self._rows_to_fill(X)
-        if np.isnan(Y).any():
-            raise ValueError(
-                "p-values compare complete rows. Fill missing entries by `complete` first, or look "
-                "at `explain`, which takes rows with gaps."
-            )
-        known = self.noise_.log_likelihoods
+        gaps = np.isnan(Y).any(axis=1)
+        p = np.empty(len(Y))
         with single_threaded_blas():
-            below = np.searchsorted(known, self._log_likelihood(Y), side="right")
-        return np.asarray((below + 1) / (len(known) + 1))
+            p[~gaps] = self._shares_below(Y[~gaps])
+            if gaps.any():
+                drawn = self._filled_by_lot(Y[gaps])
+                shares = self._shares_below(drawn.reshape(-1, Y.shape[1]))
+                p[gaps] = shares.reshape(DRAWS_OF_GAPS, -1).mean(axis=0)
+        return p
 
     def explain(self, X: Any) -> Explanation:
         """Say which entries of rows ``X`` (n_samples, n_features) are odd, and what they should be.
@@ -188,6 +315,33 @@ class UncertainModel(ChunkedModel):
         return Explanation(means, deviations, (Y - means) / deviations)
 
     # ---- inside -------------------------------------------------------------------------------
+
+    def _shares_below(self, Y: FloatArray) -> FloatArray:
+        """Return the share (m,) of training rows that are at most as likely as complete rows."""
+        known = self.noise_.log_likelihoods
+        if len(Y) == 0:
+            return np.empty(0)
+        below = np.searchsorted(known, self._log_likelihood(Y), side="right")
+        return np.asarray((below + 1) / (len(known) + 1))
+
+    def _filled_by_lot(self, Y: FloatArray) -> FloatArray:
+        """Return rows with gaps filled in several ways, (ways, m, D), each row by itself."""
+        filled, std = self._filled(Y)
+        found = np.empty((DRAWS_OF_GAPS, *Y.shape), dtype=Y.dtype)
+        for i in range(len(Y)):
+            random = np.random.RandomState(0)  # what a row gets does not depend on the others
+            for way in found:
+                noise = self._map_noise.draw(Y[i : i + 1], std[i : i + 1], random)
+                way[i] = filled[i] + noise[0]
+        return found
+
+    def _without_noise(self, Y: FloatArray) -> FloatArray:
+        """Return rows (m, D) less what only one column of their residuals has."""
+        X, own = self._place(Y), self._own(Y)
+        images = self._regress_without(X, own)
+        unit = self.noise_.unit
+        left = without_noise((Y.astype(np.float64) - images) / unit, self._shared_residuals)
+        return (images + left * unit).astype(Y.dtype)
 
     def _log_likelihood(self, Y: FloatArray) -> FloatArray:
         X, own = self._place(Y), self._own(Y)
@@ -234,7 +388,7 @@ class UncertainModel(ChunkedModel):
 
     def _forget_noise(self) -> None:
         """Drop what was made of rows that have changed."""
-        for name in ("noise_", "_map_noise"):
+        for name in ("noise_", "_map_noise", "_shared_residuals", "_local_slopes"):
             self.__dict__.pop(name, None)
 
     def _rows_to_fill(self, X: Any) -> FloatArray:

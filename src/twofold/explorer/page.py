@@ -293,6 +293,7 @@ def make_wanted(
         facts=facts,
         n_measured=n_measured,
         data=data,
+        left_open=model.left_open() if model.has_noise() else None,
         spread=spread,
         columns=columns,
     )

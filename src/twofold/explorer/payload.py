@@ -25,6 +25,7 @@ from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.contract.kernel_description import KernelDescription, NearestMeans
 from twofold.contract.row_notes import NoteArray, RowNotes
+from twofold.contract.uncertain_model import LeftOpen
 from twofold.explorer.stand_in import DomainBox, cover
 
 FORMAT = 1
@@ -57,6 +58,7 @@ class Wanted:
     facts: dict[str, FloatArray]  # numbers to colour rows by, (n,) each
     data: FloatArray | None = None  # (n, D) the training table, None if only the model's is known
     n_measured: int | None = None  # places the magnification comes from, None if of each row itself
+    left_open: LeftOpen | None = None  # how far rows lie from the map, None if not known
     spread: FloatArray | None = None  # (D,) what the model divides each feature by, None if nothing
     columns: dict[str, Any] | None = None  # which features are which column of a mixed table
 
@@ -97,7 +99,10 @@ def compose(model: TwoWayModel, wanted: Wanted, shown: Shown) -> Payload:
     header = {
         "format": FORMAT,
         **_about(model, wanted, _typical_rows(model, shown)),
-        "shows": sentences(len(model.embedding_), shown, scale, wanted.n_measured),
+        "shows": [
+            *sentences(len(model.embedding_), shown, scale, wanted.n_measured),
+            *open_sentences(wanted.left_open),
+        ],
         "regression": _described(shown),
         "domain_threshold": shown.threshold,
         "domain_box": box and {"low": box.low.tolist(), "high": box.high.tolist()},
@@ -142,8 +147,21 @@ def _about(model: TwoWayModel, wanted: Wanted, Y: FloatArray) -> dict[str, Any]:
         "image_shape": None if shape is None else list(shape),
         "feature_low": short(np.nanmin(Y, axis=0)).tolist(),
         "feature_high": short(np.nanmax(Y, axis=0)).tolist(),
+        "left_open": _left_open(wanted.left_open),
         "feature_spread": None if wanted.spread is None else wanted.spread.tolist(),
         **(wanted.columns or {}),
+    }
+
+
+def _left_open(left: LeftOpen | None) -> dict[str, Any] | None:
+    """Return how far rows lie from the map: for each feature, and hundredths of the rows."""
+    if left is None:
+        return None
+    rows = np.quantile(left.rows, np.linspace(0, 1, 101))
+    return {
+        "share": float(f"{left.share:.4g}"),
+        "features": short(left.features).tolist(),
+        "rows": short(rows).tolist(),
     }
 
 
@@ -223,6 +241,13 @@ def sentences(n: int, shown: Shown, scale: Scale, n_measured: int | None = None)
         return [rows, regression]
     measured = f"magnification measured at {n_measured:,} places, for the rows between them a mean"
     return [rows, regression, measured]
+
+
+def open_sentences(left: LeftOpen | None) -> list[str]:
+    """Say what the map leaves open, and whether that is much."""
+    if left is None:
+        return []
+    return [left.warning() or f"the map leaves {100 * left.share:.3g} % of the variance open"]
 
 
 # ---- sections -----------------------------------------------------------------------------------

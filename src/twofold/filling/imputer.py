@@ -27,41 +27,37 @@ from twofold.contract.distinct_rows import RowIndex
 from twofold.engine.threads import single_threaded_blas
 from twofold.filling.experts import Experts, Filled, fill_by_gaussian, plant_forests
 from twofold.noise import FactorModel, condition, fit_factors
-from twofold.noise.hidden_entries import entries_to_hide, mean_squares, stacking_weights
-from twofold.noise.noise_model import conformal_reach
+from twofold.noise.conformal import Ratios, Scale, conformal_reach, scale_of
+from twofold.noise.hidden_entries import (
+    entries_to_hide,
+    errors_apart,
+    likeness,
+    stacking_weights,
+)
 
 # Rows are filled from at most so many others, and hidden entries are looked for in so many.
 MOST_REFERENCES, MOST_TRIED = 10_000, 3_000
 # Another round must lower the squared error of hidden entries by this share.
 LEAST_GAIN = 0.01
-# The share of hidden entries that is kept out of the choice of weights.
-SHARE_APART = 0.3
 
 
 @dataclass(frozen=True)
 class Round:
     """One round: from which table, and with which weights (D, E).
 
-    The variance of what is filled is in the middle between what the local Gaussians expect, times
-    ``stretch``, and ``usual`` (D,), what hidden entries of the column have: the former know places
-    where more is open, but depend on how many gaps the neighbours had.
+    ``scale`` says how far off what is filled may be.
     """
 
     experts: Experts
     weights: FloatArray
-    stretch: float
-    usual: FloatArray
+    scale: Scale
 
     def fill(self, Y: FloatArray, before: Filled, own: IntArray | None) -> Filled:
         """Return rows Y (m, D), filled ``before``, filled anew."""
         guesses, spread = self.experts.guesses(Y, before, own)
         means = np.einsum("emd,de->md", guesses, self.weights)
         gaps = np.isnan(Y)
-        return Filled(np.where(gaps, means, Y), np.where(gaps, self.variances(spread), 0))
-
-    def variances(self, spread: FloatArray) -> FloatArray:
-        """Return the variances (m, D) of entries for which local Gaussians expect ``spread``."""
-        return (self.stretch * spread + self.usual) / 2
+        return Filled(np.where(gaps, means, Y), np.where(gaps, self.scale.variances(spread), 0))
 
 
 class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -170,31 +166,28 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         table = _Filling(Z, self)
         self._prior, self._rounds = table.prior, list[Round]()
         truth, columns = tried[hidden], np.nonzero(hidden)[1]
-        # Entries that did not choose the weights tell how far off the others will be.
-        apart = random.rand(len(truth)) < SHARE_APART
+        counts = likeness(~np.isnan(tried), hidden)
         needed = np.flatnonzero(np.isnan(trial.Y).any(axis=0))
         error = np.inf
         for _ in range(self.max_iter):
             experts, seed = trial.experts(needed, random), random.get_state()
             guesses, spread = experts.guesses(trial.Y, trial.filled, trial.own)
             found = guesses[:, hidden].T - truth[:, None]
-            weights = stacking_weights(found[~apart], columns[~apart], Z.shape[1])
-            left = (found * weights[columns]).sum(axis=1)
-            gained = float((left**2).mean()) if len(left) else 0.0
+            weights = stacking_weights(found, columns, Z.shape[1], counts)
+            left = errors_apart(found, columns, Z.shape[1], counts)
+            gained = float((counts * left**2).mean()) if len(left) else 0.0
             if gained > (1 - LEAST_GAIN) * error:
                 break
             error = gained
-            expected = max(float(spread[hidden].sum()), np.finfo(np.float64).tiny)
-            stretch = float((left**2).sum()) / expected
-            usual = mean_squares(left, columns, Z.shape[1])
-            step = Round(experts, weights, stretch, usual)
-            self._ratios = (np.abs(left) / np.sqrt(step.variances(spread)[hidden]))[apart]
+            scale = scale_of(left, spread[hidden], columns, Z.shape[1], counts)
+            ratios = np.abs(left) / np.sqrt(scale.variances(spread)[hidden])
+            self._hidden = Ratios(ratios, columns, counts)
+            step = Round(experts, weights, scale)
             trial.take(step)
             random.set_state(seed)
-            step = Round(table.experts(needed, random), weights, stretch, usual)
+            step = Round(table.experts(needed, random), weights, scale)
             table.take(step)
             self._rounds.append(step)
-        self._hidden_columns = columns[apart]
         self._table = table.filled
         self._keep(error)
 
@@ -231,7 +224,7 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         Y = self._rows(X)
         filled = self._fill(self._scaled(Y))
-        deviations = conformal_reach(self._ratios, self._hidden_columns, Y.shape[1], level)
+        deviations = conformal_reach(self._hidden, Y.shape[1], level)
         reach = deviations * np.sqrt(filled.doubt)
         ends = (filled.rows - reach, filled.rows + reach)
         return self._unscaled(Y, ends[0]), self._unscaled(Y, ends[1])

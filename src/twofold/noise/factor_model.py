@@ -50,7 +50,9 @@ class FactorModel:
         return float(self.variances.sum() + (self.loadings**2).sum())
 
 
-def fit_factors(Y: FloatArray, weights: FloatArray | None = None) -> FactorModel:
+def fit_factors(
+    Y: FloatArray, weights: FloatArray | None = None, most_factors: int = MOST_FACTORS
+) -> FactorModel:
     """Return the Gaussian of rows Y (n, D) of weights (n,); NaN is missing, no column all of it."""
     weights = np.ones(len(Y)) if weights is None else weights
     observed = ~np.isnan(Y)
@@ -62,7 +64,7 @@ def fit_factors(Y: FloatArray, weights: FloatArray | None = None) -> FactorModel
     # A constant column has a variance, too, or nothing could be divided by it.
     usual = float(spread.mean()) or 1.0
     floor = np.maximum(LEAST_SHARE * spread, LEAST_SHARE**2 * usual)
-    model = _principal_start(R, seen, spread, floor, mean)
+    model = _principal_start(R, seen, spread, floor, mean, most_factors)
     if model.loadings.shape[1] == 0:
         return model
     for _ in range(MOST_STEPS):
@@ -75,11 +77,16 @@ def fit_factors(Y: FloatArray, weights: FloatArray | None = None) -> FactorModel
 
 
 def _principal_start(
-    R: FloatArray, seen: FloatArray, spread: FloatArray, floor: FloatArray, mean: FloatArray
+    R: FloatArray,
+    seen: FloatArray,
+    spread: FloatArray,
+    floor: FloatArray,
+    mean: FloatArray,
+    most_factors: int,
 ) -> FactorModel:
     """Return a start from the principal axes of the table with gaps at the mean."""
     n, D = R.shape
-    r = min(MOST_FACTORS, D - 1, n - 2)
+    r = min(most_factors, D - 1, n - 2)
     if r < 1:
         return FactorModel(mean, np.zeros((D, 0)), np.maximum(spread, floor))
     weighted = R * np.sqrt(seen / seen.sum(axis=0).max())

@@ -20,6 +20,10 @@ from twofold.array_types import BoolArray, FloatArray, IntArray
 HIDDEN_SHARE = 0.15
 # λ, for columns and for all of them together.
 ENTRIES_OF_PRIOR, ENTRIES_OF_ALL = 20.0, 5.0
+# Groups of rows by the number of their gaps.
+LIKE_GROUPS = 8
+# Errors of hidden entries are told with weights that the other two thirds chose.
+FOLDS = 3
 
 
 def entries_to_hide(
@@ -27,8 +31,10 @@ def entries_to_hide(
 ) -> BoolArray:
     """Return which observed entries (n, D) to hide; each row and column keeps some.
 
-    Those of one group (D,), such as the indicators of a category, are hidden together: one of them
-    would tell the others.
+    Row i loses entries that another one, j, drawn by lot, misses: as many as i then misses no more
+    than j does, or one. So what is hidden is asked for as what is missing will be. Entries of one
+    group (D,), such as the indicators of a category, are hidden together: one of them would tell
+    the others.
     """
     if groups is not None:
         _, first, of_column = np.unique(groups, return_index=True, return_inverse=True)
@@ -37,33 +43,87 @@ def entries_to_hide(
     missing = 1 - observed.mean()
     hidden = observed & (random.rand(n, D) < max(HIDDEN_SHARE - missing, 0))
     if missing > 0:
-        # Of a table that is half gaps, hardly anything would be left to fill rows from.
-        chosen = random.rand(n) < min(1, HIDDEN_SHARE / missing)
-        hidden |= observed & ~observed[random.permutation(n)] & chosen[:, None]
+        other = observed[random.permutation(n)]
+        candidates = observed & ~other
+        many = np.maximum(other_missing(observed, other), 1)
+        order = np.where(candidates, random.rand(n, D), 2.0).argsort(axis=1).argsort(axis=1)
+        hidden |= candidates & (order < many[:, None])
     hidden[~(observed & ~hidden).any(axis=1)] = False
     hidden[:, (observed & ~hidden).sum(axis=0) < 2] = False
     return hidden
 
 
-def stacking_weights(errors: FloatArray, columns: IntArray, n_columns: int) -> FloatArray:
+def other_missing(observed: BoolArray, other: BoolArray) -> IntArray:
+    """Return how many entries (n,) more the other rows miss."""
+    return np.asarray(observed.sum(axis=1) - other.sum(axis=1))
+
+
+def likeness(observed: BoolArray, hidden: BoolArray) -> FloatArray:
+    """Return how much hidden entries (h,) count, as they come in rows like those of missing ones.
+
+    Rows with as many gaps; weights are the share of missing entries in such rows over that of
+    hidden ones (Tibshirani et al. 2019, conformal prediction under covariate shift).
+    """
+    missing = ~observed
+    if not missing.any():
+        return np.ones(int(hidden.sum()))
+    sizes = missing.sum(axis=1)
+    asked = np.repeat(sizes, sizes)
+    tried = np.broadcast_to((missing | hidden).sum(axis=1)[:, None], hidden.shape)[hidden]
+    edges = np.unique(np.quantile(asked, np.linspace(0, 1, LIKE_GROUPS + 1)))
+    wanted = np.bincount(_groups(asked, edges), minlength=len(edges) + 2)
+    found = np.bincount(_groups(tried, edges), minlength=len(edges) + 2)
+    weights = (wanted / np.maximum(found, 1))[_groups(tried, edges)]
+    if weights.sum() == 0:  # no hidden entry is like a missing one
+        return np.ones(len(tried))
+    return np.asarray(weights * len(weights) / weights.sum())
+
+
+def _groups(sizes: IntArray, edges: FloatArray) -> IntArray:
+    """Return between which edges sizes lie; the first and the last group lie outside."""
+    inside = np.searchsorted(edges, sizes, side="left")
+    return np.asarray(np.where(sizes < edges[0], len(edges) + 1, inside))
+
+
+def stacking_weights(
+    errors: FloatArray, columns: IntArray, n_columns: int, counts: FloatArray
+) -> FloatArray:
     """Return the weights (n_columns, E) of ways to fill.
 
-    ``errors`` (m, E) are those of hidden entries, which stand in ``columns`` (m,).
+    ``errors`` (m, E) are those of hidden entries, which stand in ``columns`` (m,) and count by
+    ``counts`` (m,).
     """
     alike = np.full(errors.shape[1], 1 / errors.shape[1])
-    shared = _simplex_weights(errors, alike, ENTRIES_OF_ALL) if len(errors) else alike
+    counted = errors * np.sqrt(counts)[:, None]
+    shared = _simplex_weights(counted, alike, ENTRIES_OF_ALL) if len(errors) else alike
     found = np.tile(shared, (n_columns, 1))
     for d in np.unique(columns):
-        found[d] = _simplex_weights(errors[columns == d], shared, ENTRIES_OF_PRIOR)
+        found[d] = _simplex_weights(counted[columns == d], shared, ENTRIES_OF_PRIOR)
     return found
 
 
-def mean_squares(errors: FloatArray, columns: IntArray, n_columns: int) -> FloatArray:
+def errors_apart(
+    errors: FloatArray, columns: IntArray, n_columns: int, counts: FloatArray
+) -> FloatArray:
+    """Return the errors (m,) of the weighted mean, with weights that other hidden entries chose."""
+    left = np.zeros(len(errors))
+    fold = np.arange(len(errors)) % FOLDS
+    for number in range(FOLDS):
+        out = fold == number
+        weights = stacking_weights(errors[~out], columns[~out], n_columns, counts[~out])
+        left[out] = (errors[out] * weights[columns[out]]).sum(axis=1)
+    return left
+
+
+def mean_squares(
+    errors: FloatArray, columns: IntArray, n_columns: int, counts: FloatArray
+) -> FloatArray:
     """Return the mean squared error (n_columns,) of columns, each a little like that of all."""
-    pooled = float((errors**2).mean()) if len(errors) else 1.0
+    squares = counts * errors**2
+    pooled = float(squares.mean()) if len(errors) else 1.0
     pooled = max(pooled, np.finfo(np.float64).tiny)
-    summed = np.bincount(columns, errors**2, n_columns) + ENTRIES_OF_PRIOR * pooled
-    return np.asarray(summed / (np.bincount(columns, minlength=n_columns) + ENTRIES_OF_PRIOR))
+    summed = np.bincount(columns, squares, n_columns) + ENTRIES_OF_PRIOR * pooled
+    return np.asarray(summed / (np.bincount(columns, counts, n_columns) + ENTRIES_OF_PRIOR))
 
 
 def _simplex_weights(errors: FloatArray, prior: FloatArray, strength: float) -> FloatArray:

@@ -20,16 +20,20 @@ import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.noise.conditioning import Conditional, condition
+from twofold.noise.conformal import Ratios, conformal_reach
 from twofold.noise.factor_model import FactorModel, fit_factors
-from twofold.noise.hidden_entries import entries_to_hide, mean_squares, stacking_weights
+from twofold.noise.hidden_entries import (
+    entries_to_hide,
+    errors_apart,
+    mean_squares,
+    stacking_weights,
+)
 from twofold.noise.local_gaussians import LocalGaussians
 
 # Numbers of neighbours on the map; at most this share of all rows.
 SIZES, LARGEST_SHARE = (15, 60, 240), 0.6
 # Rows of which entries are hidden, and of which the likelihood is kept.
 MOST_TRIED, MOST_SCORED = 500, 2_000
-# The share of hidden entries that chooses no weights and tells how far off the others are.
-SHARE_APART = 0.3
 # Residuals around a place count with those of the whole map as if there were so many of these.
 RESIDUALS_OF_ALL = 5.0
 # Neighbours whose residuals a generated row may have.
@@ -74,7 +78,8 @@ class NoiseModel:
 
     def reach(self, level: float) -> FloatArray:
         """Return how many expected deviations (D,) hold the share ``level`` of hidden entries."""
-        return conformal_reach(self.ratios, self.columns, len(self.unit), level)
+        hidden = Ratios(self.ratios, self.columns, np.ones(len(self.ratios)))
+        return conformal_reach(hidden, len(self.unit), level)
 
 
 @dataclass(frozen=True)
@@ -257,46 +262,18 @@ def _choose(
     noise = MapNoise(trained, start)
     guesses, spread = noise.guesses(noise.scaled(partial), places, noise.scaled(images), tried)
     columns, truth = np.nonzero(hidden)[1], noise.scaled(Y)[hidden]
-    apart = random.rand(len(truth)) < SHARE_APART
-    errors = guesses[:, hidden].T - truth[:, None]
-    weights = stacking_weights(errors[~apart], columns[~apart], Y.shape[1])
-    left = (errors * weights[columns]).sum(axis=1)
+    errors, counts = guesses[:, hidden].T - truth[:, None], np.ones(len(truth))
+    weights = stacking_weights(errors, columns, Y.shape[1], counts)
+    left = errors_apart(errors, columns, Y.shape[1], counts)
     expected = max(float(spread[hidden].sum()), np.finfo(np.float64).tiny)
     stretch = float((left**2).sum()) / expected
-    usual = mean_squares(left, columns, Y.shape[1])
+    usual = mean_squares(left, columns, Y.shape[1], counts)
     deviations = np.sqrt(((stretch * spread + usual) / 2)[hidden])
     chosen = {
         "weights": weights,
         "stretch": stretch,
         "usual": usual,
-        "ratios": (np.abs(left) / deviations)[apart],
-        "columns": columns[apart],
+        "ratios": np.abs(left) / deviations,
+        "columns": columns,
     }
     return NoiseModel(**{**vars(start), **chosen})
-
-
-# A column with fewer hidden entries has the intervals of all columns.
-LEAST_HIDDEN = 50
-
-
-def conformal_reach(
-    ratios: FloatArray, columns: IntArray, n_columns: int, level: float
-) -> FloatArray:
-    """Return the ratio (n_columns,) that holds the share ``level`` of those of hidden entries."""
-    if not 0 < level < 1:
-        raise ValueError(f"`level` must lie between 0 and 1; got {level!r}.")
-    if len(ratios) == 0:
-        raise ValueError(
-            "No entry could be hidden to learn how far off the others are. Fit to more rows."
-        )
-    reach = np.full(n_columns, _conformal(ratios, level))
-    for d, count in zip(*np.unique(columns, return_counts=True), strict=True):
-        if count >= LEAST_HIDDEN:
-            reach[d] = _conformal(ratios[columns == d], level)
-    return reach
-
-
-def _conformal(ratios: FloatArray, level: float) -> float:
-    """Return the smallest ratio such that a new one lies below it with probability ``level``."""
-    n = len(ratios)
-    return float(np.sort(ratios)[min(int(np.ceil((n + 1) * level)), n) - 1])

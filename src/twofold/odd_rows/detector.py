@@ -1,11 +1,13 @@
-"""Odd rows of a table: unlikely under all rows, under those around them, or far from any.
+"""Odd rows of a table: unlikely under all rows, under those around them, far from any or lonelier.
 
-Three numbers say how odd a row is, all from rows that are trusted:
+Five numbers say how odd a row is, all from rows that are trusted:
 
 - the negative log density under one Gaussian of them (:mod:`twofold.noise.factor_model`);
 - that under the Gaussian of the k nearest of them (:mod:`twofold.noise.local_gaussians`), the
   manifold's tangent there with the spread across it;
-- the log of the mean distance to the five nearest of them.
+- the log of the mean distance to the five nearest of them;
+- twice, among the 20 and the 40 nearest, the log of the local outlier factor (Breunig et al. 2000):
+  how much sparser it is around the row than around its neighbours.
 
 Each is counted from its median among trusted rows in distances between their quartiles, no less
 than -1, and added up. At first all rows are trusted, then the four fifths that are least odd, then
@@ -15,6 +17,7 @@ lose its border. Densities of rows with gaps are those of their observed entries
 their number.
 """
 
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -32,9 +35,30 @@ TRUSTED_SHARE, FENCE = 0.8, 1.5
 # A neighbourhood is at most this share of the trusted rows.
 LARGEST_SHARE = 0.3
 NEAREST = 5
+# Numbers of neighbours that a row is compared with in how sparse it is around them.
+COMPARED = (20, 40)
 # Rows beyond these are compared with so many, drawn by their hash.
 MOST_TRUSTED = 10_000
 ROWS_AT_A_TIME = 256
+
+
+@dataclass(frozen=True)
+class Sparseness:
+    """How sparse it is around trusted rows: mean reach ``values`` (n,) to their k neighbours.
+
+    A row reaches a neighbour at their distance, or at that of the neighbour's own k-th one
+    (``radii`` (n,)), if that is farther.
+    """
+
+    k: int
+    smallest: float
+    radii: FloatArray
+    values: FloatArray
+
+    def mean_reach(self, distances: FloatArray, neighbors: IntArray) -> FloatArray:
+        """Return the mean reach (m,) of rows to neighbours, of which the first k count."""
+        radii = self.radii[neighbors[:, : self.k]]
+        return np.asarray(np.maximum(distances[:, : self.k], radii).mean(axis=1) + self.smallest)
 
 
 class ManifoldOutlierDetector(OutlierMixin, BaseEstimator):
@@ -128,7 +152,8 @@ class ManifoldOutlierDetector(OutlierMixin, BaseEstimator):
         gaps = np.isnan(rows)
         filled, doubt = np.where(gaps, found.means, rows), np.where(gaps, found.variances, 0)
         self._around = LocalGaussians(filled, doubt, filled, self._gaussian, doubt.sum(axis=1))
-        self._quartiles = np.tile([[0.0], [1.0]], (1, 3))
+        self._quartiles = np.tile([[0.0], [1.0]], (1, 3 + len(COMPARED)))
+        self._sparse = self._sparseness(filled)
         usual = self._numbers(rows, np.arange(len(rows)))
         low, middle, high = np.quantile(usual, [0.25, 0.5, 0.75], axis=0)
         # Numbers of which most are equal have no quartiles apart; they count in ones.
@@ -142,7 +167,7 @@ class ManifoldOutlierDetector(OutlierMixin, BaseEstimator):
         return np.asarray(np.maximum(counted, -1).sum(axis=1))
 
     def _numbers(self, Z: FloatArray, own: IntArray) -> FloatArray:
-        """Return the three numbers (m, 3) of rows; ``own`` are those of trusted rows, else -1."""
+        """Return the numbers (m, 5) of rows; ``own`` are those of trusted rows, else -1."""
         parts = [slice(i, i + ROWS_AT_A_TIME) for i in range(0, len(Z), ROWS_AT_A_TIME)]
         return np.concatenate([self._numbers_of(Z[part], own[part]) for part in parts])
 
@@ -153,12 +178,44 @@ class ManifoldOutlierDetector(OutlierMixin, BaseEstimator):
         neighbors = self._around.neighbors(places, k, own)
         weights = self._around.weights(places, neighbors)
         local = condition(Z, self._around.around(neighbors, weights))
-        gaps = self._around.rows[neighbors[:, :NEAREST]] - places[:, None]
-        distance = np.sqrt(np.einsum("mkd,mkd->mk", gaps, gaps)).mean(axis=1)
+        distances = self._distances(places, neighbors)
+        distance = distances[:, :NEAREST].mean(axis=1)
         share = Z.shape[1] / (~np.isnan(Z)).sum(axis=1)
         # Rows that are there already are at no distance, of which there is no log.
-        far = np.log(distance + 1e-6 * np.sqrt(Z.shape[1]))
-        return np.column_stack([-share * whole.log_density, -share * local.log_density, far])
+        far = np.log(distance + self._smallest())
+        factors = [
+            np.log(around.mean_reach(distances, neighbors))
+            - np.log(around.values[neighbors[:, : around.k]]).mean(axis=1)
+            for around in self._sparse
+        ]
+        return np.column_stack(
+            [-share * whole.log_density, -share * local.log_density, far, *factors]
+        )
+
+    def _distances(self, places: FloatArray, neighbors: IntArray) -> FloatArray:
+        """Return distances (m, k) from places to trusted rows."""
+        most = max(COMPARED)
+        gaps = self._around.rows[neighbors[:, :most]] - places[:, None]
+        return np.asarray(np.sqrt(np.einsum("mkd,mkd->mk", gaps, gaps)))
+
+    def _smallest(self) -> float:
+        """Return a distance that rows that are equal have."""
+        return 1e-6 * float(np.sqrt(self._around.rows.shape[1]))
+
+    def _sparseness(self, rows: FloatArray) -> "list[Sparseness]":
+        """Return how sparse it is around each trusted row, for each number of neighbours."""
+        most = max(1, min(max(COMPARED), len(rows) - 2))
+        parts = [slice(i, i + ROWS_AT_A_TIME) for i in range(0, len(rows), ROWS_AT_A_TIME)]
+        numbers = np.arange(len(rows))
+        near = np.concatenate(
+            [self._around.neighbors(rows[part], most, numbers[part]) for part in parts]
+        )
+        far = np.concatenate([self._distances(rows[part], near[part]) for part in parts])
+        found = []
+        for k in (min(k, far.shape[1]) for k in COMPARED):
+            start = Sparseness(k, self._smallest(), far[:, k - 1], np.empty(0))
+            found.append(replace(start, values=start.mean_reach(far, near)))
+        return found
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -21,6 +21,7 @@ from twofold.plots.features import important_features, sensitivities, sensitivit
 from twofold.plots.generated import grid, path
 from twofold.plots.maps import latent_map, magnification
 from twofold.plots.standing_out import what_stands_out
+from twofold.plots.uncertainty import intervals, odd_rows
 
 __all__ = [
     "comparison",
@@ -31,8 +32,10 @@ __all__ = [
     "grid",
     "history",
     "important_features",
+    "intervals",
     "latent_map",
     "magnification",
+    "odd_rows",
     "path",
     "sensitivities",
     "sensitivity",

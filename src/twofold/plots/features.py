@@ -1,8 +1,9 @@
 """How features move over the map.
 
-The Jacobian df_j/dx_m says how feature j moves with latent coordinate m. What matters to a feature
-is that slope times how far the rows are spread along the coordinate, s_m, in units of the feature's
-own standard deviation σ_j, over the rows i:
+The slope df_j/dx_m says how feature j moves with latent coordinate m: over a neighbourhood
+(``model.slopes``) where the model keeps its rows, else at the place itself (``model.jacobian``).
+What matters to a feature is that slope times how far the rows are spread along the coordinate, s_m,
+in units of the feature's own standard deviation σ_j, over the rows i:
 
     importance_j² = Σ_m c_jm²,    c_jm = (s_m / σ_j) sqrt(mean_i (df_j/dx_m)(x_i)²)
 
@@ -54,8 +55,8 @@ def sensitivity(
     """Draw how one feature moves over the map.
 
     The colour is the feature's value as the model generates it. Arrows point to where it grows and
-    are longer where it grows faster: the Jacobian, averaged around the arrow. With one latent
-    dimension it is a curve; of more than two, a cut through the median of those not shown.
+    are longer where it grows faster: slopes over a neighbourhood, not the derivative. With one
+    latent dimension it is a curve; of more than two, a cut through the median of those not shown.
 
     Parameters
     ----------
@@ -224,7 +225,7 @@ class _Fields:
         self.arrows = None if view.is_line else self._gradients(n_arrows)
 
     def _slopes(self, X: FloatArray) -> FloatArray:
-        J = self.view.model.jacobian(X)[:, self.features]
+        J = _slopes(self.view.model, X)[:, self.features]
         return J[:, :, list(self.view.dims)].reshape(len(X), -1)
 
     def _gradients(self, n_arrows: int) -> Arrows:
@@ -291,7 +292,7 @@ def _changes(model: TwoWayModel) -> FloatArray:
     chosen = X[:: -(-len(X) // MOST_ROWS)]
     squares = np.zeros((model.n_features_in_, X.shape[1]))
     for start in range(0, len(chosen), BLOCK):
-        J = model.jacobian(chosen[start : start + BLOCK]).astype(np.float64)
+        J = _slopes(model, chosen[start : start + BLOCK]).astype(np.float64)
         squares += (J**2).sum(axis=0)
     return np.sqrt(squares / len(chosen)) * X.std(axis=0)
 
@@ -308,6 +309,11 @@ def _by_column(changes: FloatArray, columns: Sequence[Any], deviation: FloatArra
         whole = np.sqrt((deviation[part] ** 2).sum()) or 1.0
         found.append(np.sqrt((changes[part] ** 2).sum(axis=0)) / whole)
     return np.stack(found)
+
+
+def _slopes(model: TwoWayModel, X: FloatArray) -> FloatArray:
+    """Return slopes (m, D, q) at latent points that neighbouring places agree about, if known."""
+    return model.slopes(X) if model.has_noise() else model.jacobian(X)
 
 
 def _deviation(Y: FloatArray, weights: FloatArray) -> FloatArray:

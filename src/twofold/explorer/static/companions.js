@@ -37,10 +37,33 @@ export function pastedCompanion(values) {
 }
 
 /** How far a pasted row is from what the model makes of it. */
-export function pastedNotice(header, values, error, skipped) {
+export function pastedNotice(header, values, error, skipped, image) {
   const observed = values.reduce((count, value) => count + !Number.isNaN(value), 0);
   const each = formatNumber(error / Math.sqrt(observed), 3);
   const units = header.feature_spread ? ", in units of each feature's spread" : "";
   const left = skipped.length ? ` Skipped: ${skipped.join(", ")}.` : "";
-  return `Pasted row: error ${formatNumber(error, 3)}, that is ${each} a feature (root mean square${units}).${left}`;
+  const likely = header.left_open ? ` ${howUsual(header, values, image)}` : "";
+  return `Pasted row: error ${formatNumber(error, 3)}, that is ${each} a feature (root mean square${units}).${likely}${left}`;
+}
+
+/** Features that a notice names, and from how many usual deviations on one stands out. */
+const MOST_NAMED = 3;
+const STANDS_OUT = 2;
+
+/** How many of the model's rows lie as far from the map as a row, and which features do most. */
+export function howUsual(header, values, image) {
+  const { features, rows } = header.left_open;
+  const off = Array.from(values, (value, j) => (value - image[j]) / (features[j] || 1));
+  const known = off.map((_, j) => j).filter((j) => !Number.isNaN(off[j]));
+  const size = Math.sqrt(known.reduce((sum, j) => sum + off[j] ** 2, 0) / known.length);
+  const nearer = rows.filter((one) => one < size).length - 1;
+  const share = Math.max(0, Math.min(100, 100 - nearer));
+  const often =
+    share < 1 ? "Farther from the map than any row of the model." : `${share} % of the model's rows lie as far from the map.`;
+  const named = known
+    .filter((j) => Math.abs(off[j]) >= STANDS_OUT)
+    .sort((a, b) => Math.abs(off[b]) - Math.abs(off[a]))
+    .slice(0, MOST_NAMED)
+    .map((j) => `${header.features[j]} ${formatNumber(Math.abs(off[j]), 2)} deviations ${off[j] > 0 ? "above" : "below"} ${formatNumber(image[j], 3)}`);
+  return named.length ? `${often} What stands out: ${named.join("; ")}.` : often;
 }

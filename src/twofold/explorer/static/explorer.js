@@ -328,7 +328,7 @@ export class Explorer {
     this.chosen = -1;
     this.setPinned(true);
     this.goTo(x);
-    this.where.setNotice(pastedNotice(this.header, values, error, skipped));
+    this.where.setNotice(pastedNotice(this.header, values, error, skipped, this.regression.at(x)));
   }
 
   dismissPasted() {

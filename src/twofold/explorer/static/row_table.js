@@ -15,6 +15,7 @@ const TABLE_COLUMNS = [
   ["feature", "Feature"],
   ["value", "Value"],
   ["companion", "Beside"],
+  ["open", "\u00b1"],
   ["range", "Range"],
   ["change", "Change"],
 ];
@@ -66,6 +67,7 @@ export class RowTable {
   makeHead() {
     this.heads = TABLE_COLUMNS.map(([key, title]) => {
       const button = element("button", { type: "button", onclick: () => this.sortBy(key) }, title);
+      if (key === "open") button.title = "How far rows usually lie from what the map makes of them";
       if (key === "change") {
         button.title = "How far the feature moves across a twentieth of the map, as a share of its range";
       }
@@ -85,6 +87,7 @@ export class RowTable {
     const { feature_low: low, feature_high: high } = this.header;
     if (this.sort.column === "value") return this.values?.[j] ?? 0;
     if (this.sort.column === "companion") return this.companion?.[j] ?? NaN;
+    if (this.sort.column === "open") return this.header.left_open?.features[j] ?? 0;
     if (this.sort.column === "range") return high[j] - low[j];
     if (this.sort.column === "change") return this.change?.[j] ?? 0;
     return j;
@@ -117,10 +120,11 @@ export class RowTable {
   }
 
   makeLine(j) {
-    const { feature_low: low, feature_high: high } = this.header;
+    const { feature_low: low, feature_high: high, left_open: left } = this.header;
     const cells = {
       value: element("td", {}),
       companion: element("td", { class: "tf-companion-cell" }),
+      open: element("td", {}, left ? formatNumber(left.features[j], 2) : ""),
       range: element("td", {}, `${featureText(this.header, j, low[j], 2)} \u2026 ${featureText(this.header, j, high[j], 2)}`),
       change: element("td", {}),
     };

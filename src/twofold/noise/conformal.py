@@ -1,0 +1,109 @@
+"""Intervals from the errors of hidden entries (split conformal prediction, Lei et al. 2018).
+
+The error of a hidden entry, in deviations that were expected of it, is a ratio. Intervals reach as
+far as the ratio below which the share ``level`` of these lie, counted as they are like entries that
+are missing (:func:`twofold.noise.hidden_entries.likeness`). A column has its own, with those of all
+columns counted like 30 more entries of it.
+
+What is expected of an entry of column d where local Gaussians expect the variance s:
+
+    v = (c s)^a u_d^(1 - a)
+
+with u_d the mean squared error of hidden entries of the column, c such that the local variances
+have the size of the errors, and a from 0 to 1. Local variances know the places where more is open,
+but little where neighbours had many gaps; of all a, that with the narrowest intervals is taken.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from twofold.array_types import FloatArray, IntArray
+from twofold.noise.hidden_entries import mean_squares
+
+# Choices of a, and the level at which intervals are compared.
+LOCALITIES, COMPARED = (0.0, 0.25, 0.5, 0.75, 1.0), 0.9
+ENTRIES_OF_ALL = 30.0
+# Ratios of all columns together are told by so many of them.
+POOLED = 400
+
+
+@dataclass(frozen=True)
+class Ratios:
+    """Errors of hidden entries (h,) in expected deviations, their columns and how they count."""
+
+    sizes: FloatArray
+    columns: IntArray
+    counts: FloatArray
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How far off entries may be, see the module: c, u (D,) and a."""
+
+    stretch: float
+    usual: FloatArray
+    locality: float
+
+    def variances(self, spread: FloatArray) -> FloatArray:
+        """Return the variances (m, D) of entries for which local Gaussians expect ``spread``."""
+        local = np.maximum(self.stretch * spread, np.finfo(np.float64).tiny)
+        return np.asarray(local**self.locality * self.usual ** (1 - self.locality))
+
+
+def scale_of(
+    errors: FloatArray,
+    spread: FloatArray,
+    columns: IntArray,
+    n_columns: int,
+    counts: FloatArray,
+) -> Scale:
+    """Return the scale of hidden entries (h,), from their errors and expected variances."""
+    expected = max(float(counts @ spread), np.finfo(np.float64).tiny)
+    stretch = max(float(counts @ errors**2) / expected, np.finfo(np.float64).tiny)
+    usual = mean_squares(errors, columns, n_columns, counts)
+
+    def width(locality: float) -> float:
+        own = Scale(stretch, usual[columns], locality).variances(spread)
+        deviations = np.sqrt(own)
+        reach = quantile(np.abs(errors) / deviations, counts, COMPARED)
+        return reach * float(counts @ deviations)
+
+    best = min(LOCALITIES, key=width) if len(errors) else 0.5
+    return Scale(stretch, usual, best)
+
+
+def conformal_reach(hidden: Ratios, n_columns: int, level: float) -> FloatArray:
+    """Return the ratio (n_columns,) that holds the share ``level`` of those of hidden entries."""
+    if not 0 < level < 1:
+        raise ValueError(f"`level` must lie between 0 and 1; got {level!r}.")
+    if len(hidden.sizes) == 0:
+        raise ValueError(
+            "No entry could be hidden to learn how far off the others are. Fit to more rows."
+        )
+    reach = np.full(n_columns, quantile(hidden.sizes, hidden.counts, level))
+    shares = (np.arange(POOLED) + 0.5) / POOLED
+    pooled = quantiles(hidden.sizes, hidden.counts, shares)
+    weight = np.full(POOLED, ENTRIES_OF_ALL / POOLED)
+    for d in np.unique(hidden.columns):
+        own = hidden.columns == d
+        sizes = np.concatenate([hidden.sizes[own], pooled])
+        reach[d] = quantile(sizes, np.concatenate([hidden.counts[own], weight]), level)
+    return reach
+
+
+def quantile(values: FloatArray, counts: FloatArray, level: float) -> float:
+    """Return the least value such that a new one is below it with probability ``level``.
+
+    The new one counts, too, like the others on average; it may be larger than all.
+    """
+    worth = counts.sum() ** 2 / (counts**2).sum()
+    return float(quantiles(values, counts, np.array([min(level * (1 + 1 / worth), 1)]))[0])
+
+
+def quantiles(values: FloatArray, counts: FloatArray, shares: FloatArray) -> FloatArray:
+    """Return below which of the values (h,) shares of them lie, counted by ``counts`` (h,)."""
+    order = np.argsort(values, kind="stable")
+    rising = np.cumsum(counts[order])
+    found = np.searchsorted(rising, shares * rising[-1] * (1 - 1e-12))
+    return np.asarray(values[order[np.minimum(found, len(values) - 1)]])

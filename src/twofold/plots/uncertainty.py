@@ -1,0 +1,96 @@
+"""What a map leaves open of a row, and which rows are odd, and why."""
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from twofold.checks.parameters import check_count
+from twofold.contract import TwoWayModel
+from twofold.plots import drawing
+from twofold.plots.drawing import COLORS
+from twofold.plots.names import shortened
+from twofold.plots.row_colors import feature_names
+
+# Letters of a name below an axis.
+MOST_LETTERS = 18
+# Deviations beyond which colours get no stronger.
+STRONGEST = 5.0
+
+
+def intervals(model: TwoWayModel, row: Any, level: float = 0.9, *, ax: Axes | None = None) -> Axes:
+    """Draw between which values each entry of a row is expected, given the others.
+
+    Filled dots are observed entries, hollow ones those that were missing and are filled. Values are
+    counted from the mean of each feature, in its standard deviations.
+
+    Parameters
+    ----------
+    model : fitted model that keeps its rows
+    row : array-like of shape (n_features,)
+        NaN marks missing entries.
+    level : float, default=0.9
+    ax : matplotlib Axes, default=None
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from twofold import UKR, plots
+    >>> iris = load_iris().data
+    >>> model = UKR(init="pca", max_iter=5).fit(iris)
+    >>> ax = plots.intervals(model, [5.1, float("nan"), 1.4, 0.2])
+    """
+    Y = np.asarray(row, dtype=np.float64).reshape(1, -1)
+    low, high = model.intervals(Y, level)
+    filled = model.complete(Y, use_residuals=True)
+    center, unit = model.noise_.center, model.noise_.unit
+    low, high, values = ((part[0] - center) / unit for part in (low, high, filled))
+    names = [shortened(name, MOST_LETTERS) for name in feature_names(model)]
+    ax = drawing.open_axes(ax, (1.5 + 0.3 * len(names), 3.0))
+    places, gaps = np.arange(len(names)), np.isnan(Y[0])
+    label = f"{100 * level:.3g} % interval"
+    ax.vlines(places, low, high, color=COLORS[0], linewidth=5, alpha=0.35, label=label)
+    ax.plot(places[~gaps], values[~gaps], "o", color=COLORS[0], label="observed")
+    if gaps.any():
+        ax.plot(places[gaps], values[gaps], "o", color=COLORS[0], mfc="white", label="filled")
+    ax.set_xticks(places, names, rotation=90)
+    ax.set_ylabel("standard deviations from the mean")
+    ax.legend(frameon=False, fontsize="small", loc="lower left", bbox_to_anchor=(0, 1), ncols=3)
+    drawing.light_frame(ax)
+    return ax
+
+
+def odd_rows(model: TwoWayModel, X: Any, n: int = 15, *, ax: Axes | None = None) -> Axes:
+    """Draw the least likely of some rows, and which features make them so.
+
+    A cell is how many standard deviations an entry is above or below what the other entries of its
+    row let expect. Beside a row stand its number, from 0, and its p-value.
+
+    Parameters
+    ----------
+    model : fitted model that keeps its rows
+    X : array-like of shape (n_samples, n_features)
+    n : int, default=15
+        How many rows, the least likely ones.
+    ax : matplotlib Axes, default=None
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from twofold import UKR, plots
+    >>> iris = load_iris().data
+    >>> ax = plots.odd_rows(UKR(init="pca", max_iter=5).fit(iris), iris, 5)
+    """
+    check_count("n", n)
+    p = model.p_values(X)
+    shown = np.lexsort((model.log_likelihood(X), p))[:n]
+    rows = X.iloc[shown] if hasattr(X, "iloc") else np.asarray(X)[shown]
+    deviations = model.explain(rows).deviations
+    names = [shortened(name, MOST_LETTERS) for name in feature_names(model)]
+    ax = drawing.open_axes(ax, (2.5 + 0.3 * len(names), 1.5 + 0.22 * len(shown)))
+    image = ax.imshow(deviations, cmap="RdBu_r", vmin=-STRONGEST, vmax=STRONGEST, aspect="auto")
+    ax.set_xticks(np.arange(len(names)), names, rotation=90)
+    words = [f"row {row}, p = {p[row]:.2g}" for row in shown]
+    ax.set_yticks(np.arange(len(shown)), words)
+    ax.figure.colorbar(image, ax=ax, label="deviations from what is expected", extend="both")
+    return ax

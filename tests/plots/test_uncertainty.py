@@ -1,0 +1,37 @@
+"""Pictures of what a map leaves open, and of odd rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from twofold import UKR, plots
+
+IRIS = load_iris().data
+
+
+@pytest.fixture(scope="module")
+def model():
+    return UKR(init="pca", random_state=0, max_iter=10).fit(IRIS)
+
+
+def test_intervals_of_a_row_are_drawn_where_they_are(model):
+    row = np.array([5.1, np.nan, 1.4, 0.2])
+    ax = plots.intervals(model, row, 0.8)
+    low, high = model.intervals(row[None], 0.8)
+    drawn = np.array([line[:, 1] for line in ax.collections[0].get_segments()])
+    center, unit = IRIS.mean(axis=0), IRIS.std(axis=0)
+    np.testing.assert_allclose(drawn[:, 0], (low[0] - center) / unit, rtol=1e-6)
+    np.testing.assert_allclose(drawn[:, 1], (high[0] - center) / unit, rtol=1e-6)
+    assert [line.get_label() for line in ax.lines] == ["observed", "filled"]
+
+
+def test_odd_rows_are_drawn_with_what_makes_them_odd(model):
+    rows = IRIS[:40].copy()
+    rows[7, 2] += 3
+    ax = plots.odd_rows(model, rows, 5)
+    assert ax.get_yticklabels()[0].get_text().startswith("row 7, p = ")
+    cells = ax.images[0].get_array()
+    assert cells.shape == (5, 4)
+    np.testing.assert_allclose(cells[0], model.explain(rows[7:8]).deviations[0], rtol=1e-6)
