@@ -256,18 +256,22 @@ class Mixed(ScaledModel):
         return self._answer(super().inverse_transform(X), None, return_probabilities)
 
     def reconstruct(
-        self, X: Any, *, return_std: bool = False, return_probabilities: bool = False
+        self,
+        X: Any,
+        *,
+        use_residuals: bool = False,
+        return_std: bool = False,
+        return_probabilities: bool = False,
     ) -> Any:
         """Return ``inverse_transform(transform(X))``: the rows as the manifold sees them.
 
         Columns that the model does not know stay as they are. Parameters are those of
-        :meth:`inverse_transform`.
+        :meth:`TwoWayModel.reconstruct` and :meth:`inverse_transform`.
         """
         given = as_frame(X)
-        if return_std:
-            F, std = super().reconstruct(X, return_std=True)
-            return self._answer(F, given, return_probabilities, std)
-        return self._answer(super().reconstruct(X), given, return_probabilities)
+        found = super().reconstruct(X, use_residuals=use_residuals, return_std=return_std)
+        F, std = found if return_std else (found, None)
+        return self._answer(F, given, return_probabilities, std)
 
     def complete(
         self,
