@@ -76,6 +76,7 @@ def fit(
     checkpoint: arg.Text = of_ukr(
         "FILE", "Keep in FILE where the fit stands; killed, the same command goes on from there."
     ),
+    scheduler: arg.Scheduler = None,
     seed: arg.Seed = 0,
     image_shape: arg.Text = arg.option(
         "HxW[x3]", "Rows are images, such as 28x28; pictures then show them."
@@ -119,6 +120,17 @@ def fit(
     of_run: dict[str, Any] = {"random_state": seed, "verbose": False if quiet else "auto"}
     of_run["callbacks"] = [phase.iterations_begin]
     estimator = chosen.make(dimensions, given, settings or [], **of_run)
+    if scheduler is not None:
+        refused = {"--label": label, "--index": index, "--missing": missing}
+        refused |= {"--image-shape": image_shape, "a table from standard input": table == STANDARD}
+        check_spread(chosen, {name for name, given in refused.items() if given})
+        from twofold.cli.cluster import fit_parts
+
+        check_output(target, table)
+        choose_landmarks(console, estimator)
+        with phase("looking for the scheduler", "rows were spread over the workers"):
+            fit_parts(console, estimator, table, target, scheduler, scale, columns, drop)
+        return
     q = estimator.wanted_dimensions()
     shape = parse_image_shape(image_shape)
     check_output(target, table)
@@ -187,6 +199,17 @@ def check_gaps(method: Method, model: TwoWayModel, rows: TrainingTable, path: st
         "Leave these columns out with --drop, or fill the cells first with the map of a method "
         "that allows gaps: twofold fit, then twofold complete.",
     )
+
+
+def check_spread(method: Method, refused: set[str]) -> None:
+    """Raise for what a fit over a cluster cannot do."""
+    if not method.walks:
+        raise UsageError(
+            f"--method {method.name} holds all rows; with --scheduler only --method ukr is fitted."
+        )
+    if refused:
+        hint = "Fit without it, or without --scheduler."
+        raise UsageError(f"--scheduler does not go with {listed(sorted(refused))}.", hint)
 
 
 def choose_landmarks(console: Console, model: TwoWayModel) -> None:

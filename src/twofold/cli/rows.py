@@ -6,13 +6,20 @@ from typing import TYPE_CHECKING
 
 from twofold.cli import arguments as arg
 from twofold.cli.arguments import STANDARD
-from twofold.cli.console import Console, counted, listed, write_line
+from twofold.cli.console import Console, UsageError, counted, listed, write_line
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from twofold.cli.streaming import Piece
     from twofold.tables.dialect import Dialect
+
+
+def _check_spread(given: dict[str, object]) -> None:
+    """Raise for options that mean nothing where rows are spread over a cluster."""
+    refused = [name for name, value in given.items() if value]
+    if refused:
+        raise UsageError(f"--scheduler does not go with {listed(refused)}.")
 
 
 def transform(
@@ -25,6 +32,7 @@ def transform(
     ),
     index: arg.Index = None,
     missing: arg.Missing = None,
+    scheduler: arg.Scheduler = None,
     quiet: arg.Quiet = False,
     json: arg.AsJson = False,
 ) -> None:
@@ -36,6 +44,14 @@ def transform(
     from twofold.cli.streaming import open_stream, placed
 
     console = Console(quiet=quiet, as_json=json)
+    if scheduler is not None:
+        _check_spread(
+            {"--error": error, "--density": density, "--index": index, "--missing": missing}
+        )
+        from twofold.cli.cluster import transform_parts
+
+        transform_parts(console, model, table, output, scheduler)
+        return
     stream = open_stream(console, model, table, output, index, missing, "not used", True)
     if output.lower().endswith(".npy") and stream.match.labels:
         console.say(f"an .npy file holds numbers only, without {listed(stream.match.labels)}")
@@ -63,6 +79,7 @@ def complete(
     report: bool = arg.flag("--report", "Say how many cells were filled in each column."),
     index: arg.Index = None,
     missing: arg.Missing = None,
+    scheduler: arg.Scheduler = None,
     quiet: arg.Quiet = False,
     json: arg.AsJson = False,
 ) -> None:
@@ -72,6 +89,12 @@ def complete(
     from twofold.cli.streaming import open_stream, with_gaps_filled
 
     console = Console(quiet=quiet, as_json=json)
+    if scheduler is not None:
+        _check_spread({"--report": report, "--index": index, "--missing": missing})
+        from twofold.cli.cluster import complete_parts
+
+        complete_parts(console, model, table, output, scheduler)
+        return
     stream = open_stream(console, model, table, output, index, missing, "kept as it is")
     features = stream.match.features
     filled = np.zeros(len(features), dtype=int)
