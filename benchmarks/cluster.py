@@ -102,7 +102,7 @@ def measure(path: Path, n: int, workers: int, args: argparse.Namespace) -> None:
     rows, lazy = np.load(path, mmap_mode="r"), in_parts(path, n, args.columns)
     small = np.array(rows[:2000])
     with (
-        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster),
     ):
         first = UKR(**settings(args, workers)).fit(da.from_array(small, chunks=(100, args.columns)))

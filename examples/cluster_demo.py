@@ -42,7 +42,7 @@ def main(n_workers: int, n_rows: int) -> None:
         write_parts(Path(folder), n_rows)
         with (
             LocalCluster(
-                n_workers=n_workers, threads_per_worker=1, dashboard_address=None
+                n_workers=n_workers, threads_per_worker=1, dashboard_address=":0"
             ) as cluster,
             Client(cluster) as client,
         ):

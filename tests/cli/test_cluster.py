@@ -25,7 +25,7 @@ def address():
         threads_per_worker=1,
         processes=False,
         protocol="tcp",
-        dashboard_address=None,
+        dashboard_address=":0",
         memory_limit=0,
     ) as cluster:
         yield cluster.scheduler_address

@@ -62,7 +62,7 @@ def test_every_family_answers_arrays_part_by_part(model):
         "transform": Y,
         "inverse_transform": X,
         "reconstruct": Y,
-        "complete": with_gaps(Y),
+        "complete": Y if getattr(model, "data_kernel", None) is not None else with_gaps(Y),
         "score_samples": Y,
         "density": X,
     }

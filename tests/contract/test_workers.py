@@ -37,7 +37,7 @@ def start(n_workers: int) -> distributed.LocalCluster:
         n_workers=n_workers,
         threads_per_worker=1,
         processes=True,
-        dashboard_address=None,
+        dashboard_address=":0",
         memory_limit=0,
     )
 
@@ -119,7 +119,7 @@ def test_a_lost_scheduler_leaves_an_error_and_a_checkpoint(tmp_path, monkeypatch
     model = UKR(**settings(checkpoint=path))
     cluster = start(2)
     client = distributed.Client(cluster, timeout="5s")
-    rows = da.from_array(Y, chunks=(100, 3))
+    rows = da.from_array(Y, chunks=(250, 3)).map_blocks(slowly, dtype=float)
     whole = UKR._embed_chunks
 
     def lose(self, table, seen, tell):

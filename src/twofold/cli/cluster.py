@@ -43,7 +43,7 @@ def connected(console: Console, scheduler: str) -> Iterator[Any]:
         n_workers = os.cpu_count() or 1
         console.say(f"starting {counted(n_workers, 'worker')} on this machine")
         with (
-            LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=None) as own,
+            LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0") as own,
             Client(own) as client,
         ):
             yield client

@@ -121,7 +121,7 @@ def fit(
     of_run["callbacks"] = [phase.iterations_begin]
     estimator = chosen.make(dimensions, given, settings or [], **of_run)
     if scheduler is not None:
-        refused = {"--label": label, "--index": index, "--missing": missing}
+        refused: dict[str, Any] = {"--label": label, "--index": index, "--missing": missing}
         refused |= {"--image-shape": image_shape, "a table from standard input": table == STANDARD}
         check_spread(chosen, {name for name, given in refused.items() if given})
         from twofold.cli.cluster import fit_parts

@@ -63,7 +63,7 @@ class KeptModel(Family, BaseEstimator):
         """Return what a file of the fitted model holds."""
         check_is_fitted(self)
         kept = object.__new__(type(self))
-        kept.__dict__ = with_own_places(vars(self))
+        kept.__dict__ = with_own_places(self.__dict__)
         return state_of(kept, RUN_ONLY)
 
     @classmethod

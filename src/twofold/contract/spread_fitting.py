@@ -28,10 +28,11 @@ import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray
 from twofold.checks.rows import check_missing, checked_weights, validate_rows
-from twofold.contract.chunked_model import NO_ROWS, ChunkedModel, Overview
+from twofold.contract.chunked_model import ChunkedModel, Overview
 from twofold.contract.distinct_rows import DistinctRows, LowestRows, row_keys
 from twofold.contract.lazy_answers import model_task
 from twofold.engine.threads import on_this_thread, single_threaded_blas
+from twofold.tables.chunks import NO_ROWS
 from twofold.tables.dask_tables import (
     DaskTable,
     array_of_parts,
@@ -152,7 +153,7 @@ def _look(
         counted = model._counted(Y, share, first)
     except ValueError as error:
         return _Seen(nothing, error=error)
-    observed = ~np.isnan(Y[counted]).all(axis=0) if len(counted) else nothing
+    observed = np.asarray((~np.isnan(Y[counted])).any(axis=0))
     keys = row_keys(Y)
     total, heaviest = float(share.sum()), float(share.max(initial=0.0))
     seen = _Seen(observed, (_digest(keys),), None, total, heaviest)

@@ -7,6 +7,7 @@ for if it is interrupted, and says so if the scheduler is lost.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -140,8 +141,8 @@ def compute_all(parts: Sequence[Any], tell: Callable[[int], None] = lambda done:
     """Return what delayed parts come to; ``tell`` hears how many of them are done."""
     import dask
 
-    kept = keep_all(parts, tell)
-    with _losses_told(current_client()):
+    client, kept = current_client(), keep_all(parts, tell)
+    with _losses_told(client):
         return list(dask.compute(*kept))
 
 
@@ -150,12 +151,24 @@ def keep_all(parts: Sequence[Any], tell: Callable[[int], None] = lambda done: No
     import dask
 
     client = current_client()
+    _check_owner(parts, client)
     if client is None:
         return list(dask.persist(*parts))
     with _losses_told(client):
         kept = list(dask.persist(*parts))
         _wait(client, kept, tell)
         return kept
+
+
+def _check_owner(parts: Sequence[Any], client: Any) -> None:
+    """Raise if parts were computed by a scheduler that is no longer the one to ask."""
+    if "distributed" not in sys.modules:
+        return
+    from distributed import futures_of
+
+    owners = {future.client for future in futures_of(list(parts))}
+    if owners - {client}:
+        raise _lost((owners - {client}).pop())
 
 
 def _wait(client: Any, kept: list[Any], tell: Callable[[int], None]) -> None:
