@@ -5,6 +5,8 @@ from __future__ import annotations
 import _thread
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -15,6 +17,7 @@ from twofold import UKR
 from twofold.tables.dask_tables import ClusterLostError
 from twofold.ukr import checkpoint as checkpoints
 
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed", reason="workers need dask.distributed")
 da = pytest.importorskip("dask.array")
 
@@ -111,37 +114,55 @@ def test_a_killed_worker_changes_nothing(n_workers, seed):
             np.testing.assert_array_equal(found, placed)
 
 
+@pytest.fixture
+def scheduler(tmp_path):
+    """A scheduler and two workers, each a process of its own; yields its process and its file."""
+    file = tmp_path / "scheduler.json"
+    where = ["--scheduler-file", str(file)]
+    commands = [
+        ["scheduler", "--port", "0", "--dashboard-address", ":0", *where],
+        *[["worker", "--nthreads", "1", "--no-dashboard", *where]] * 2,
+    ]
+    processes = [
+        subprocess.Popen([sys.executable, "-m", "dask", *words], stderr=subprocess.DEVNULL)
+        for words in commands
+    ]
+    yield processes[0], str(file)
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
 @pytest.mark.slow
-def test_a_lost_scheduler_leaves_an_error_and_a_checkpoint(tmp_path, monkeypatch):
+def test_a_lost_scheduler_leaves_an_error_and_a_checkpoint(tmp_path, monkeypatch, scheduler):
     monkeypatch.setattr(checkpoints, "SECONDS", 3600.0)  # no step is written for its own sake
     Y, path = ribbon(1500), tmp_path / "fit.checkpoint"
     wanted = UKR(**settings()).fit(Y)
     model = UKR(**settings(checkpoint=path))
-    cluster = start(2)
-    client = distributed.Client(cluster, timeout="5s")
     rows = da.from_array(Y, chunks=(250, 3)).map_blocks(slowly, dtype=float)
     whole = UKR._embed_chunks
 
     def lose(self, table, seen, tell):
         def told(done, n_rows):
             tell(done, n_rows)
-            if cluster.status.name == "running":
-                cluster.close()
+            scheduler[0].kill()
 
         whole(self, table, seen, told)
 
-    monkeypatch.setattr(UKR, "_embed_chunks", lose)
-    try:
-        with pytest.raises(ClusterLostError, match="scheduler at tcp"):
+    with dask.config.set({"distributed.comm.timeouts.connect": "3s"}):
+        client = distributed.Client(scheduler_file=scheduler[1])
+        client.wait_for_workers(2, timeout=120)
+        monkeypatch.setattr(UKR, "_embed_chunks", lose)
+        with pytest.raises(ClusterLostError, match="scheduler of dask was lost"):
             model.fit(rows)
-    finally:
         client.close(timeout=5)
     assert not hasattr(model, "latent_")
     assert path.exists()
     monkeypatch.setattr(UKR, "_embed_chunks", whole)
     steps = []
-    again = UKR(**settings(checkpoint=path, callbacks=[steps.append])).fit(rows)
-    assert not steps  # the landmarks were trained before
-    np.testing.assert_array_equal(again.embedding_.compute(), wanted.embedding_)
+    with dask.config.set(scheduler="synchronous"):  # another cluster, as it were
+        again = UKR(**settings(checkpoint=path, callbacks=[steps.append])).fit(rows)
+        assert not steps  # the landmarks were trained before
+        np.testing.assert_array_equal(again.embedding_.compute(), wanted.embedding_)
     np.testing.assert_array_equal(again.data_, wanted.data_)
     assert not path.exists()

@@ -168,7 +168,7 @@ def _check_owner(parts: Sequence[Any], client: Any) -> None:
 
     owners = {future.client for future in futures_of(list(parts))}
     if owners - {client}:
-        raise _lost((owners - {client}).pop())
+        raise _lost()
 
 
 def _wait(client: Any, kept: list[Any], tell: Callable[[int], None]) -> None:
@@ -181,7 +181,7 @@ def _wait(client: Any, kept: list[Any], tell: Callable[[int], None]) -> None:
             if future.status == "error":
                 raise future.exception()
             if future.status != "finished":
-                raise _lost(client)
+                raise _lost()
             tell(done)
     except BaseException:
         if client.status == "running":
@@ -208,13 +208,12 @@ class _losses_told:  # noqa: N801 - used like a function
 
         is_loss = isinstance(error, CancelledError | FutureCancelledError | CommClosedError)
         if is_loss or (isinstance(error, OSError) and self._client.status != "running"):
-            raise _lost(self._client) from error
+            raise _lost() from error
 
 
-def _lost(client: Any) -> ClusterLostError:
-    address = getattr(getattr(client, "scheduler", None), "address", None) or "an unknown address"
+def _lost() -> ClusterLostError:
     return ClusterLostError(
-        f"The scheduler at {address} was lost, or has cancelled what it was asked for. See to it "
-        "that it runs, connect to it by `dask.distributed.Client(...)`, and make the call again; a "
-        "fit with `checkpoint` goes on with what it had come to."
+        "The scheduler of dask was lost, or has cancelled what it was asked for. See to it that it "
+        "runs, connect to it by `dask.distributed.Client(...)`, and make the call again; a fit "
+        "with `checkpoint` goes on with what it had come to."
     )
