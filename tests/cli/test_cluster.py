@@ -93,6 +93,7 @@ def test_what_does_not_go_together_is_refused(fitted, parts):
     assert "--label" in refused("fit", parts, "--label", "species", *where, code=2)
     assert "unn" in refused("fit", parts, "--method", "unn", *where, code=2)
     assert "-o FOLDER" in refused("transform", path, parts, "-o", "out.csv", *where, code=2)
+    assert "-o FOLDER" in refused("complete", path, parts, "-o", "s3://a/b", *where, code=2)
     assert "--error" in refused("transform", path, parts, "--error", *where, code=2)
 
 

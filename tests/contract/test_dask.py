@@ -205,6 +205,14 @@ def test_what_cannot_be_done_in_parts_is_refused(named):
         kernels.transform(da.from_array(K, chunks=(10, 40)))
 
 
+def test_threads_share_a_model():
+    model = UKR(random_state=0, max_iter=2, n_jobs=2).fit(sheet(40))
+    Y = sheet(60, seed=1)
+    with dask.config.set(scheduler="threads", num_workers=4):
+        found = model.reconstruct(da.from_array(Y, chunks=(5, 4))).compute()
+    np.testing.assert_array_equal(found, model.reconstruct(Y))
+
+
 def test_scores_of_rows_among_each_other_are_refused():
     rows = da.from_array(sheet(40), chunks=(10, 4))
     with pytest.raises(TypeError, match=r"table of dask.*\[::100\]\.compute"):

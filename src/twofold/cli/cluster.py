@@ -20,7 +20,7 @@ import pandas as pd
 
 from twofold.cli.arguments import STANDARD, open_model, shown
 from twofold.cli.columns import find_columns, latent_names, match_columns, split_names
-from twofold.cli.console import CommandError, Console, UsageError, counted, listed
+from twofold.cli.console import CommandError, Console, Interrupted, UsageError, counted, listed
 from twofold.cli.describing import how_it_ended, is_still_improving
 from twofold.cli.streaming import as_rows
 from twofold.contract.lazy_answers import model_task
@@ -68,11 +68,13 @@ def open_parts(path: str) -> Any:
     """Return the data frame of dask of part files, such as ``data/*.parquet``."""
     import dask.dataframe as dd
 
-    read = {".parquet": dd.read_parquet, ".csv": dd.read_csv}.get(Path(path).suffix.lower())
+    readers = {".parquet": dd.read_parquet, ".csv": dd.read_csv}
+    suffix = ".parquet" if os.path.isdir(path) else Path(path).suffix.lower()
+    read = readers.get(suffix)
     if read is None:
         raise UsageError(
-            f"With --scheduler a table is .parquet or .csv files, such as 'data/*.parquet'; got "
-            f"{shown(path)}."
+            f"With --scheduler a table is .parquet or .csv files, such as 'data/*.parquet', or a "
+            f"folder of .parquet files; got {shown(path)}."
         )
     try:
         return read(path)
@@ -158,9 +160,10 @@ def _write_parts(
     *,
     with_noise: bool,
 ) -> None:
-    if output == STANDARD or Path(output).suffix:
+    if output == STANDARD or Path(output).suffix or "://" in output:
         raise UsageError(
-            "With --scheduler the result is part files in a folder.", "Name it with -o FOLDER."
+            "With --scheduler the result is part files in a folder that all workers see.",
+            "Name it with -o FOLDER.",
         )
     import dask
 
@@ -177,8 +180,13 @@ def _write_parts(
             for number, part in enumerate(table.parts)
         ]
         n_rows = sum(table.lengths)
-        with console.warnings_shown(), console.counting_rows(lambda: n_rows) as advance:
-            keep_all(parts, lambda done: advance(table.lengths[done - 1]))
+        try:
+            with console.warnings_shown(), console.counting_rows(lambda: n_rows) as advance:
+                keep_all(parts, lambda done: advance(table.lengths[done - 1]))
+        except KeyboardInterrupt:
+            raise Interrupted(
+                f"Interrupted; the parts that are in {shown(output)} are complete."
+            ) from None
     facts = {"output": output, "rows": n_rows, "parts": len(parts)}
     console.say(f"{counted(n_rows, 'row')} in {counted(len(parts), 'part')}")
     console.finish(output, facts)

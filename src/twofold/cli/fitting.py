@@ -121,15 +121,10 @@ def fit(
     of_run["callbacks"] = [phase.iterations_begin]
     estimator = chosen.make(dimensions, given, settings or [], **of_run)
     if scheduler is not None:
-        refused: dict[str, Any] = {"--label": label, "--index": index, "--missing": missing}
-        refused |= {"--image-shape": image_shape, "a table from standard input": table == STANDARD}
-        check_spread(chosen, {name for name, given in refused.items() if given})
-        from twofold.cli.cluster import fit_parts
-
-        check_output(target, table)
+        others = {"label": label, "index": index, "missing": missing, "image-shape": image_shape}
+        check_spread(chosen, table, others)
         choose_landmarks(console, estimator)
-        with phase("looking for the scheduler", "rows were spread over the workers"):
-            fit_parts(console, estimator, table, target, scheduler, scale, columns, drop)
+        fit_spread(phase, console, estimator, table, target, scheduler, scale, columns, drop)
         return
     q = estimator.wanted_dimensions()
     shape = parse_image_shape(image_shape)
@@ -201,15 +196,28 @@ def check_gaps(method: Method, model: TwoWayModel, rows: TrainingTable, path: st
     )
 
 
-def check_spread(method: Method, refused: set[str]) -> None:
+def fit_spread(
+    phase: Phase, console: Console, model: TwoWayModel, table: str, target: str, *others: Any
+) -> None:
+    """Fit to part files over a cluster."""
+    check_output(target, table)
+    with phase("looking for the scheduler", "rows were spread over the workers"):
+        from twofold.cli.cluster import fit_parts
+
+        fit_parts(console, model, table, target, *others)
+
+
+def check_spread(method: Method, table: str, others: dict[str, Any]) -> None:
     """Raise for what a fit over a cluster cannot do."""
+    refused = [f"--{name}" for name, given in others.items() if given]
+    refused += ["a table from standard input"] if table == STANDARD else []
     if not method.walks:
         raise UsageError(
             f"--method {method.name} holds all rows; with --scheduler only --method ukr is fitted."
         )
     if refused:
         hint = "Fit without it, or without --scheduler."
-        raise UsageError(f"--scheduler does not go with {listed(sorted(refused))}.", hint)
+        raise UsageError(f"--scheduler does not go with {listed(refused)}.", hint)
 
 
 def choose_landmarks(console: Console, model: TwoWayModel) -> None:
