@@ -6,6 +6,7 @@ with as many threads; bytes of the sample that reach the client; how much the me
 grows (RssAnon, which leaves mapped files out).
 
     python -m benchmarks.cluster --rows 50000 200000 --workers 1 2 4
+    python -m benchmarks.cluster --rows 20000 --per-row   # what a row costs, without a cluster
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import argparse
 import tempfile
 import threading
 import time
+import tracemalloc
 from itertools import pairwise
 from pathlib import Path
 
+import cloudpickle
 import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster
@@ -131,13 +134,51 @@ def measure(path: Path, n: int, workers: int, args: argparse.Namespace) -> None:
     )
 
 
+def per_row(args: argparse.Namespace) -> None:
+    """Print what a row costs, in seconds of computing and in bytes, from tasks run right here."""
+    D, n = args.columns, args.rows[0]
+    rows = next(chunks(n, D))
+    model = UKR(**settings(args, 1)).fit(rows[: 5 * args.landmarks])
+    empty = UKR(landmarks=args.landmarks)
+    empty.n_features_in_ = D
+    of_part = (0, 0, rows.dtype)
+    share = int(spread_fitting.LARGEST_KEY * 0.01)  # of a long table few rows are in the sample
+    seen = spread_fitting._look(empty, rows, 1.0, *of_part, 65_536, share)
+    tasks = {
+        "look": lambda: spread_fitting._look(empty, rows, 1.0, *of_part, 65_536, share),
+        "place": lambda: spread_fitting._place(model, rows, *of_part, seen.digests[0]),
+    }
+    print(f"{len(rows):,} rows of {D} columns, {rows.nbytes / len(rows):.0f} bytes each")
+    for name, task in tasks.items():
+        task()  # compiled
+        started = time.process_time()
+        task()
+        seconds = time.process_time() - started
+        tracemalloc.start()
+        task()
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        print(f"{name}: {1e6 * seconds / len(rows):.1f} µs and {most / len(rows):.0f} bytes a row")
+    print(f"model: {len(cloudpickle.dumps(model)) / 1e3:.0f} kB")
+    lazy = da.zeros((1000, D), chunks=(1, D))
+    sizes = [
+        len(cloudpickle.dumps(dict(model.transform(lazy[:k]).dask))) / 1e3 for k in (100, 1000)
+    ]
+    print(f"graph of a transform: {(sizes[1] - sizes[0]) / 900:.2f} kB a part")
+    print(f"places: {model.latent_.shape[1] * model.latent_.itemsize} bytes a row")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rows", type=int, nargs="+", default=[50_000, 200_000])
     parser.add_argument("--columns", type=int, default=50)
     parser.add_argument("--landmarks", type=int, default=100)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--per-row", action="store_true", help="what a row costs, and no cluster")
     args = parser.parse_args()
+    if args.per_row:
+        per_row(args)
+        return
     with tempfile.TemporaryDirectory() as folder:
         for n in args.rows:
             path = Path(folder) / f"rows-{n}.npy"

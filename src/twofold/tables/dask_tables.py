@@ -8,7 +8,9 @@ for if it is interrupted, and says so if the scheduler is lost.
 from __future__ import annotations
 
 import sys
+from asyncio import CancelledError
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -173,42 +175,49 @@ def _check_owner(parts: Sequence[Any], client: Any) -> None:
 
 def _wait(client: Any, kept: list[Any], tell: Callable[[int], None]) -> None:
     """Wait for what was asked for; cancel it if that is interrupted, or if a part of it fails."""
-    from distributed import as_completed, futures_of
+    from distributed import as_completed, futures_of, wait
 
     futures = futures_of(kept)
     try:
         for done, future in enumerate(as_completed(futures), 1):
-            if future.status == "error":
-                raise future.exception()
-            if future.status != "finished":
-                raise _lost()
+            _check_future(future)
             tell(done)
+        wait(futures)  # what was lost with a worker is computed again
+        for future in futures:
+            _check_future(future)
     except BaseException:
         if client.status == "running":
             client.cancel(futures, force=True)
         raise
 
 
-class _losses_told:  # noqa: N801 - used like a function
-    """Turns what dask raises when a scheduler is gone into an error that says so."""
+def _check_future(future: Any) -> None:
+    """Raise if a result will never come."""
+    if future.status == "error":
+        raise future.exception()
+    if future.status == "cancelled":
+        raise _lost()
 
-    def __init__(self, client: Any) -> None:
-        self._client = client
 
-    def __enter__(self) -> None:
-        pass
+@contextmanager
+def _losses_told(client: Any) -> Iterator[None]:
+    """Turn what dask raises when a scheduler is gone into an error that says so."""
+    try:
+        yield
+    except (Exception, CancelledError) as error:
+        if client is None or not _is_loss(error, client):
+            raise
+        raise _lost() from error
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if self._client is None or isinstance(error, ClusterLostError | None):
-            return
-        from concurrent.futures import CancelledError
 
-        from distributed.client import FutureCancelledError
-        from distributed.comm import CommClosedError
+def _is_loss(error: BaseException, client: Any) -> bool:
+    from concurrent import futures
 
-        is_loss = isinstance(error, CancelledError | FutureCancelledError | CommClosedError)
-        if is_loss or (isinstance(error, OSError) and self._client.status != "running"):
-            raise _lost() from error
+    from distributed.comm import CommClosedError
+
+    if isinstance(error, CancelledError | futures.CancelledError | CommClosedError):
+        return True
+    return isinstance(error, OSError) and client.status != "running"
 
 
 def _lost() -> ClusterLostError:
