@@ -85,6 +85,20 @@ def test_an_interrupt_cancels_what_was_asked_for(client):
     assert not any(client.processing().values())
 
 
+def pids_of(client: distributed.Client, n_workers: int, gone: set[int]) -> set[int]:
+    """Return the processes of all workers, once those that are gone have been replaced."""
+    deadline = time.monotonic() + 600
+    while time.monotonic() < deadline:
+        try:
+            pids = set(client.run(os.getpid).values())
+        except OSError:  # a worker that was killed is not missed yet
+            pids = set()
+        if len(pids) == n_workers and not pids & gone:
+            return pids
+        time.sleep(0.5)
+    raise TimeoutError("A worker was not replaced.")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("n_workers", "seed"), [(2, 0), (4, 1)])
 def test_a_killed_worker_changes_nothing(n_workers, seed):
@@ -100,10 +114,11 @@ def test_a_killed_worker_changes_nothing(n_workers, seed):
         UKR(**settings()).fit(rows)
         wanted.transform(others).compute()
         usual = time.monotonic() - began
+        gone = set()
         for _ in range(5):
-            client.wait_for_workers(n_workers, timeout=120)
-            pids = list(client.run(os.getpid).values())
+            pids = sorted(pids_of(client, n_workers, gone))
             moment, pid = random.uniform(0, usual), int(random.choice(pids))
+            gone.add(pid)
             timer = threading.Timer(moment, os.kill, (pid, signal.SIGKILL))
             timer.start()
             model = UKR(**settings()).fit(rows)
