@@ -16,6 +16,12 @@ PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pyth
 demo: .venv/.demo
 	$(BIN)/python examples/digits_demo.py demo-output
 
+.PHONY: demo-cluster
+
+# Part files over worker processes of this machine.
+demo-cluster: .venv/.test
+	$(BIN)/python examples/cluster_demo.py $(or $(WORKERS),2)
+
 test: lint
 	$(PYTEST)
 

@@ -41,6 +41,7 @@ from twofold.contract.nested_models import (
 from twofold.model_files import ModelFile
 from twofold.rowwise import power_of_two
 from twofold.tables.chunks import ChunkedTable
+from twofold.tables.dask_tables import DaskTable
 from twofold.ukr import UKR
 
 # Turns the distance between the quartiles of normal data into its standard deviation.
@@ -251,7 +252,12 @@ class Scaled(ScaledModel):
         sample = self._look_through(table, sample_weight).sample
         self.center_, self.spread_ = center_and_spread(self.how, sample.Y, sample.weights)
         inner = UKR() if self.model is None else clone(self.model)
-        self.model_ = inner.fit(_ScaledChunks(self, table), sample_weight=sample_weight)
+        rows: Any = _ScaledChunks(self, table)
+        if isinstance(table, DaskTable):
+            from twofold.contract.spread_fitting import rows_through
+
+            rows = rows_through(self, table, "_scale")
+        self.model_ = inner.fit(rows, sample_weight=sample_weight)
 
     @classmethod
     def from_file(cls, stored: ModelFile, families: Families) -> Self:

@@ -39,9 +39,18 @@ class RowError(ValueError):
         return type(self)(self.problem, row, self.advice)
 
 
+def is_lazy(X: Any) -> bool:
+    """Say whether something is an array or a data frame of dask, which is not computed yet.
+
+    Nothing here imports dask: who passes such a table has.
+    """
+    is_of_dask = type(X).__module__.partition(".")[0] == "dask"
+    return is_of_dask and hasattr(type(X), "npartitions") and hasattr(type(X), "ndim")
+
+
 def comes_in_chunks(X: Any) -> bool:
-    """Say whether a table is walked: a path, an array mapped into memory, an iterable of chunks."""
-    if isinstance(X, np.memmap | str | os.PathLike) or hasattr(X, "__next__"):
+    """Say whether a table is walked: a path, a mapped array, an iterable of chunks, one of dask."""
+    if isinstance(X, np.memmap | str | os.PathLike) or hasattr(X, "__next__") or is_lazy(X):
         return True
     # Asked of the type: some tables compute their columns, or what else they have, when asked.
     is_table = any(hasattr(type(X), name) for name in ("__len__", "__array__", "shape", "columns"))

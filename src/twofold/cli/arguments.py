@@ -78,6 +78,15 @@ Missing = Annotated[Texts, typer.Option(metavar="TEXT", help=_MISSING, show_defa
 Seed = Annotated[
     int, typer.Option("--seed", min=0, max=2**32 - 1, help="The same seed gives the same result.")
 ]
+Scheduler = Annotated[
+    Text,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Spread the rows over a dask cluster, such as tcp://host:8786, or 'local' for worker "
+        "processes on this machine; TABLE may be part files, such as 'data/*.parquet'.",
+        show_default=False,
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Give the result as one JSON object.")]
 

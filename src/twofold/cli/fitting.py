@@ -80,6 +80,7 @@ def fit(
     checkpoint: arg.Text = of_ukr(
         "FILE", "Keep in FILE where the fit stands; killed, the same command goes on from there."
     ),
+    scheduler: arg.Scheduler = None,
     seed: arg.Seed = 0,
     image_shape: arg.Text = arg.option(
         "HxW[x3]", "Rows are images, such as 28x28; pictures then show them."
@@ -127,6 +128,12 @@ def fit(
     of_run: dict[str, Any] = {"random_state": seed, "verbose": False if quiet else "auto"}
     of_run["callbacks"] = [phase.iterations_begin]
     estimator = chosen.make(dimensions, given, settings or [], **of_run)
+    if scheduler is not None:
+        others = {"label": label, "index": index, "missing": missing, "image-shape": image_shape}
+        check_spread(chosen, table, others)
+        choose_landmarks(console, estimator)
+        fit_spread(phase, console, estimator, table, target, scheduler, scale, columns, drop)
+        return
     q = estimator.wanted_dimensions()
     shape = parse_image_shape(image_shape)
     scale = scale or ("standard" if shape is None else "none")
@@ -230,6 +237,30 @@ def check_gaps(method: Method, model: TwoWayModel, rows: TrainingTable, path: st
         "Leave these columns out with --drop, or fill the cells first with the map of a method "
         "that allows gaps: twofold fit, then twofold complete.",
     )
+
+
+def fit_spread(
+    phase: Phase, console: Console, model: TwoWayModel, table: str, target: str, *others: Any
+) -> None:
+    """Fit to part files over a cluster."""
+    check_output(target, table)
+    with phase("looking for the scheduler", "rows were spread over the workers"):
+        from twofold.cli.cluster import fit_parts
+
+        fit_parts(console, model, table, target, *others)
+
+
+def check_spread(method: Method, table: str, others: dict[str, Any]) -> None:
+    """Raise for what a fit over a cluster cannot do."""
+    refused = [f"--{name}" for name, given in others.items() if given]
+    refused += ["a table from standard input"] if table == STANDARD else []
+    if not method.walks:
+        raise UsageError(
+            f"--method {method.name} holds all rows; with --scheduler only --method ukr is fitted."
+        )
+    if refused:
+        hint = "Fit without it, or without --scheduler."
+        raise UsageError(f"--scheduler does not go with {listed(refused)}.", hint)
 
 
 def choose_landmarks(console: Console, model: TwoWayModel) -> None:

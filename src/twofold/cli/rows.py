@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from twofold.tables.dialect import Dialect
 
 
+def _check_spread(given: dict[str, object]) -> None:
+    """Raise for options that mean nothing where rows are spread over a cluster."""
+    refused = [name for name, value in given.items() if value]
+    if refused:
+        raise UsageError(f"--scheduler does not go with {listed(refused)}.")
+
+
 def transform(
     model: arg.Model,
     table: arg.Table,
@@ -27,6 +34,7 @@ def transform(
     ),
     index: arg.Index = None,
     missing: arg.Missing = None,
+    scheduler: arg.Scheduler = None,
     quiet: arg.Quiet = False,
     json: arg.AsJson = False,
 ) -> None:
@@ -38,6 +46,14 @@ def transform(
     from twofold.cli.streaming import open_stream, placed
 
     console = Console(quiet=quiet, as_json=json)
+    if scheduler is not None:
+        _check_spread(
+            {"--error": error, "--density": density, "--index": index, "--missing": missing}
+        )
+        from twofold.cli.cluster import transform_parts
+
+        transform_parts(console, model, table, output, scheduler)
+        return
     stream = open_stream(console, model, table, output, index, missing, "not used", True)
     if output.lower().endswith(".npy") and stream.match.labels:
         console.say(f"an .npy file holds numbers only, without {listed(stream.match.labels)}")
@@ -76,6 +92,7 @@ def complete(
     report: bool = arg.flag("--report", "Say how many cells were filled in each column."),
     index: arg.Index = None,
     missing: arg.Missing = None,
+    scheduler: arg.Scheduler = None,
     quiet: arg.Quiet = False,
     json: arg.AsJson = False,
 ) -> None:
@@ -87,6 +104,12 @@ def complete(
     console = Console(quiet=quiet, as_json=json)
     if intervals and draws:
         raise UsageError("--intervals and --draws do not go together: draws differ by themselves.")
+    if scheduler is not None:
+        _check_spread({"--report": report, "--intervals": intervals, "--draws": draws, "--index": index, "--missing": missing})
+        from twofold.cli.cluster import complete_parts
+
+        complete_parts(console, model, table, output, scheduler)
+        return
     stream = open_stream(console, model, table, output, index, missing, "kept as it is")
     features = stream.match.features
     filled = np.zeros(len(features), dtype=int)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from twofold.array_types import FloatArray
+from twofold.array_types import FloatArray, IntArray
 from twofold.checks.rows import (
     RowError,
     check_entries,
@@ -30,6 +30,7 @@ from twofold.contract.distinct_rows import DistinctRows, LowestRows, row_keys
 from twofold.contract.kept_model import KeptModel
 from twofold.optimize import Event, Journal, ProgressBar
 from twofold.tables.chunks import NO_ROWS, ChunkedTable, check_chunk, check_precision
+from twofold.tables.dask_tables import DaskTable
 
 # Rows that are placed before progress is shown.
 ROWS_AT_A_TIME = 4096
@@ -43,9 +44,20 @@ class Overview:
     sample: DistinctRows
     fingerprint: str  # of all rows in their order
 
+    @property
+    def n_kept(self) -> int:
+        """How many places of rows a model keeps."""
+        return self.n_rows
+
+    def weights_kept(self, weights: Any) -> FloatArray:
+        """Return the weights of rows whose places are kept, given those of all rows."""
+        return np.broadcast_to(weights, self.n_rows)
+
 
 class ChunkedModel(KeptModel):
     """A model that is fitted to a table in chunks if it is made from a sample of its rows."""
+
+    _sample_places: FloatArray  # of a fit to a table of dask, whose `embedding_` lies elsewhere
 
     def _fit_table(self, X: Any, sample_weight: Any) -> None:
         """Fit to a table in memory."""
@@ -68,7 +80,7 @@ class ChunkedModel(KeptModel):
         self._check_range(Y, reset=True)
         check_size(Y, self._wanted_dimensions(Y), seen.n_rows)
         self.data_, self.weights_ = Y, seen.sample.weights
-        self.member_ = np.full(seen.n_rows, -1)
+        self.member_ = np.full(seen.n_kept, -1)
         latent = self._fit_distinct(self.data_, self.weights_, seen.sample.first)
         self.latent_ = latent.astype(Y.dtype)
         self._wake()
@@ -76,7 +88,8 @@ class ChunkedModel(KeptModel):
         with ExitStack() as stack:
             bars = [stack.enter_context(bar) for bar in self._bars()]
             self._embed_chunks(table, seen, _Teller(bars, "placing rows"))
-        self._keep_weights(np.broadcast_to(_weights_of_all(sample_weight), seen.n_rows))
+        is_spread = isinstance(table, DaskTable)
+        self._keep_weights(seen.weights_kept(None if is_spread else _weights_of_all(sample_weight)))
 
     def _bars(self) -> list[ProgressBar]:
         """Return what shows progress, if that is wanted."""
@@ -90,6 +103,11 @@ class ChunkedModel(KeptModel):
         self, table: ChunkedTable, sample_weight: Any, tell: "_Teller | None" = None
     ) -> Overview:
         """Check the rows of a table, and return a sample of them."""
+        if isinstance(table, DaskTable):
+            # Imported at first use: few tables are of dask.
+            from twofold.contract.spread_fitting import look_through_parts
+
+            return look_through_parts(self, table, sample_weight, tell)
         weights = _weights_of_all(sample_weight)
         digest, n_rows = hashlib.sha256(), 0
         sample, observed = None, np.zeros(1, dtype=bool)
@@ -97,11 +115,7 @@ class ChunkedModel(KeptModel):
             stop = n_rows = start + len(Y)
             share = np.full(len(Y), weights) if np.ndim(weights) == 0 else weights[start:stop]
             _check_number(weights, stop)
-            counted = np.flatnonzero(share > 0)
-            try:
-                check_missing(Y[counted], columns=False)
-            except RowError as error:
-                raise error.at(start + int(counted[error.row])) from None
+            counted = self._counted(Y, share, start)
             digest.update(row_keys(Y).data)
             if sample is None:
                 sample = LowestRows(self._most_rows(Y.shape[1]) or len(Y))
@@ -117,9 +131,25 @@ class ChunkedModel(KeptModel):
         check_missing(known, getattr(self, "feature_names_in_", None))
         return Overview(n_rows, sample.found(), digest.hexdigest())
 
+    def _counted(self, Y: FloatArray, share: FloatArray, start: int) -> IntArray:
+        """Return which rows Y, from number ``start`` on, have a weight; these need an entry."""
+        counted = np.flatnonzero(share > 0)
+        try:
+            check_missing(Y[counted], columns=False)
+        except RowError as error:
+            raise error.at(start + int(counted[error.row])) from None
+        return counted
+
     def _embed_chunks(self, table: ChunkedTable, seen: Overview, tell: "_Teller") -> None:
         """Set ``embedding_``, walking through the table once more."""
         journal = self._kept_steps()
+        if isinstance(table, DaskTable):
+            from twofold.contract.spread_fitting import SpreadOverview, place_parts
+
+            assert isinstance(seen, SpreadOverview)
+            journal.write()  # a cluster may be lost
+            place_parts(self, table, seen, tell)
+            return
         kept = journal.begin()
         done = kept[1] if kept is not None and kept[0] == seen.fingerprint else self.latent_[:0]
         X = np.empty((seen.n_rows, self.latent_.shape[1]), dtype=self.latent_.dtype)
@@ -147,18 +177,32 @@ class ChunkedModel(KeptModel):
             n_rows, width = check_chunk(chunk, number, width)
             if n_rows == 0:
                 continue
-            try:
-                Y = validate_rows(self, chunk, reset=reset and done == 0, least=1)
-                dtype = dtype or Y.dtype
-                check_precision(Y, dtype, number)
-                check_entries(Y)
-            except RowError as error:
-                raise error.at(done + error.row) from None
-            except ValueError as error:
-                place = f"rows {done} to {done + n_rows - 1}"
-                raise ValueError(f"{error} (in chunk {number}, {place})") from error
-            yield done, Y.astype(dtype, copy=False)
+            Y = self._checked(chunk, number, done, dtype, reset=reset and done == 0)
+            dtype = dtype or Y.dtype
+            yield done, Y
             done += n_rows
+
+    def _checked(
+        self,
+        chunk: Any,
+        number: int,
+        start: int,
+        dtype: np.dtype[Any] | None,
+        *,
+        reset: bool = False,
+    ) -> FloatArray:
+        """Return the rows of a chunk in a type, None for their own; ``start`` is the first one."""
+        try:
+            Y = validate_rows(self, chunk, reset=reset, least=1)
+            dtype = dtype or Y.dtype
+            check_precision(Y, dtype, number)
+            check_entries(Y)
+        except RowError as error:
+            raise error.at(start + error.row) from None
+        except ValueError as error:
+            place = f"rows {start} to {start + len(chunk) - 1}"
+            raise ValueError(f"{error} (in chunk {number}, {place})") from error
+        return Y.astype(dtype, copy=False)
 
 
 class _Teller:

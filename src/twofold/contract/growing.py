@@ -8,6 +8,7 @@ from sklearn.utils.metaestimators import available_if
 from twofold.array_types import FloatArray, IntArray
 from twofold.checks.rows import check_entries, check_missing, checked_weights
 from twofold.contract.distinct_rows import DistinctRows, merge_duplicates
+from twofold.contract.kept_model import with_own_places
 from twofold.contract.model import TwoWayModel
 
 
@@ -43,6 +44,8 @@ class GrowingModel(TwoWayModel):
         if not hasattr(self, "latent_"):
             return self._begin(X, sample_weight)
         with self._changing():
+            self.__dict__ = with_own_places(self.__dict__)
+            self.__dict__.pop("_sample_places", None)
             Y = self._validate(X, reset=False)
             check_entries(Y)  # as large as `fit` allows, no larger
             self._take_in(Y, checked_weights(sample_weight, Y))

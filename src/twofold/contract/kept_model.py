@@ -6,6 +6,7 @@ from them is built again by ``_wake``.
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
@@ -18,7 +19,15 @@ from twofold.model_files import ModelFile, register_value_type, state_of, write_
 
 register_value_type(RowNotes)
 
-DERIVED = ("_index", "_surface", "_space", "_map_noise", "_shared_residuals", "_local_slopes")
+DERIVED = (
+    "_index",
+    "_surface",
+    "_space",
+    "_map_noise",
+    "_shared_residuals",
+    "_local_slopes",
+    "_sample_places",
+)
 # Parameters that are about a fit and mean nothing to a fitted model: a file keeps these values.
 RUN_ONLY: dict[str, Any] = {"callbacks": (), "checkpoint": None}
 # Training points whose density tells whether the domain of a file is one.
@@ -61,7 +70,9 @@ class KeptModel(Family, BaseEstimator):
     def to_file(self) -> ModelFile:
         """Return what a file of the fitted model holds."""
         check_is_fitted(self)
-        return state_of(self, RUN_ONLY)
+        kept = object.__new__(type(self))
+        kept.__dict__ = with_own_places(self.__dict__)
+        return state_of(kept, RUN_ONLY)
 
     @classmethod
     def from_file(cls, stored: ModelFile, families: Mapping[str, type[Any]]) -> Self:
@@ -94,10 +105,24 @@ class KeptModel(Family, BaseEstimator):
             raise ValueError("`domain_threshold_` leaves training points outside of the domain")
 
     def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
+        state: dict[str, Any] = with_own_places(super().__getstate__())
         return {name: value for name, value in state.items() if name not in DERIVED}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if hasattr(self, "latent_"):
             self._wake()
+
+
+def with_own_places(state: dict[str, Any]) -> dict[str, Any]:
+    """Return attributes of which none lies elsewhere.
+
+    After a fit to a table of dask the places of the sample stand for those of all rows, and names
+    and labels of rows are gone.
+    """
+    if "_sample_places" not in state:
+        return state
+    kept = {**state, "embedding_": state["_sample_places"]}
+    if "notes_" in kept:
+        kept["notes_"] = replace(kept["notes_"], names=None, labels={})
+    return kept

@@ -25,7 +25,8 @@ save, twofold.load                      a file that runs no code when opened
 ======================================= =====================================================
 
 At this surface arguments carry scikit-learn's names (``X`` is what goes in); below it ``Y`` is data
-and ``X`` is latent, always. Tensors of torch are answered by tensors (:mod:`.tensors`).
+and ``X`` is latent, always. Tensors of torch are answered by tensors (:mod:`.tensors`), tables of
+dask by tables of dask (:mod:`.lazy_answers`).
 """
 
 import sys
@@ -54,6 +55,7 @@ from twofold.contract.chunked_model import check_sample
 from twofold.contract.distinct_rows import RowIndex, merge_duplicates
 from twofold.contract.kept_model import DERIVED
 from twofold.contract.kernel_description import KernelDescription
+from twofold.contract.lazy_answers import answers_lazily
 from twofold.contract.tensors import takes_tensors
 from twofold.contract.uncertain_model import UncertainModel
 from twofold.engine.threads import single_threaded_blas
@@ -83,11 +85,12 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), path or iterable of chunks
+        X : array-like of shape (n_samples, n_features), table of dask, path or iterable of chunks
             Data. NaN marks missing entries; they carry no loss and no weight. The path of a table
             (CSV, Parquet, .npy), an array mapped into memory and an iterable of arrays or frames
             are walked through and never held whole by ``UKR(landmarks=...)``, and loaded by other
-            models.
+            models. Rows of an array or a data frame of dask stay where they lie, and ``embedding_``
+            is an array of dask then; files keep the places of a sample of them.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -164,6 +167,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     # ---- there and back -----------------------------------------------------------------------
 
+    @answers_lazily("D", "q")
     @takes_tensors
     def transform(self, X: Any) -> FloatArray:
         """Project rows ``X`` (n_samples, n_features) onto the manifold; NaN marks missing entries.
@@ -176,6 +180,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         with single_threaded_blas():
             return self._place(Y)
 
+    @answers_lazily("q", "D")
     @takes_tensors
     def inverse_transform(self, X: Any, *, return_std: bool = False) -> Any:
         """Return the data (n_samples, n_features) that belongs to latent points: the regression f.
@@ -189,6 +194,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
             images = check_images(self._regress(places))
             return (images, self._deviations(places)) if return_std else images
 
+    @answers_lazily("D", "D")
     @takes_tensors
     def reconstruct(self, X: Any, *, use_residuals: bool = False, return_std: bool = False) -> Any:
         """Return ``inverse_transform(transform(X))``: the rows as the manifold sees them.
@@ -214,6 +220,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
             images = check_images(self._without_noise(Y) if use_residuals else self._return_trip(Y))
             return (images, self._deviations(self._place(Y))) if return_std else images
 
+    @answers_lazily("D", "D")
     @takes_tensors
     def complete(
         self,
@@ -265,6 +272,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
             filled[partial] = np.where(np.isnan(Y[partial]), found, Y[partial])
         return filled
 
+    @answers_lazily("D", "")
     @takes_tensors
     def score_samples(self, X: Any) -> FloatArray:
         """Return the negative squared reconstruction error (n_samples,) of rows ``X``.
@@ -295,6 +303,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     # ---- the latent space ---------------------------------------------------------------------
 
+    @answers_lazily("q", "")
     @takes_tensors
     def density(self, X: Any) -> FloatArray:
         """Return the latent density (n_samples,) at latent points (n_samples, n_components)."""

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract.chunked_model import ChunkedModel
+from twofold.contract.lazy_answers import answers_lazily
 from twofold.contract.tensors import takes_tensors
 from twofold.engine.threads import single_threaded_blas
 from twofold.model_files import register_value_type
@@ -217,6 +218,7 @@ class UncertainModel(ChunkedModel):
         rows = np.sort(np.sqrt(np.nansum(ratios**2, axis=1) / known))
         return LeftOpen(open_ / all_ if all_ else 0.0, features, rows)
 
+    @answers_lazily("D", "D", is_pair=True)
     @takes_tensors
     def intervals(self, X: Any, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
         """Return between which values each entry is expected, given the others of its row.
@@ -272,6 +274,7 @@ class UncertainModel(ChunkedModel):
         slopes, std = ((part / unit).astype(places.dtype) for part in (found.slopes, found.errors))
         return (slopes, std) if return_std else slopes
 
+    @answers_lazily("D", "")
     @takes_tensors
     def log_likelihood(self, X: Any) -> FloatArray:
         """Return the log of how likely rows ``X`` (n_samples, n_features) are, (n_samples,).
@@ -284,6 +287,7 @@ class UncertainModel(ChunkedModel):
         with single_threaded_blas():
             return self._log_likelihood(Y)
 
+    @answers_lazily("D", "")
     @takes_tensors
     def p_values(self, X: Any) -> FloatArray:
         """Return the share (n_samples,) of training rows that are at most as likely as a row.

@@ -73,6 +73,16 @@ def _begin_work() -> None:
     _where.is_worker = True
 
 
+@contextmanager
+def on_this_thread() -> Iterator[None]:
+    """Do without other threads inside the block: who called has given them out already."""
+    before, _where.is_worker = _where.is_worker, True
+    try:
+        yield
+    finally:
+        _where.is_worker = before
+
+
 @cache
 def _pool(n_threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_threads, thread_name_prefix="twofold", initializer=_begin_work)

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from twofold.array_types import FloatArray
-from twofold.checks.rows import check_entries, check_numeric
+from twofold.checks.rows import check_entries, check_numeric, is_lazy
 
 
 def checked_table(
@@ -16,6 +16,11 @@ def checked_table(
 
     Their squares must be numbers, too, unless ``any_size`` says that only ranks are looked at.
     """
+    if is_lazy(table):
+        raise TypeError(
+            f"`{name}` is a table of dask, and its rows are compared with each other: pass those "
+            f"that fit into memory, e.g. every hundredth, `{name}[::100].compute()`."
+        )
     check_numeric(table)
     if isinstance(table, np.ma.MaskedArray):
         table = np.ma.filled(table.astype(np.float64), np.nan)

@@ -68,6 +68,9 @@ class Journal:
     def end(self, result: Any) -> None:
         """Keep what a step came to in the end."""
 
+    def write(self) -> None:
+        """Make sure of what was kept: what follows may fail by no fault of the computation."""
+
     def close(self) -> None:
         """Keep nothing from now on: the computation was interrupted and is only wound up."""
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from twofold.checks.rows import check_numeric
+from twofold.checks.rows import check_numeric, is_lazy
 from twofold.memory import available, readable
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ COPIES = 4
 
 
 def open_chunks(table: Any, beside: str | os.PathLike[str] | None = None) -> ChunkedTable:
-    """Return a path, a mapped array or an iterable of chunks as a table to be walked.
+    """Return a path, a mapped array, a table of dask or an iterable of chunks, to be walked.
 
     A copy of what can be walked only once goes to the folder of ``beside``, a file, or to the
     folder for temporary files.
@@ -38,6 +38,10 @@ def open_chunks(table: Any, beside: str | os.PathLike[str] | None = None) -> Chu
         return FileChunks(table)
     if isinstance(table, np.ndarray):
         return ArrayChunks(table, f"the array of shape {table.shape}")
+    if is_lazy(table):
+        from twofold.tables.dask_tables import DaskTable
+
+        return DaskTable(table)
     if hasattr(table, "__next__"):
         return _spooled(table, None if beside is None else Path(beside).parent)
     return IterableChunks(table)

@@ -67,6 +67,12 @@ class Checkpoint(Journal):
         if not self._is_open or time.monotonic() < self._due:
             return
         self._put(reached())
+        self.write()
+
+    def write(self) -> None:
+        """Write what was kept."""
+        if not self._is_open:
+            return
         started = time.monotonic()
         content = ModelFile(KIND, dict(self.made_of), {"steps": self._steps}, {})
         try:

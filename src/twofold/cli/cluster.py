@@ -1,0 +1,231 @@
+"""Commands over the workers of a dask cluster: part files in, part files or a model out.
+
+Every part is read, answered and written by the worker it falls to, so files must lie where all
+workers see them under the same name. A part appears under its name when it is complete; a worker
+that dies leaves nothing that looks like a result.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from twofold.cli.arguments import STANDARD, open_model, shown
+from twofold.cli.columns import find_columns, latent_names, match_columns, split_names
+from twofold.cli.console import CommandError, Console, Interrupted, UsageError, counted, listed
+from twofold.cli.describing import how_it_ended, is_still_improving
+from twofold.cli.streaming import as_rows
+from twofold.contract.lazy_answers import model_task
+from twofold.engine.threads import on_this_thread
+from twofold.tables.dask_tables import ClusterLostError, DaskTable, keep_all
+
+if TYPE_CHECKING:
+    from twofold.contract import TwoWayModel
+
+# What stands for a cluster of worker processes on this machine.
+HERE = "local"
+
+
+@contextmanager
+def connected(console: Console, scheduler: str) -> Iterator[Any]:
+    """Compute by the scheduler at an address, or by workers of our own, inside the block."""
+    from distributed import Client, LocalCluster
+
+    if scheduler == HERE:
+        n_workers = os.cpu_count() or 1
+        console.say(f"starting {counted(n_workers, 'worker')} on this machine")
+        with (
+            LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0") as own,
+            Client(own) as client,
+        ):
+            yield client
+        return
+    try:
+        client = Client(scheduler, timeout="10s")
+    except (OSError, ValueError) as error:
+        raise CommandError(
+            f"No scheduler answers at '{scheduler}': {error}",
+            "Start one with: dask scheduler, and workers with: dask worker ADDRESS; or use "
+            f"--scheduler {HERE} for workers on this machine.",
+        ) from error
+    try:
+        yield client
+    except ClusterLostError as error:
+        raise CommandError(str(error), None) from error
+    finally:
+        client.close(timeout=5)
+
+
+def open_parts(path: str) -> Any:
+    """Return the data frame of dask of part files, such as ``data/*.parquet``."""
+    import dask.dataframe as dd
+
+    readers = {".parquet": dd.read_parquet, ".csv": dd.read_csv}
+    suffix = ".parquet" if os.path.isdir(path) else Path(path).suffix.lower()
+    read = readers.get(suffix)
+    if read is None:
+        raise UsageError(
+            f"With --scheduler a table is .parquet or .csv files, such as 'data/*.parquet', or a "
+            f"folder of .parquet files; got {shown(path)}."
+        )
+    try:
+        return read(path)
+    except (OSError, FileNotFoundError) as error:
+        raise CommandError(f"{shown(path)} cannot be read: {error}") from error
+
+
+def fit_parts(
+    console: Console,
+    estimator: TwoWayModel,
+    path: str,
+    target: str,
+    scheduler: str,
+    scale: str,
+    columns: list[str] | None,
+    drop: list[str] | None,
+) -> None:
+    """Fit to part files where they lie, and write the model."""
+    from twofold.scaled import Scaled
+
+    with connected(console, scheduler):
+        frame = open_parts(path)
+        used, left_out = _numbers_of(frame, path, columns, drop)
+        console.say(f"columns: {listed(used)}")
+        if left_out:
+            console.say(f"left out, no numbers: {listed(left_out)}")
+        started = time.perf_counter()
+        model = estimator if scale == "none" else Scaled(estimator, how=scale)
+        with console.warnings_shown():
+            model.fit(frame[used].dropna(how="all"))
+        seconds = time.perf_counter() - started
+        n_rows = len(model.embedding_)
+        model.save(target)
+    n_iter, reason = int(model.n_iter_), str(model.stop_reason_)
+    end = how_it_ended(reason, n_iter, is_still_improving(model), getattr(model, "start_", None))
+    console.say(f"fitted {n_rows:,} rows in {seconds:.1f} s: {end}")
+    facts = {"model": target, "scale": scale, "rows": n_rows, "columns": used}
+    facts |= {"columns_left_out": left_out, "iterations": n_iter, "stop_reason": reason}
+    facts |= {"seconds": round(seconds, 3), "objective": float(model.objective_)}
+    console.finish(target, facts)
+
+
+def _numbers_of(
+    frame: Any, path: str, columns: list[str] | None, drop: list[str] | None
+) -> tuple[list[str], list[str]]:
+    """Return the columns to use, and those that hold no numbers."""
+    there = list(frame.columns)
+    if columns:
+        return find_columns(split_names(columns, there), there, path, "--columns names"), []
+    dropped = find_columns(split_names(drop, there), there, path, "--drop names")
+    wanted = [name for name in there if name not in dropped]
+    numbers = [name for name in wanted if getattr(frame.dtypes[name], "kind", "O") in "iufb"]
+    if not numbers:
+        raise CommandError(f"{shown(path)} has no column of numbers.")
+    return numbers, [name for name in wanted if name not in numbers]
+
+
+def transform_parts(
+    console: Console, model_path: str, path: str, output: str, scheduler: str
+) -> None:
+    """Place the rows of part files on the map, a part file for each."""
+    model = open_model(model_path, path)
+    names = latent_names(model)
+    make = partial(_placed, names=names)
+    _write_parts(console, model, path, output, scheduler, make, with_noise=False)
+
+
+def complete_parts(
+    console: Console, model_path: str, path: str, output: str, scheduler: str
+) -> None:
+    """Fill the missing cells of part files, a part file for each."""
+    model = open_model(model_path, path)
+    _write_parts(console, model, path, output, scheduler, _filled, with_noise=True)
+
+
+def _write_parts(
+    console: Console,
+    model: TwoWayModel,
+    path: str,
+    output: str,
+    scheduler: str,
+    make: Callable[..., pd.DataFrame],
+    *,
+    with_noise: bool,
+) -> None:
+    if output == STANDARD or Path(output).suffix or "://" in output:
+        raise UsageError(
+            "With --scheduler the result is part files in a folder that all workers see.",
+            "Name it with -o FOLDER.",
+        )
+    import dask
+
+    with connected(console, scheduler):
+        frame = open_parts(path)
+        features = match_columns(model, list(frame.columns), path).features
+        table = DaskTable(frame)
+        folder = Path(output).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        write = dask.delayed(_write)
+        task, width = model_task(model, with_noise=with_noise), len(str(len(table.parts)))
+        parts = [
+            write(make, task, part, features, str(folder / f"part-{number:0{width}}.parquet"))
+            for number, part in enumerate(table.parts)
+        ]
+        n_rows = sum(table.lengths)
+        try:
+            with console.warnings_shown(), console.counting_rows(lambda: n_rows) as advance:
+                keep_all(parts, lambda done: advance(table.lengths[done - 1]))
+        except KeyboardInterrupt:
+            raise Interrupted(
+                f"Interrupted; the parts that are in {shown(output)} are complete."
+            ) from None
+    facts = {"output": output, "rows": n_rows, "parts": len(parts)}
+    console.say(f"{counted(n_rows, 'row')} in {counted(len(parts), 'part')}")
+    console.finish(output, facts)
+
+
+def _write(
+    make: Callable[..., pd.DataFrame], model: Any, frame: Any, features: list[str], target: str
+) -> int:
+    """Write what is made of a part; under its name it is complete."""
+    with on_this_thread():
+        found = make(model, frame, features)
+    partly = f"{target}.{os.getpid()}.tmp"
+    found.to_parquet(partly)
+    os.replace(partly, target)
+    return len(found)
+
+
+def _known_rows(frame: pd.DataFrame, features: list[str]) -> tuple[Any, Any]:
+    Y = frame[features].to_numpy(dtype=np.float64, na_value=np.nan)
+    return Y, ~np.isnan(Y).all(axis=1)
+
+
+def _placed(model: Any, frame: pd.DataFrame, features: list[str], names: list[str]) -> pd.DataFrame:
+    Y, known = _known_rows(frame, features)
+    X = np.full((len(Y), len(names)), np.nan)
+    if known.any():
+        X[known] = model.transform(as_rows(model, Y[known]))
+    return pd.DataFrame(X, columns=names, index=frame.index)
+
+
+def _filled(model: Any, frame: pd.DataFrame, features: list[str]) -> pd.DataFrame:
+    Y, known = _known_rows(frame, features)
+    if known.any():
+        whole = Y.copy()
+        whole[known] = model.complete(as_rows(model, Y[known]))
+        # Cells that were there keep their values and their types.
+        gaps = np.isnan(Y)
+        frame = frame.copy()
+        for j, name in enumerate(features):
+            if gaps[:, j].any():
+                frame[name] = np.where(gaps[:, j], whole[:, j], Y[:, j])
+    return frame

@@ -1,0 +1,214 @@
+"""Tables of dask in, tables of dask out: each part is answered where it lies, when it is asked for.
+
+The model is a task of its own in the graph: it travels to a worker once, whatever the number of
+parts, and is opened there once; a worker that takes the place of a lost one gets it again. A task
+computes on the one thread that it runs on, as other tasks run on the others. Rows are answered as
+they would be alone, so that nothing depends on how a table is cut.
+
+An array is answered by an array, a data frame by a data frame with the same index: with its own
+columns where rows come back, with those of ``get_feature_names_out`` for latent points.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from twofold.checks.rows import RowError, is_lazy
+from twofold.engine.threads import on_this_thread
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+# What needs the noise model, which is then made once and not by every worker.
+BY_NOISE = ("complete", "intervals", "log_likelihood", "p_values")
+
+
+def answers_lazily(given: str, found: str, *, is_pair: bool = False) -> Callable[[Method], Method]:
+    """Let a method of a model answer tables of dask by such tables.
+
+    It takes rows with so many columns and returns others: "D" are features, "q" latent coordinates,
+    "" is a number a row. With ``is_pair``, or if ``return_std`` is asked for, it returns two.
+    """
+
+    def decorate(method: Method) -> Method:
+        @wraps(method)
+        def answering(self: Any, X: Any, *others: Any, **named: Any) -> Any:
+            if not is_lazy(X):
+                return method(self, X, *others, **named)
+            if others:
+                named |= dict(zip(("level",), others, strict=True))
+            n_parts = 2 if is_pair or named.get("return_std") else 1
+            return _answer(self, method.__name__, X, (given, found), named, n_parts)
+
+        return cast(Method, answering)
+
+    return decorate
+
+
+def model_task(model: Any, *, with_noise: bool = False) -> Any:
+    """Return a delayed model: one task, whose result goes to each worker once."""
+    import cloudpickle
+    import dask
+
+    content = cloudpickle.dumps(_without_callbacks(model))
+    key = f"twofold-model-{hashlib.sha256(content).hexdigest()[:16]}-{int(with_noise)}"
+    return dask.delayed(_opened)(content, with_noise, dask_key_name=key)
+
+
+def _without_callbacks(model: Any) -> Any:
+    """Return the model without what only a fit calls, and what may not travel."""
+    from twofold.contract.kept_model import RUN_ONLY
+
+    bare = object.__new__(type(model))
+    own = {name: value for name, value in RUN_ONLY.items() if name in vars(model)}
+    bare.__dict__ = {**vars(model), **own}
+    bare.__dict__.pop("_journal", None)
+    return bare
+
+
+def _opened(content: bytes, with_noise: bool) -> Any:
+    import pickle
+
+    with on_this_thread():
+        model = pickle.loads(content)
+        if with_noise and model._has_noise():
+            _ = model.noise_
+    return model
+
+
+def _answer(
+    model: Any, name: str, X: Any, widths: tuple[str, str], named: Mapping[str, Any], n_parts: int
+) -> Any:
+    from twofold.tables.dask_tables import in_one_piece_of_columns, one_row_like
+
+    check_is_fitted(model)
+    _check_request(model, name, X, named)
+    X, row = in_one_piece_of_columns(X), one_row_like(X)
+    if widths[0] == "q":
+        model._validate_latent(row)
+    else:
+        model._validate(row, reset=False)
+    task = model_task(model, with_noise=name in BY_NOISE or bool(named.get("return_std")))
+    if hasattr(X, "columns"):
+        return _answer_frame(task, name, X, _names_of(model, X, *widths), named, n_parts, model)
+    return _answer_array(task, name, X, _width_of(model, widths[1]), named, n_parts, model)
+
+
+def _check_request(model: Any, name: str, X: Any, named: Mapping[str, Any]) -> None:
+    """Raise if a request cannot be answered part by part."""
+    if X.ndim != 2:
+        raise ValueError(
+            f"Expected a table (rows, columns) of dask; got {X.ndim} dimension(s). Reshape an "
+            "array by `X.reshape(-1, 1)`, take columns of a data frame by `frame[[...]]`."
+        )
+    if named.get("n_draws") is not None:
+        raise ValueError(
+            "Draws (`n_draws`) are made of tables in memory; of a table of dask, take one part at "
+            "a time, e.g. `model.complete(X.partitions[0].compute(), n_draws=5)`."
+        )
+    output = getattr(model, "_sklearn_output_config", {}).get("transform", "default")
+    if name == "transform" and output != "default":
+        raise ValueError(
+            f"`set_output(transform={output!r})` is for tables in memory. A data frame of dask is "
+            "answered by one, an array of dask by an array: call `set_output(transform='default')`."
+        )
+    if model.__sklearn_tags__().input_tags.pairwise:
+        raise ValueError(
+            "A model of precomputed kernels or distances takes values with all training rows, "
+            "which tables of dask do not carry. Pass them part by part, computed."
+        )
+
+
+def _width_of(model: Any, letter: str) -> int | None:
+    return {"D": int(model.n_features_in_), "q": int(model._n_features_out)}.get(letter)
+
+
+def _answer_array(
+    task: Any, name: str, X: Any, width: int | None, named: Any, n_parts: int, model: Any
+) -> Any:
+    import dask.array as da
+
+    # Parts of an answer are stacked, as one array, and taken apart again.
+    stacked, tail = (n_parts,) if n_parts > 1 else (), () if width is None else (width,)
+    dtype = model.latent_.dtype
+    chunks = (*stacked, X.chunks[0], *tail)
+    found = da.map_blocks(
+        _ask,
+        X,
+        model=task,
+        asked=name,
+        named=dict(named),
+        dtype=dtype,
+        chunks=chunks,
+        drop_axis=[1] if width is None else [],
+        new_axis=[0] if stacked else [],
+        meta=np.empty((0,) * len(chunks), dtype=dtype),
+        stacked=stacked,
+        tail=tail,
+    )
+    return tuple(found[part] for part in range(n_parts)) if stacked else found
+
+
+def _ask(block: Any, model: Any, asked: str, named: Any, stacked: Any, tail: Any) -> Any:
+    """Answer for the rows of a part."""
+    if len(block) == 0:
+        return np.empty((*stacked, 0, *tail), dtype=model.latent_.dtype)
+    try:
+        with on_this_thread():
+            found = getattr(model, asked)(block, **named)
+    except RowError as error:
+        error.add_note("Rows are counted within their part of the table.")
+        raise
+    return np.stack(found) if stacked else np.asarray(found)
+
+
+def _names_of(model: Any, X: Any, given: str, found: str) -> list[Any]:
+    """Return the columns of an answer to a data frame; none if it is a number a row."""
+    if found == "":
+        return []
+    if found == "q":
+        return list(model.get_feature_names_out())
+    if given == "D":
+        return list(X.columns)
+    known = getattr(model, "feature_names_in_", None)
+    return [f"x{j}" for j in range(model.n_features_in_)] if known is None else list(known)
+
+
+def _answer_frame(
+    task: Any, name: str, X: Any, columns: list[Any], named: Any, n_parts: int, model: Any
+) -> Any:
+    import pandas as pd
+
+    wide = [(part, column) for part in range(n_parts) for column in columns]
+    labels = columns if n_parts == 1 else [f"{part} {column}" for part, column in wide]
+    empty = np.empty((0, len(labels)), dtype=model.latent_.dtype)
+    index = X._meta.index
+    meta = pd.DataFrame(empty, columns=labels, index=index[:0])
+    if not columns:
+        meta = pd.Series(np.empty(0, dtype=model.latent_.dtype), name=name, index=index[:0])
+    found = X.map_partitions(_ask_frame, task, name, dict(named), labels, meta=meta)
+    if n_parts == 1:
+        return found
+    parts = (labels[: len(columns)], labels[len(columns) :])
+    return tuple(
+        found[list(part)].rename(columns=dict(zip(part, columns, strict=True))) for part in parts
+    )
+
+
+def _ask_frame(frame: Any, model: Any, name: str, named: Any, labels: list[Any]) -> Any:
+    """Answer for the rows of a part of a data frame, several tables side by side."""
+    import pandas as pd
+
+    n_parts = 2 if named.get("return_std") or name == "intervals" else 1
+    stacked = (n_parts,) if n_parts > 1 else ()
+    tail = (len(labels) // n_parts,) if labels else ()
+    found = _ask(frame, model, name, named, stacked, tail)
+    if not labels:
+        return pd.Series(found, name=name, index=frame.index)
+    values = np.concatenate(found, axis=1) if stacked else found
+    return pd.DataFrame(values, columns=labels, index=frame.index)

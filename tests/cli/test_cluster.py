@@ -1,0 +1,104 @@
+"""Commands over part files and a scheduler."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from cli.running import COLUMNS, make_frame, refused, run_json, run_well
+
+import twofold
+from twofold import UKR, Scaled
+
+distributed = pytest.importorskip("distributed", reason="--scheduler needs dask.distributed")
+pytest.importorskip("pyarrow")
+
+# Of sockets that dask leaves to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("default")
+QUICK = ["--max-iter", "3", "--landmarks", "30"]
+
+
+@pytest.fixture(scope="module")
+def address():
+    with distributed.LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        processes=False,
+        protocol="tcp",
+        dashboard_address=":0",
+        memory_limit=0,
+    ) as cluster:
+        yield cluster.scheduler_address
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    frame = make_frame(300)
+    frame.iloc[30, frame.columns.get_loc("width")] = np.nan
+    frame.loc[frame.index[40], COLUMNS] = np.nan
+    return frame
+
+
+@pytest.fixture(scope="module")
+def parts(frame, tmp_path_factory) -> str:
+    folder = tmp_path_factory.mktemp("parts")
+    for number in range(3):
+        frame.iloc[100 * number : 100 * (number + 1)].to_parquet(folder / f"part-{number}.parquet")
+    return str(folder / "*.parquet")
+
+
+@pytest.fixture(scope="module")
+def fitted(parts, address, tmp_path_factory):
+    path = tmp_path_factory.mktemp("models") / "beetles.twofold"
+    facts = run_json("fit", parts, "-o", path, "--scheduler", address, *QUICK)
+    return path, facts
+
+
+def read(folder) -> pd.DataFrame:
+    return pd.concat([pd.read_parquet(path) for path in sorted(folder.glob("*.parquet"))])
+
+
+def test_a_fit_is_that_of_the_table_in_memory(fitted, frame):
+    path, facts = fitted
+    assert facts["rows"] == 299  # one has no value
+    assert facts["columns"] == COLUMNS
+    assert "species" in facts["columns_left_out"]
+    rows = frame[COLUMNS].dropna(how="all")
+    wanted = Scaled(UKR(random_state=0, max_iter=3, landmarks=30)).fit(rows)
+    model = twofold.load(path)
+    np.testing.assert_array_equal(model.model_.data_, wanted.model_.data_)
+    np.testing.assert_array_equal(model.latent_, wanted.latent_)
+
+
+def test_rows_are_placed_and_filled_part_by_part(fitted, frame, parts, address, tmp_path):
+    path, _ = fitted
+    model, there = twofold.load(path), frame[COLUMNS].notna().any(axis=1)
+    run_well("transform", path, parts, "-o", tmp_path / "places", "--scheduler", address)
+    places = read(tmp_path / "places")
+    assert list(places.columns) == ["x1", "x2"]
+    assert places.iloc[40].isna().all()
+    np.testing.assert_array_equal(places[there.to_numpy()], model.transform(frame[COLUMNS][there]))
+    run_well("complete", path, parts, "-o", tmp_path / "filled", "--scheduler", address)
+    filled = read(tmp_path / "filled")
+    assert list(filled.columns) == list(frame.columns)
+    assert len(list((tmp_path / "filled").iterdir())) == 3
+    wanted = model.complete(frame[COLUMNS][there])
+    np.testing.assert_array_equal(filled[COLUMNS][there.to_numpy()], wanted)
+    assert filled["species"].tolist() == frame["species"].tolist()
+
+
+def test_what_does_not_go_together_is_refused(fitted, parts):
+    path, _ = fitted
+    where = ["--scheduler", "tcp://127.0.0.1:1"]
+    assert "--label" in refused("fit", parts, "--label", "species", *where, code=2)
+    assert "unn" in refused("fit", parts, "--method", "unn", *where, code=2)
+    assert "-o FOLDER" in refused("transform", path, parts, "-o", "out.csv", *where, code=2)
+    assert "-o FOLDER" in refused("complete", path, parts, "-o", "s3://a/b", *where, code=2)
+    assert "--error" in refused("transform", path, parts, "--error", *where, code=2)
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_not_there_is_named(parts, tmp_path):
+    told = refused("fit", parts, "-o", tmp_path / "m.twofold", "--scheduler", "tcp://127.0.0.1:1")
+    assert "No scheduler answers at 'tcp://127.0.0.1:1'" in told
+    assert "--scheduler local" in told

@@ -1,0 +1,183 @@
+"""Tables of dask on real worker processes: the same bits, also when workers or schedulers die."""
+
+from __future__ import annotations
+
+import _thread
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from twofold import UKR
+from twofold.tables.dask_tables import ClusterLostError
+from twofold.ukr import checkpoint as checkpoints
+
+dask = pytest.importorskip("dask")
+distributed = pytest.importorskip("distributed", reason="workers need dask.distributed")
+da = pytest.importorskip("dask.array")
+
+# Of sockets and processes that dask leaves to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("default")
+
+
+def ribbon(n: int, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    t = rng.uniform(0, 3, n)
+    return np.c_[np.cos(t), np.sin(t), rng.uniform(0, 1, n)] + rng.normal(scale=0.02, size=(n, 3))
+
+
+def settings(**given: object) -> dict[str, object]:
+    return {"landmarks": 30, "random_state": 0, "max_iter": 4, "init": "pca", **given}
+
+
+def start(n_workers: int) -> distributed.LocalCluster:
+    return distributed.LocalCluster(
+        n_workers=n_workers,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=":0",
+        memory_limit=0,
+    )
+
+
+@pytest.fixture(scope="module")
+def client():
+    with start(2) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+def test_two_workers_give_the_bits_of_one_machine(client):
+    Y = ribbon(1500)
+    rows = da.from_array(Y, chunks=(200, 3))
+    wanted = UKR(**settings()).fit(Y)
+    model = UKR(**settings()).fit(rows)
+    np.testing.assert_array_equal(model.embedding_.compute(), wanted.embedding_)
+    np.testing.assert_array_equal(model.data_, wanted.data_)
+    np.testing.assert_array_equal(model.latent_, wanted.latent_)
+    new = ribbon(900, seed=1)
+    found = wanted.reconstruct(da.from_array(new, chunks=(100, 3))).persist()
+    distributed.wait(found)
+    np.testing.assert_array_equal(found.compute(), wanted.reconstruct(new))
+
+
+def slowly(part: np.ndarray) -> np.ndarray:
+    time.sleep(0.5)
+    return part
+
+
+@pytest.mark.slow
+def test_an_interrupt_cancels_what_was_asked_for(client):
+    rows = da.from_array(ribbon(1500), chunks=(10, 3)).map_blocks(slowly, dtype=float)
+    model = UKR(**settings())
+    timer = threading.Timer(2.0, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(rows)
+    assert not hasattr(model, "latent_")
+    deadline = time.monotonic() + 30
+    while any(client.processing().values()) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not any(client.processing().values())
+
+
+def pids_of(client: distributed.Client, n_workers: int, gone: set[int]) -> set[int]:
+    """Return the processes of all workers, once those that are gone have been replaced."""
+    deadline = time.monotonic() + 600
+    while time.monotonic() < deadline:
+        try:
+            pids = set(client.run(os.getpid).values())
+        except OSError:  # a worker that was killed is not missed yet
+            pids = set()
+        if len(pids) == n_workers and not pids & gone:
+            return pids
+        time.sleep(0.5)
+    raise TimeoutError("A worker was not replaced.")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n_workers", "seed"), [(2, 0), (4, 1)])
+def test_a_killed_worker_changes_nothing(n_workers, seed):
+    """Five random moments each of a fit and a transform, of 2 and of 4 workers."""
+    Y, new = ribbon(3000), ribbon(3000, seed=1)
+    wanted = UKR(**settings()).fit(Y)
+    placed = wanted.transform(new)
+    rows, others = da.from_array(Y, chunks=(100, 3)), da.from_array(new, chunks=(100, 3))
+    random = np.random.default_rng(seed)
+    with start(n_workers) as cluster, distributed.Client(cluster) as client:
+        UKR(**settings()).fit(rows)  # workers have opened what is compiled
+        began = time.monotonic()
+        UKR(**settings()).fit(rows)
+        wanted.transform(others).compute()
+        usual = time.monotonic() - began
+        gone = set()
+        for _ in range(5):
+            pids = sorted(pids_of(client, n_workers, gone))
+            moment, pid = random.uniform(0, usual), int(random.choice(pids))
+            gone.add(pid)
+            timer = threading.Timer(moment, os.kill, (pid, signal.SIGKILL))
+            timer.start()
+            model = UKR(**settings()).fit(rows)
+            found = wanted.transform(others).compute()
+            timer.join()
+            np.testing.assert_array_equal(model.embedding_.compute(), wanted.embedding_)
+            np.testing.assert_array_equal(model.data_, wanted.data_)
+            np.testing.assert_array_equal(found, placed)
+
+
+@pytest.fixture
+def scheduler(tmp_path):
+    """A scheduler and two workers, each a process of its own; yields its process and its file."""
+    file = tmp_path / "scheduler.json"
+    where = ["--scheduler-file", str(file)]
+    commands = [
+        ["scheduler", "--port", "0", "--dashboard-address", ":0", *where],
+        *[["worker", "--nthreads", "1", "--no-dashboard", *where]] * 2,
+    ]
+    processes = [
+        subprocess.Popen([sys.executable, "-m", "dask", *words], stderr=subprocess.DEVNULL)
+        for words in commands
+    ]
+    yield processes[0], str(file)
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.slow
+def test_a_lost_scheduler_leaves_an_error_and_a_checkpoint(tmp_path, monkeypatch, scheduler):
+    monkeypatch.setattr(checkpoints, "SECONDS", 3600.0)  # no step is written for its own sake
+    Y, path = ribbon(1500), tmp_path / "fit.checkpoint"
+    wanted = UKR(**settings()).fit(Y)
+    model = UKR(**settings(checkpoint=path))
+    rows = da.from_array(Y, chunks=(250, 3)).map_blocks(slowly, dtype=float)
+    whole = UKR._embed_chunks
+
+    def lose(self, table, seen, tell):
+        def told(done, n_rows):
+            tell(done, n_rows)
+            scheduler[0].kill()
+
+        whole(self, table, seen, told)
+
+    with dask.config.set({"distributed.comm.timeouts.connect": "3s"}):
+        client = distributed.Client(scheduler_file=scheduler[1])
+        client.wait_for_workers(2, timeout=120)
+        monkeypatch.setattr(UKR, "_embed_chunks", lose)
+        with pytest.raises(ClusterLostError, match="scheduler of dask was lost"):
+            model.fit(rows)
+        client.close(timeout=5)
+    assert not hasattr(model, "latent_")
+    assert path.exists()
+    monkeypatch.setattr(UKR, "_embed_chunks", whole)
+    steps = []
+    with dask.config.set(scheduler="synchronous"):  # another cluster, as it were
+        again = UKR(**settings(checkpoint=path, callbacks=[steps.append])).fit(rows)
+        assert not steps  # the landmarks were trained before
+        np.testing.assert_array_equal(again.embedding_.compute(), wanted.embedding_)
+    np.testing.assert_array_equal(again.data_, wanted.data_)
+    assert not path.exists()
