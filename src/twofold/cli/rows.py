@@ -105,7 +105,15 @@ def complete(
     if intervals and draws:
         raise UsageError("--intervals and --draws do not go together: draws differ by themselves.")
     if scheduler is not None:
-        _check_spread({"--report": report, "--intervals": intervals, "--draws": draws, "--index": index, "--missing": missing})
+        _check_spread(
+            {
+                "--report": report,
+                "--intervals": intervals,
+                "--draws": draws,
+                "--index": index,
+                "--missing": missing,
+            }
+        )
         from twofold.cli.cluster import complete_parts
 
         complete_parts(console, model, table, output, scheduler)
