@@ -25,8 +25,9 @@ def test_old_file_still_answers(path: Path):
     if "transform" in expected:
         X, scale = model.transform(frame[1:6:2]), np.std(model.embedding_)
         known = np.array(expected["transform"])
-        # Rows that ended on the border of the domain slide along it since, to a lower error.
-        away = np.abs(X - known).max(axis=1) > 1e-3 * scale
+        # Searches end a little sooner since. Rows that ended on the border of the domain slide
+        # along it, to a lower error.
+        away = np.abs(X - known).max(axis=1) > 3e-3 * scale
         if away.any():
             assert model.density(known[away]).max() < 1.02 * model.domain_threshold_
             np.testing.assert_allclose(X, known, atol=0.1 * scale)

@@ -22,6 +22,8 @@ CLASSES = {
 }
 # Small enough to be fitted many times.
 QUICK = {"ukr": ["--max-iter", "5"], "psom": ["--set", "grid=[4,4]"]}
+# Species, a category, is not fitted.
+NUMBERS = ["--label", "species"]
 WITHOUT_GAPS = ["kernel-pca", "diffusion-map"]
 
 
@@ -69,7 +71,9 @@ def test_methods_fit_like_the_library_with_its_defaults(table, tmp_path):
         "psom": twofold.PSOM(random_state=3),
     }
     for name, expected in made.items():
-        run_well("fit", table, "-o", path, "--method", name, "--scale", "none", "--seed", 3)
+        run_well(
+            "fit", table, "-o", path, "--method", name, "--scale", "none", "--seed", 3, *NUMBERS
+        )
         expected.fit(make_frame()[COLUMNS])
         np.testing.assert_array_equal(twofold.load(path).embedding_, expected.embedding_)
 
@@ -92,10 +96,10 @@ def test_dimensions_reach_every_method(table, tmp_path, name):
 
 def test_dimensions_and_columns(table, tmp_path):
     path = tmp_path / "m.twofold"
-    run_well("fit", table, "-o", path, "--method", "kernel-pca", "-q", "6")
+    run_well("fit", table, "-o", path, "--method", "kernel-pca", "-q", "6", *NUMBERS)
     assert twofold.load(path).embedding_.shape == (60, 6)
     for name in ("unn", "psom"):
-        said = refused("fit", table, "-o", path, "--method", name, "-q", "6")
+        said = refused("fit", table, "-o", path, "--method", name, "-q", "6", *NUMBERS)
         assert "needs at least 6 columns of numbers" in said
 
 
@@ -159,18 +163,18 @@ def test_what_does_not_go_together_is_said_before_the_work(tmp_path, options, wo
 
 @pytest.mark.parametrize("name", WITHOUT_GAPS)
 def test_methods_that_need_complete_rows_say_so(holes, tmp_path, name):
-    said = refused("fit", holes, "-o", tmp_path / "m.twofold", "--method", name)
+    said = refused("fit", holes, "-o", tmp_path / "m.twofold", "--method", name, *NUMBERS)
     assert f"--method {name} needs complete rows, but 1 row of" in said
     assert "has empty cells, in 'width'" in said
     assert "twofold complete" in said
-    options = ["--method", name, "--drop", "width"]
+    options = ["--method", name, "--drop", "width", *NUMBERS]
     run_well("fit", holes, "-o", tmp_path / "m.twofold", *options)
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in WITHOUT_GAPS])
 def test_methods_that_take_gaps(holes, tmp_path, name):
     path = tmp_path / "m.twofold"
-    run_well("fit", holes, "-o", path, "--method", name, *QUICK.get(name, []))
+    run_well("fit", holes, "-o", path, "--method", name, *NUMBERS, *QUICK.get(name, []))
     assert np.isnan(twofold.load(path).data_).sum() == 1
 
 

@@ -141,7 +141,7 @@ def test_other_types(tmp_path):
     )
     written(tmp_path / "t.csv", frame)
     lines = (tmp_path / "t.csv").read_text().splitlines()
-    assert lines[1:] == ["True,1,0.5,u,2024-01-31 00:00:00", "False,,,,2024-02-01 00:00:00"]
+    assert lines[1:] == ["True,1,0.5,u,2024-01-31", "False,,,,2024-02-01"]
 
 
 def test_row_numbers_are_no_names(tmp_path):

@@ -42,14 +42,14 @@ def describe(model: Any, versions: dict[str, str]) -> dict[str, Any]:
     parameters = {name: str(value) for name, value in given.items() if name not in OF_THE_RUN}
     facts: dict[str, Any] = {
         "class": type(inside).__name__,
-        "scale": "mixed" if hasattr(model, "columns_") else getattr(model, "how", "none"),
+        "scale": "mixed" if hasattr(model, "left_out_") else getattr(model, "how", "none"),
         "n_features": int(model.n_features_in_),
         "columns": shown_feature_names(model),
         "parameters": parameters,
         "changed_parameters": [n for n, v in parameters.items() if v != str(usual[n].default)],
         "versions": versions,
     }
-    if hasattr(model, "columns_"):
+    if hasattr(model, "left_out_"):  # a model of mixed columns
         facts["kinds"] = {column.name: column.described() for column in model.columns_}
         facts["left_out"] = dict(model.left_out_)
     if hasattr(model, "embedding_"):
@@ -116,9 +116,11 @@ def describe_in_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 def say_kinds(console: Any, model: Any) -> None:
     """Say what each column of a mixed table became."""
-    for column in getattr(model, "columns_", ()):
+    if not hasattr(model, "left_out_"):
+        return
+    for column in model.columns_:
         console.say(f"  {column.name}: {column.described()}")
-    for name, why in getattr(model, "left_out_", {}).items():
+    for name, why in model.left_out_.items():
         console.say(f"left out: '{name}': {why}")
 
 

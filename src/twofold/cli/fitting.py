@@ -108,14 +108,7 @@ def fit(
         hint = "Name the columns to use, or those to leave out."
         raise UsageError("--columns and --drop exclude each other.", hint)
     chosen = find_method(method)
-    if output is None and table == STANDARD:
-        raise UsageError("A table from standard input has no name for the model.", "Add -o MODEL.")
-    if output == STANDARD:
-        raise UsageError(
-            "A model is a file of arrays, which standard output does not take.",
-            f"Name a file: -o {Path(beside(table, MODEL_SUFFIX)).name}",
-        )
-    target = output or beside(table, MODEL_SUFFIX)
+    target = find_target(output, table)
     phase = Phase(console)
     given = {
         "kernel": kernel,
@@ -128,15 +121,16 @@ def fit(
     of_run: dict[str, Any] = {"random_state": seed, "verbose": False if quiet else "auto"}
     of_run["callbacks"] = [phase.iterations_begin]
     estimator = chosen.make(dimensions, given, settings or [], **of_run)
+    shape = parse_image_shape(image_shape)
+    scale = scale or ("standard" if shape is None else "none")
     if scheduler is not None:
         others = {"label": label, "index": index, "missing": missing, "image-shape": image_shape}
+        others |= {"kinds": kinds, "weights": weights}
         check_spread(chosen, table, others)
         choose_landmarks(console, estimator)
         fit_spread(phase, console, estimator, table, target, scheduler, scale, columns, drop)
         return
     q = estimator.wanted_dimensions()
-    shape = parse_image_shape(image_shape)
-    scale = scale or ("standard" if shape is None else "none")
     check_output(target, table)
     wanted: dict[str, Any] = {"label": label, "columns": columns, "drop": drop, "index": index}
     wanted |= {"missing": missing, "image_shape": shape}
@@ -237,6 +231,18 @@ def check_gaps(method: Method, model: TwoWayModel, rows: TrainingTable, path: st
         "Leave these columns out with --drop, or fill the cells first with the map of a method "
         "that allows gaps: twofold fit, then twofold complete.",
     )
+
+
+def find_target(output: str | None, table: str) -> str:
+    """Return where the model goes; raise where it has no name."""
+    if output is None and table == STANDARD:
+        raise UsageError("A table from standard input has no name for the model.", "Add -o MODEL.")
+    if output == STANDARD:
+        raise UsageError(
+            "A model is a file of arrays, which standard output does not take.",
+            f"Name a file: -o {Path(beside(table, MODEL_SUFFIX)).name}",
+        )
+    return output or beside(table, MODEL_SUFFIX)
 
 
 def fit_spread(
