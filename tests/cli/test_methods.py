@@ -344,3 +344,10 @@ def test_info_about_an_extension_which_has_no_way_back(tmp_path):
     said = run_well("info", tmp_path / "m.twofold").stdout
     assert "KernelExtension" in said
     assert "4 columns to 2 dimensions" in said
+
+
+def test_pictures_of_a_precomputed_kernel(tmp_path):
+    Y = make_frame()[COLUMNS].to_numpy()
+    twofold.KernelPCA(kernel="precomputed").fit(Y @ Y.T).save(tmp_path / "m.twofold")
+    run_well("plot", tmp_path / "m.twofold", "-o", tmp_path / "map.png")
+    assert (tmp_path / "map.png").stat().st_size > 1000

@@ -22,6 +22,9 @@ class Plane(SimpleNamespace):
         self.n_features_in_, self.domain_threshold_ = len(A), 0.5
         self.member_ = np.arange(len(X))
 
+    def _mixed_columns(self):
+        return ()
+
     def as_numbers(self) -> Plane:
         return self
 

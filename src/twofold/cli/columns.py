@@ -107,7 +107,7 @@ def match_columns(
             )
     else:
         # What tells nothing, a constant column of a mixed table, is not asked for.
-        idle = {column.name for column in getattr(model, "columns_", ()) if not column.features}
+        idle = {column.name for column in model._mixed_columns() if not column.features}
         needed = [name for name in wanted if name not in idle]
         features = find_columns(needed, columns, path, "the model needs")
     used = {*features, *labels}

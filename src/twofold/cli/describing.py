@@ -36,20 +36,20 @@ def describe(model: Any, versions: dict[str, str]) -> dict[str, Any]:
 
     from twofold.contract.row_notes import RowNotes
 
-    inside = getattr(model, "model_", model)
+    inside, is_mixed = getattr(model, "model_", model), hasattr(model, "left_out_")
     given = inside.get_params(deep=False)
     usual = inspect.signature(type(inside)).parameters
     parameters = {name: str(value) for name, value in given.items() if name not in OF_THE_RUN}
     facts: dict[str, Any] = {
         "class": type(inside).__name__,
-        "scale": "mixed" if hasattr(model, "left_out_") else getattr(model, "how", "none"),
+        "scale": "mixed" if is_mixed else getattr(model, "how", "none"),
         "n_features": int(model.n_features_in_),
         "columns": shown_feature_names(model),
         "parameters": parameters,
         "changed_parameters": [n for n, v in parameters.items() if v != str(usual[n].default)],
         "versions": versions,
     }
-    if hasattr(model, "left_out_"):  # a model of mixed columns
+    if is_mixed:
         facts["kinds"] = {column.name: column.described() for column in model.columns_}
         facts["left_out"] = dict(model.left_out_)
     if hasattr(model, "embedding_"):

@@ -173,7 +173,7 @@ def _draw(model: TwoWayModel, kind: str, color: arg.Text, table: arg.Text, conso
     """Return the axes or the figure of a picture."""
     from twofold import plots
 
-    names = {c.name: c.features[0] for c in getattr(model, "columns_", ()) if len(c.features) == 1}
+    names = {c.name: c.features[0] for c in model._mixed_columns() if len(c.features) == 1}
     color = names.get(str(color), color)
     if kind not in ("errors", "importance"):
         model = model.as_numbers()
@@ -230,7 +230,7 @@ def _rows_to_look_at(model: TwoWayModel, table: str | None, console: Console) ->
     match = match_columns(model, source.columns, table, source.companions)
     if match.unused:
         console.say(f"not used: {listed(match.unused)}")
-    if hasattr(model, "columns_"):
+    if model._mixed_columns():
         from twofold.cli.mixed_columns import rows_for
 
         return rows_for(model, source.read(), source)

@@ -30,7 +30,7 @@ dask by tables of dask (:mod:`.lazy_answers`).
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -412,6 +412,10 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """Return the fitted model over columns of numbers: itself, unless it has other columns."""
         check_is_fitted(self)
         return self
+
+    def _mixed_columns(self) -> Sequence[Any]:
+        """Return the columns of a mixed table that the features come from; none of other models."""
+        return ()
 
     # ---- inside -------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ for; the model inside sees features of zero mean whose variances add up to the c
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -418,6 +418,9 @@ class Mixed(ScaledModel):
             return self._answer(F, None, False)
         frame, kind = as_frame(like)
         return kind.restored(self._filled_table(F, frame))
+
+    def _mixed_columns(self) -> Sequence[Column]:
+        return self.columns_
 
     def as_numbers(self) -> Scaled:
         """Return the same fitted model over features: numbers, and a column for each level.

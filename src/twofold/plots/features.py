@@ -179,8 +179,8 @@ def important_features(model: TwoWayModel, n: int = 20, *, ax: Axes | None = Non
     deviation = _deviation(Y, weights)[:, None]
     # c_jm (D, q) of the module's formula; 0 for features that are constant.
     parts = np.where(deviation > 0, _changes(numbers) / np.where(deviation > 0, deviation, 1), 0)
-    columns = getattr(model, "columns_", None)
-    if columns is not None:
+    columns = model._mixed_columns()
+    if columns:
         parts = _by_column(parts * deviation, columns, _deviation(Y, weights))
     shown = _ranked(parts)[:n]
     total = np.sqrt((parts[shown] ** 2).sum(axis=1))
