@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 import warnings
 
 import pytest
@@ -16,6 +17,16 @@ from twofold.process_settings import without_warnings
 def blas_threads():
     pools = threads._controller().info()
     return max(pool["num_threads"] for pool in pools if pool["user_api"] == "blas")
+
+
+@pytest.fixture(autouse=True)
+def _nobody_else():
+    """Wait for threads of earlier tests, such as workers of a cluster that was called off."""
+    quiet_since, end = time.monotonic(), time.monotonic() + 60
+    while time.monotonic() < min(end, quiet_since + 0.5):
+        if threads._blas_limit._holders:
+            quiet_since = time.monotonic()
+        time.sleep(0.005)
 
 
 def test_blas_stays_single_threaded_until_the_last_user_of_it_leaves():
