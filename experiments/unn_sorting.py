@@ -198,7 +198,7 @@ def beside(reported: float | None, errors: list[float], digits: int = 4) -> str:
 def tolerant(draw: Draw, k: int, eps: float, draws: int, **numbers: Any) -> dict[str, list[float]]:
     """Return ordinary errors of embeddings by the ε-insensitive loss."""
     own = numbers.pop("include_self", True)
-    loss = EpsilonInsensitive(eps, per="vector") if eps > 0 else "absolute"
+    loss = EpsilonInsensitive(eps, per="vector", order=1) if eps > 0 else "absolute"
     searches = {"UNN": Exhaustive(include_self=own), "UNN_g": Greedy(include_self=own)}
     errors: dict[str, list[float]] = {"UNN": [], "UNN_g": [], "refined": []}
     for seed in range(draws):
