@@ -1,10 +1,10 @@
 """How the inner loops are compiled: four decorators, each with one set of flags.
 
 The loops release the interpreter lock, so plain threads run them side by side, and they are kept
-on disk after the first compilation, which `announced` makes known. ``reassoc`` and ``nnan`` let the compiler vectorise sums and
-minima (no NaN ever gets here; infinities do); the order of additions is then fixed by the compiled
-code and not by the number of threads. Loops whose additions must keep the order they are written in
-do without these flags.
+on disk after the first compilation, which `announced` makes known. ``reassoc`` and ``nnan`` let the
+compiler vectorise sums and minima (no NaN ever gets here; infinities do); the order of additions is
+then fixed by the compiled code and not by the number of threads. Loops whose additions must keep
+the order they are written in do without these flags.
 
 Bits must not depend on what a process has compiled before, nor on whether it compiled at all or
 opened what an earlier one left. So
