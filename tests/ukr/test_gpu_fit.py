@@ -36,7 +36,7 @@ from twofold.ukr.training import Training, train
 pytestmark = pytest.mark.filterwarnings("ignore:.* encountered in .*:RuntimeWarning")
 
 
-def make_problem(*, n=100, kernel=GAUSSIAN, loss=None, how=None, missing=False, seed=0):
+def make_problem(*, n=100, kernel=GAUSSIAN, loss=None, how=None, missing=False, seed=0, degree=0):
     """A curved sheet with weights; return its problem and latent points near the true ones."""
     rng = np.random.default_rng(seed)
     t = rng.uniform(-3, 3, size=(n, 2))
@@ -47,7 +47,7 @@ def make_problem(*, n=100, kernel=GAUSSIAN, loss=None, how=None, missing=False, 
         Y[rng.random(Y.shape) < 0.1] = np.nan
     weights = rng.uniform(0.5, 2, size=n)
     engine = KernelSums(kernel, 1e-8, 1)
-    problem = Problem.of_rows(Y, weights, loss or Squared(), how or LeaveOneOut(), engine)
+    problem = Problem.of_rows(Y, weights, loss or Squared(), how or LeaveOneOut(), engine, degree)
     X = (1.5 * t).astype(np.float32).astype(np.float64)
     return problem.cross_validated(np.nan_to_num(Y)), X, Y
 
@@ -77,10 +77,14 @@ CASES = {
     "leave-3-out": {"how": LeaveKOut(3)},
     "out of reach": {"kernel": QUARTIC},
     "missing, out of reach": {"kernel": QUARTIC, "missing": True},
+    "degree 1": {"degree": 1},
+    "degree 2": {"degree": 2, "kernel": QUARTIC},
+    "degree 1, missing": {"degree": 1, "missing": True},
+    "degree 2-axes, leave-3-out": {"degree": "2-axes", "how": LeaveKOut(3)},
 }
 
 
-ALSO_PROJECTED = ["missing", "huber", "out of reach"]
+ALSO_PROJECTED = ["missing", "huber", "out of reach", "degree 1", "degree 1, missing"]
 
 
 @pytest.mark.parametrize("case", list(CASES))
@@ -120,7 +124,7 @@ def test_each_precision_keeps_its_promise(precision, limit):
     value, grad = problem.reconstruction(cross_validated=True).value_and_grad(X)
     objective = DeviceReconstruction(on_device(problem, precision))
     found, slope = objective.value_and_grad(objective.tensor(X))
-    assert objective.precision == precision
+    assert objective.tiles.precision == precision
     assert found == pytest.approx(value, rel=limit)
     assert relative_error(slope.double().cpu().numpy(), grad) < limit
 
@@ -229,8 +233,7 @@ def test_without_a_gpu_the_cpu_takes_over(monkeypatch, caplog):
 @pytest.mark.parametrize(
     ("option", "name"),
     [
-        ({"degree": 1}, "degree=1"),
-        ({"degree": "2-axes"}, "degree='2-axes'"),
+        ({"degree": 1, "n_components": 4}, "degree=1 in 4 dimensions, above 3"),
         ({"kernel": POWER}, "the kernel 'power'"),
     ],
 )
@@ -258,6 +261,12 @@ WAYS = {
     "ball": {"regularization": Extension(radius=4.0)},
     "density": {"regularization": Density(penalty=0.05)},
     "data kernel": {"data_kernel": "rbf"},
+    "degree 1": {"degree": 1},
+    "degree 2": {"degree": 2},
+    "degree 2-axes": {"degree": "2-axes"},
+    "degree 1, missing entries": {"degree": 1, "missing": True},
+    "degree 1, landmarks": {"degree": 1, "landmarks": 150},
+    "degree 1, own loss": {"degree": 1, "loss": Quartic()},
 }
 
 

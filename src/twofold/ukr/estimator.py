@@ -310,7 +310,7 @@ class UKR(KernelManifold):
         return self._latent_of(fit)
 
     def _beyond_gpu(self) -> str:
-        return beyond_gpu(self.degree, get_kernel(self.kernel))
+        return beyond_gpu(self.degree, self._wanted_dimensions(), get_kernel(self.kernel))
 
     def _most_rows(self, D: int) -> int | None:
         loss = get_loss(self.loss)
