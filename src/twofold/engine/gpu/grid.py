@@ -22,7 +22,6 @@ import numpy as np
 
 from twofold.engine.gpu.library import load_torch
 from twofold.engine.grid import LEAST_WEIGHT, NODES, NodeGrid, build_node_grid, spacing_for
-from twofold.engine.plan import MANY
 from twofold.kernels import Kernel
 
 if TYPE_CHECKING:
@@ -34,12 +33,14 @@ if TYPE_CHECKING:
 # A window ends within the next brick.
 BRICK = {1: 32, 2: 8, 3: 5}
 WINDOW = {q: brick + NODES - 1 for q, brick in BRICK.items()}
-CHUNK = 64
+CHUNK = 128
 # Numbers of weights that are in memory at once.
 MOST_WEIGHTS = 2**27
-# Seconds of a pair, a point and a node for each column, and how much quicker nodes have to be:
-# their sums are good to a few times the cutoff only. Measured on an H200.
-PAIR_COST, POINT_COST, NODE_COST, GRID_GAIN = 7e-14, 1.5e-10, 1e-10, 2
+# Seconds of a pair in tiles, a point and a node for each column, and before the first of them;
+# measured on an H200. Sums over nodes are good to a few times the cutoff only, so that they have
+# to be so much quicker.
+PAIR_COST = {"bf16": 3.5e-14, "fp32": 6.5e-14}
+POINT_COST, NODE_COST, FIRST_COST, GRID_GAIN = 3.5e-10, 1e-10, 8e-3, 2
 MOST_LINES = 4_096
 # Hidden pairs that are looked at together.
 MOST_PAIRS = 2**19
@@ -131,8 +132,17 @@ class SpreadPoints:
         self.rows[place] = order
         self.rows = self.rows.view(-1, CHUNK)
         self.of_chunk = bricks.repeat_interleave(self.chunks)
-        offset = self.around.first - brick * BRICK[q]
-        self.offset = torch.cat([offset, offset.new_zeros((1, q))])
+        rows = self.rows.clamp_max(self.n - 1)
+        lines = (self.around.first - brick * BRICK[q])[rows][..., None]
+        lines = lines + torch.arange(NODES, device=X.device)
+        is_there = (self.rows < self.n)[:, :, None, None]
+        # Along each axis, over the lines of the window: (chunks, CHUNK, q, window).
+        self.weights, self.slopes = (
+            table.new_zeros((*lines.shape[:3], WINDOW[q])).scatter_(
+                3, lines, table[rows] * is_there
+            )
+            for table in (self.around.weights, self.around.slopes)
+        )
 
     def _parts(self, width: int) -> list[slice]:
         """Cut the chunks into parts whose weights and windows fit the memory."""
@@ -142,15 +152,12 @@ class SpreadPoints:
 
     def _matrix(self, part: slice, sloping: int | None = None) -> Tensor:
         """Return the weights B (chunks, CHUNK, window) of some chunks, sloped along one axis."""
-        torch, q = load_torch(), self.grid.q
-        rows = self.rows[part]
-        safe = rows.clamp_max(self.n - 1)
-        lines = torch.arange(NODES, device=rows.device)
-        B = (rows < self.n).float()[:, :, None]
-        for axis in range(q):
-            table = self.around.slopes if axis == sloping else self.around.weights
-            along = table.new_zeros((*rows.shape, WINDOW[q]))
-            along.scatter_(2, self.offset[safe][:, :, axis, None] + lines, table[safe][:, :, axis])
+        axes = [
+            (self.slopes if axis == sloping else self.weights)[part, :, axis]
+            for axis in range(self.grid.q)
+        ]
+        B = axes[0]
+        for along in axes[1:]:
             B = (B[:, :, :, None] * along[:, :, None]).flatten(2)
         return B
 
@@ -234,10 +241,10 @@ def pairs_on_grid(grid: DeviceGrid, own: Around, other: Around) -> tuple[Tensor,
     apart = own.first[:, :, None] + steps  # (m, q, 6)
     apart = (apart[..., None] - (other.first[:, :, None] + steps)[:, :, None]).abs()
     K = grid.falloff[apart]  # (m, q, 6, 6)
-    right, left = other.weights[..., None], own.weights[:, :, None]
-    along = (left @ K @ right)[:, :, 0, 0]
-    by_own = (own.slopes[:, :, None] @ K @ right)[:, :, 0, 0]
-    by_other = (left @ K @ other.slopes[..., None])[:, :, 0, 0]
+    reached = (K * other.weights[:, :, None]).sum(dim=3)
+    along, by_own = (own.weights * reached).sum(dim=2), (own.slopes * reached).sum(dim=2)
+    reached = (K * other.slopes[:, :, None]).sum(dim=3)
+    by_other = (own.weights * reached).sum(dim=2)
     for axis in range(grid.q):
         for rest in range(grid.q):
             if rest != axis:
@@ -253,11 +260,7 @@ class GridRun:
         self, kernel: Kernel, cutoff: float, X: Tensor, V: Tensor, queries: Tensor | None
     ) -> None:
         torch = load_torch()
-        low, high = X.amin(dim=0), X.amax(dim=0)
-        if queries is not None:
-            low = torch.minimum(low, queries.amin(dim=0))
-            high = torch.maximum(high, queries.amax(dim=0))
-        self.grid = DeviceGrid(low, high, kernel, cutoff)
+        self.grid = DeviceGrid(*box_around(X, queries), kernel, cutoff)
         self.sources = SpreadPoints(X, self.grid)
         self.targets = self.sources if queries is None else SpreadPoints(queries, self.grid)
         self.V = torch.cat([V, torch.ones_like(V[:, :1])], dim=1)
@@ -296,20 +299,27 @@ class GridRun:
                 yield rows, some, *pairs_on_grid(self.grid, own, other)
 
 
-def is_crowded(X: Tensor, queries: Tensor | None, width: int, engine: DeviceSums) -> bool:
-    """Say whether nodes are clearly quicker than the pairs in the tiles that were counted."""
+def is_crowded(engine: DeviceSums, references: CarriedTiles, queries: Tensor | None) -> bool:
+    """Say whether nodes are clearly quicker than the pairs in tiles within reach."""
+    X, width = references.X, references.V.shape[1]
     n_points = len(X) + (len(X) if queries is None else len(queries))
-    by_pairs = PAIR_COST * engine.n_pairs * width
-    if len(X) < MANY or by_pairs < GRID_GAIN * POINT_COST * n_points * width:
+    cost = PAIR_COST.get(references.precision, PAIR_COST["fp32"])
+    room = cost * engine.n_pairs * width / GRID_GAIN - FIRST_COST - POINT_COST * n_points * width
+    if room <= 0:
         return False  # before the device is asked where points are
-    corners = [(X.amin(dim=0), X.amax(dim=0))]
-    if queries is not None:
-        corners.append((queries.amin(dim=0), queries.amax(dim=0)))
-    low, high = (np.array([c[k].double().cpu().numpy() for c in corners]) for k in (0, 1))
-    lines = (high.max(axis=0) - low.min(axis=0)) / spacing_for(engine.kernel, engine.cutoff)
+    low, high = box_around(X, queries)
+    spacing = spacing_for(engine.kernel, engine.cutoff)
+    lines = (high - low).double().cpu().numpy() / spacing
     nodes = float(np.prod(lines + NODES + 1))
-    by_nodes = (POINT_COST * n_points + NODE_COST * nodes) * width
-    return bool(lines.max() < MOST_LINES and by_pairs > GRID_GAIN * by_nodes)
+    return bool(lines.max() < MOST_LINES and room > NODE_COST * nodes * width)
+
+
+def box_around(X: Tensor, queries: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return the lowest and the highest corner (q,) of the box around all points."""
+    torch, low, high = load_torch(), X.amin(dim=0), X.amax(dim=0)
+    if queries is None:
+        return low, high
+    return torch.minimum(low, queries.amin(dim=0)), torch.maximum(high, queries.amax(dim=0))
 
 
 def evaluate_over_nodes(

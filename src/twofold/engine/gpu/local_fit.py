@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 # References that a tile of queries meets at a time, and warps that share the work.
-PIECE, WARPS = 32, 8
+PIECE, WARPS = 16, 4
 
 
 def exponents(q: int, degree: int) -> list[tuple[int, ...]]:
@@ -128,11 +128,11 @@ class FittedRun(TileRun):
         for group, fit in zip(refs.groups, self.fits, strict=True):
             A[:, :, group.columns] = fit.sums(slopes=slopes)
         for c, mass in zip(refs.plain, refs.plain_masses, strict=True):
-            A[0, :, c] = self.moments(mass, 0, -1)[0][0].float()
+            A[0, :, c] = self.moments(mass, 0)[0].float()
             if slopes:
-                M = self.moments(mass, -1, 1)[1]
+                N = self.moments(mass, 1, slopes=True)
                 for axis in range(self.points.q):
-                    A[1 + axis, :, c] = M[_first(axis, self.points.q)].float()
+                    A[1 + axis, :, c] = N[_first(axis, self.points.q)].float()
         return A
 
     def pulls(self, U: Tensor) -> tuple[Tensor, Tensor]:
@@ -149,26 +149,37 @@ class FittedRun(TileRun):
         self,
         mass: Tensor,
         degree: int,
-        slope_degree: int,
         pair: tuple[Columns, Columns] | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """Return moments (monomials, m) of weights and of slopes, times U·V of the ``pair``."""
+        *,
+        slopes: bool = False,
+    ) -> Tensor:
+        """Return moments (monomials, m) of weights, or of slopes, times U·V of the ``pair``."""
         from twofold.engine.gpu.local_kernels import moments_of_fits
 
         torch, a = load_torch(), self.points
         u, v = (self.references.columns,) * 2 if pair is None else pair
-        sizes = [len(exponents(a.q, d)) if d >= 0 else 0 for d in (degree, slope_degree)]
-        M, N = (torch.zeros((k, a.padded), dtype=torch.float64, device=a.X.device) for k in sizes)
+        count = len(exponents(a.q, degree))
+        M = torch.empty((count, a.padded), dtype=torch.float64, device=a.X.device)
         moments_of_fits[(a.n_tiles,)](
             *(a.X, self.references.points.X, self.shift, mass, u.high, u.mass, v.high, v.mass),
-            *(self.hidden, self.near.order, self.near.first, self.near.tiles, M, N),
+            *(self.hidden, self.near.order, self.near.first, self.near.tiles, M),
             *(a.padded, self.references.points.padded),
             ANSWERED=pair is not None,
-            WEIGHT_DEGREE=degree,
-            SLOPE_DEGREE=slope_degree,
+            SLOPES=slopes,
+            DEGREE=degree,
+            COUNT=count,
             **self.how_fits(v),
         )
-        return M[:, : self.n_queries], N[:, : self.n_queries]
+        return M[:, : self.n_queries]
+
+    def moments_and_slopes(
+        self, mass: Tensor, degree: int, pair: tuple[Columns, Columns] | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return the moments of weights and of slopes, both up to the same degree."""
+        M = self.moments(mass, degree, pair)
+        # Of the Gaussian, the one kernel here without a radius, weights are slopes.
+        is_same = self.engine.kernel.is_exponential
+        return M, M if is_same else self.moments(mass, degree, pair, slopes=True)
 
     def how_fits(self, columns: Columns) -> dict[str, Any]:
         """Return what the kernels of local fits are compiled for."""
@@ -189,11 +200,13 @@ class _Fit:
         torch = load_torch()
         self.run, self.group, self.terms = run, group, run.references.terms
         terms = self.terms
-        M = run.moments(group.mass, 2 * terms.degree, -1)[0]
+        # One degree more than C needs, for the derivatives.
+        self.most = 2 * terms.degree + 1
+        M = run.moments(group.mass, self.most)
         self.scale = torch.where(M[0] > 0, 1 / M[0], 0)
         self.M = M * self.scale
-        self.C = self.M[torch.as_tensor(terms.products(2 * terms.degree), device=M.device)]
-        squares = [self._first(axis, 2 * terms.degree, 2) for axis in range(terms.q)]
+        self.C = self.M[torch.as_tensor(terms.products(self.most), device=M.device)]
+        squares = [_first(axis, terms.q, self.most, 2) for axis in range(terms.q)]
         self.mean_square = self.M[squares].sum(dim=0)
         far = 1 + self.mean_square
         self.ridges = torch.stack([RIDGE * far**order for order in terms.orders])
@@ -203,9 +216,6 @@ class _Fit:
         inverse = torch.linalg.inv_ex(held.permute(2, 0, 1)).inverse
         self.inverse = inverse.permute(1, 2, 0).contiguous()
         self.g = self.inverse[0]
-
-    def _first(self, axis: int, degree: int, power: int = 1) -> int:
-        return _first(axis, self.terms.q, degree, power)
 
     def sums(self, *, slopes: bool) -> Tensor:
         """Return the sums of the group's columns and their slopes, (1 + q, m, c)."""
@@ -230,22 +240,21 @@ class _Fit:
 
     def _slope_moments(self) -> tuple[Tensor, list[Tensor]]:
         """Return the moments N of the slopes, and N of products of terms with δ_c, by axis."""
-        torch, terms = load_torch(), self.terms
-        degree = 2 * terms.degree + 1
-        N = self.run.moments(self.group.mass, -1, degree)[1] * self.scale
-        products = (terms.products(degree, axis) for axis in range(terms.q))
+        torch, terms, N = load_torch(), self.terms, self.M
+        if not self.run.engine.kernel.is_exponential:  # else slopes are weights
+            N = self.run.moments(self.group.mass, self.most, slopes=True) * self.scale
+        products = (terms.products(self.most, axis) for axis in range(terms.q))
         return N, [N[torch.as_tensor(table, device=N.device)] for table in products]
 
     def _mean_steps(self, N: Tensor, axis: int) -> tuple[Tensor, Tensor, Tensor]:
         """Return the means of ŝ δ_c, of ŝ δ_c ||δ||² and of 2 ŵ δ_c."""
-        terms, degree = self.terms, 2 * self.terms.degree
-        place = {powers: k for k, powers in enumerate(exponents(terms.q, degree + 1))}
+        q = self.terms.q
+        place = {powers: k for k, powers in enumerate(exponents(q, self.most))}
         cubes = [
-            place[tuple((m == axis) + 2 * (m == other) for m in range(terms.q))]
-            for other in range(terms.q)
+            place[tuple((m == axis) + 2 * (m == other) for m in range(q))] for other in range(q)
         ]
-        along = N[self._first(axis, degree + 1)]
-        return along, N[cubes].sum(dim=0), 2 * self.M[self._first(axis, degree)]
+        first = _first(axis, q, self.most)
+        return N[first], N[cubes].sum(dim=0), 2 * self.M[first]
 
     def _steps(self) -> list[Tensor]:
         """Return the polynomials P_c of `sum_fits`, b's derivative by the query."""
@@ -265,9 +274,10 @@ class _Fit:
         """Carry U (m, c) back to queries and references, both in the order of their tiles."""
         torch, run, terms = load_torch(), self.run, self.terms
         u = columns_for(_padded_rows(U, run.points.padded), "tf32x3")
-        M, N = run.moments(self.group.mass, terms.degree, terms.degree + 1, (u, self.group.rows))
+        degree = terms.degree + 1
+        M, N = run.moments_and_slopes(self.group.mass, degree, (u, self.group.rows))
         M, N = M * self.scale, N * self.scale
-        answers = M[terms.places(terms.degree)]
+        answers = M[terms.places(degree)]
         h = _times(self.inverse, answers)
         pressed = h * self.g
         ridge, stiff = (pressed * self.ridges)[1:].sum(0), (pressed * self.stiffness).sum(0)
@@ -277,7 +287,7 @@ class _Fit:
             D = torch.as_tensor(terms.derivative(axis), device=h.device)
             along, spread, outward = self._mean_steps(own, axis)
             of_u, of_v = D.t() @ self.g, D.t() @ h
-            answered = N[terms.places(terms.degree + 1, axis)] - _times(of_slopes[axis], h)
+            answered = N[terms.places(degree, axis)] - _times(of_slopes[axis], h)
             left = answers - _times(self.C, h)
             pull.append(
                 (self.g * answered).sum(0)

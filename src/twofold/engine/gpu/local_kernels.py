@@ -14,6 +14,7 @@ import triton.language as tl
 
 from twofold.engine.gpu.kernels import (
     _coordinates,
+    _laid_out,
     _slope,
     _squared_distances,
     _weight,
@@ -96,22 +97,31 @@ def _alignment(u, u_last, v, v_last, a_rows, b_rows, COLUMNS: tl.constexpr, C: t
 
 
 @triton.jit
-def _add_moments(t, d0, d1, d2, out, n_a, Q: tl.constexpr, DEGREE: tl.constexpr):
-    """Add Σ_b t δ^k to ``out`` (monomials, n_a), monomial by monomial, as `exponents` lists them.
+def _with_moments(moments, t, d0, d1, d2, Q: tl.constexpr, DEGREE: tl.constexpr):
+    """Return the tuple of moments with Σ_b t δ^k added, in the order in which `exponents` lists k.
 
-    Every program owns its rows there; sums in registers would be too many.
+    Every sum stays in registers until all tiles were visited.
     """
+    found = ()
     t2 = t
     for e2 in tl.static_range(DEGREE + 1 if Q > 2 else 1):
         t1 = t2
         for e1 in tl.static_range(DEGREE + 1 - e2 if Q > 1 else 1):
             t0 = t1
             for _ in tl.static_range(DEGREE + 1 - e2 - e1):
-                tl.store(out, tl.load(out) + tl.sum(t0, axis=1))
-                out += n_a
+                found = found + (moments[len(found)] + tl.sum(t0, axis=1),)  # noqa: RUF005
                 t0 = t0 * d0
             t1 = t1 * d1
         t2 = t2 * d2
+    return found
+
+
+@triton.jit
+def _no_moments(COUNT: tl.constexpr, BM: tl.constexpr):
+    found = ()
+    for _ in tl.static_range(COUNT):
+        found = found + (tl.zeros((BM,), dtype=tl.float64),)  # noqa: RUF005
+    return found
 
 
 @triton.jit
@@ -128,45 +138,44 @@ def moments_of_fits(
     order,
     first,
     tiles,
-    of_weights,
-    of_slopes,
+    out,
     n_a,
     n_b,
     Q: tl.constexpr,
     COLUMNS: tl.constexpr,
     C: tl.constexpr,
     ANSWERED: tl.constexpr,
-    WEIGHT_DEGREE: tl.constexpr,
-    SLOPE_DEGREE: tl.constexpr,
+    SLOPES: tl.constexpr,
+    DEGREE: tl.constexpr,
+    COUNT: tl.constexpr,
     HIDDEN: tl.constexpr,
     KERNEL: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
 ):
-    """Add moments Σ_b ω_b F δ^k and Σ_b ω_b (-2F') δ^k, times G if ``ANSWERED``, to zeros.
+    """Write the moments Σ_b ω_b F δ^k, (COUNT, n_a), times G if ``ANSWERED``.
 
-    They are (monomials, n_a) up to a degree each, -1 for none.
+    With ``SLOPES`` -2F' takes the place of F.
     """
     a = tl.load(order + tl.program_id(0))
     a_rows = a * BM + tl.arange(0, BM)
     x0, x1, x2 = _coordinates(xa, a_rows, n_a, Q)
     far = tl.load(shift + a_rows)[:, None]
     pieces = BM // BN
+    moments = _no_moments(COUNT, BM)
     for e in range(tl.load(first + a) * pieces, tl.load(first + a + 1) * pieces):
         b_rows = tl.load(tiles + e // pieces) * BM + (e % pieces) * BN + tl.arange(0, BN)
         s = _squared_distances(x0, x1, x2, xa, xb, a_rows, b_rows, n_a, n_b, Q)
+        s = _laid_out(s, BM, BN)
         d0, d1, d2 = _all_steps(xa, xb, a_rows, b_rows, n_a, n_b, Q)
-        share = tl.load(mass + b_rows).to(tl.float64)[None, :]
+        w = _slope(s, far, KERNEL) if SLOPES else _weight(s, far, KERNEL)
+        w = _without_hidden(w, a_rows, b_rows, hidden, HIDDEN, False)
+        t = w.to(tl.float64) * tl.load(mass + b_rows).to(tl.float64)[None, :]
         if ANSWERED:
-            share = share * _alignment(u, u_last, v, v_last, a_rows, b_rows, COLUMNS, C)
-        if WEIGHT_DEGREE >= 0:
-            w = _without_hidden(_weight(s, far, KERNEL), a_rows, b_rows, hidden, HIDDEN, False)
-            t = w.to(tl.float64) * share
-            _add_moments(t, d0, d1, d2, of_weights + a_rows, n_a, Q, WEIGHT_DEGREE)
-        if SLOPE_DEGREE >= 0:
-            w = _without_hidden(_slope(s, far, KERNEL), a_rows, b_rows, hidden, HIDDEN, False)
-            t = w.to(tl.float64) * share
-            _add_moments(t, d0, d1, d2, of_slopes + a_rows, n_a, Q, SLOPE_DEGREE)
+            t = t * _alignment(u, u_last, v, v_last, a_rows, b_rows, COLUMNS, C)
+        moments = _with_moments(moments, t, d0, d1, d2, Q, DEGREE)
+    for k in tl.static_range(COUNT):
+        tl.store(out + k * n_a + a_rows, moments[k])
 
 
 @triton.jit
@@ -216,6 +225,7 @@ def sum_fits(
     for e in range(tl.load(first + a) * pieces, tl.load(first + a + 1) * pieces):
         b_rows = tl.load(tiles + e // pieces) * BM + (e % pieces) * BN + tl.arange(0, BN)
         s = _squared_distances(x0, x1, x2, xa, xb, a_rows, b_rows, n_a, n_b, Q)
+        s = _laid_out(s, BM, BN)
         d0, d1, d2 = _all_steps(xa, xb, a_rows, b_rows, n_a, n_b, Q)
         w = _weight(s, far, KERNEL).to(tl.float64)
         w *= _polynomial(own, d0, d1, d2, a_rows, n_a, Q, DEGREE)
@@ -298,6 +308,7 @@ def push_fits(
         x0, x1, x2 = _coordinates(xa, a_rows, n_a, Q)
         far = tl.load(shift + a_rows)[:, None]
         s = _squared_distances(x0, x1, x2, xa, xb, a_rows, b_rows, n_a, n_b, Q)
+        s = _laid_out(s, BM, BN)
         d0, d1, d2 = _all_steps(xa, xb, a_rows, b_rows, n_a, n_b, Q)
         share = omega * _coefficient(ridges, 0, a_rows, n_a)
         stiff = _coefficient(ridges, 2, a_rows, n_a)

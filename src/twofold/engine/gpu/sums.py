@@ -170,9 +170,7 @@ class DeviceSums:
         """
         run = references.run(self, queries, hidden, hides_itself=hides_itself)
         self.is_over_nodes = run.can_use_nodes and (
-            is_crowded(references.X, queries, references.V.shape[1], self)
-            if self.nodes is None
-            else self.nodes
+            is_crowded(self, references, queries) if self.nodes is None else self.nodes
         )
         if self.is_over_nodes:
             if hides_itself:
