@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from engine.test_local_fit import DEGREES, Fits, largest_error
-from kernel_cases import name_of
 from on_device import DEVICE
 
 from twofold.engine import KernelSums
@@ -20,9 +19,31 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* encountered in .*:RuntimeWarn
 
 LIMIT = 1e-5  # as for the precision "fp32" of plain sums
 fitted = pytest.mark.parametrize("degree", DEGREES[1:])
-kernels = pytest.mark.parametrize("kernel", [GAUSSIAN, QUARTIC, TRIWEIGHT], ids=name_of)
 dimensions = pytest.mark.parametrize("q", [1, 2, 3])
-SITUATIONS = ["", "weights hidden", "missing", "queries weights", "queries missing hidden"]
+# Every kernel is compiled for each of these, so that they are no product of all parameters.
+CASES = [
+    (GAUSSIAN, 1, 2, ""),
+    (GAUSSIAN, 2, 1, "weights hidden"),
+    (QUARTIC, 2, 2, "queries weights"),
+    (TRIWEIGHT, 2, "2-axes", "missing"),
+]
+MORE_CASES = [
+    (QUARTIC, 1, 1, "queries missing hidden"),
+    (GAUSSIAN, 2, 2, "missing hidden"),
+    (GAUSSIAN, 3, 1, "missing"),
+    (GAUSSIAN, 3, 2, "queries weights hidden"),
+    (QUARTIC, 3, "2-axes", ""),
+]
+SLOPE_CASES = [(GAUSSIAN, 2, 1), (QUARTIC, 2, 2)]
+MORE_SLOPE_CASES = [(TRIWEIGHT, 1, "2-axes"), (GAUSSIAN, 3, 2), (QUARTIC, 3, 1)]
+
+
+def shown(value):
+    return value.name if value in (GAUSSIAN, QUARTIC, TRIWEIGHT) else str(value)
+
+
+def slow(cases):
+    return [pytest.param(*case, marks=pytest.mark.slow) for case in cases]
 
 
 @pytest.fixture(autouse=True)
@@ -40,11 +61,9 @@ def make_fits(*args, **options):
     return fits
 
 
-@pytest.mark.cover(1)
-@kernels
-@fitted
-@dimensions
-@pytest.mark.parametrize("situation", SITUATIONS)
+@pytest.mark.parametrize(
+    ("kernel", "q", "degree", "situation"), [*CASES, *slow(MORE_CASES)], ids=shown
+)
 def test_values_and_gradients_equal_oracle_and_cpu(kernel, degree, q, situation):
     fits = make_fits(kernel, q, degree, situation)
     found, value, by_query, by_reference = fits.evaluate(device=DEVICE)
@@ -55,10 +74,9 @@ def test_values_and_gradients_equal_oracle_and_cpu(kernel, degree, q, situation)
     assert largest_error(by_reference, gradients[1]) < LIMIT
 
 
-@pytest.mark.cover(1)
-@kernels
-@fitted
-@dimensions
+@pytest.mark.parametrize(
+    ("kernel", "q", "degree"), [*SLOPE_CASES, *slow(MORE_SLOPE_CASES)], ids=shown
+)
 def test_sums_and_slopes_at_places_are_those_of_the_cpu(kernel, degree, q):
     fits = make_fits(kernel, q, degree, "queries weights missing", seed=25)
     expected = fits.prepared(cutoff=1e-9).at(fits.Q, slopes=True)

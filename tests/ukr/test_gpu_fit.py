@@ -230,6 +230,18 @@ def test_without_a_gpu_the_cpu_takes_over(monkeypatch, caplog):
     assert model.backend_.startswith("cpu")
 
 
+def test_a_model_with_a_kernel_of_a_user_stays_on_the_cpu(monkeypatch, caplog):
+    monkeypatch.setattr(manifold, "why_no_gpu", lambda: "")
+    monkeypatch.setattr(manifold, "MANY_ROWS", 50)
+    monkeypatch.setattr("twofold.engine.sums.MANY_QUERIES", 10)
+    _, _, Y = make_problem(n=60)
+    with caplog.at_level(logging.INFO, logger="twofold"):
+        model = UKR(kernel=POWER, max_iter=2, random_state=0).fit(Y)
+    assert "on the CPU: a GPU has no sums for the kernel 'power'" in caplog.text
+    assert model.backend_.startswith("cpu")
+    assert model.inverse_transform(model.embedding_).shape == Y.shape
+
+
 @pytest.mark.parametrize(
     ("option", "name"),
     [
@@ -359,7 +371,8 @@ def test_too_little_memory_says_what_would_fit(monkeypatch):
         train_on_device(on_device(problem), X, Training("lbfgs", 2, 0.0, []))
 
 
-def test_fewer_rows_at_a_time_where_memory_is_short():
+def test_fewer_rows_at_a_time_where_memory_is_short(monkeypatch):
+    monkeypatch.setattr("twofold.engine.gpu.library._room", lambda: 2**29)
     seen = []
 
     def work(some):
@@ -369,5 +382,5 @@ def test_fewer_rows_at_a_time_where_memory_is_short():
 
     in_parts(5_000, 4_000, work)
     assert [rows for some in seen for rows in range(some.start, some.stop)] == list(range(5_000))
-    with pytest.raises(MemoryError, match="out of memory for 1024 rows"):
+    with pytest.raises(MemoryError, match=r"no memory for 1,024 rows at a time: 0\.5 GiB"):
         in_parts(5_000, 4_000, lambda some: work(slice(0, 4_000)))

@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.engine.gpu.columns import Columns, columns_for
 from twofold.engine.gpu.library import load_torch
-from twofold.engine.gpu.sums import CarriedTiles, Columns, TileRun, columns_for
+from twofold.engine.gpu.sums import CarriedTiles, TileRun
 from twofold.engine.gpu.tiles import TILE, CountedTiles, TiledPoints
 from twofold.engine.local_fit import FitGroup, LocalFit
 from twofold.engine.local_loops import RIDGE

@@ -25,11 +25,11 @@ have nothing but tiny weights, which float16 does not hold: there "tf32x3" is as
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from twofold.engine.cells import NEAR
+from twofold.engine.gpu.columns import columns_for, tile_precision
 from twofold.engine.gpu.grid import evaluate_over_nodes, is_crowded
 from twofold.engine.gpu.library import load_torch
 from twofold.engine.gpu.tiles import (
@@ -49,47 +49,13 @@ from twofold.kernels import KERNELS, Kernel
 if TYPE_CHECKING:
     from torch import Tensor
 
-PRECISIONS = ("fp32", "tf32x3", "tf32", "bf16")
-# Columns that a program sums up at a time; more would not fit the registers.
-MOST_COLUMNS = 64
 # Shifts up to here may be multiplied into U. All of U shares one scale in float16: rows of shift 0
 # must keep their digits beside others that are exp(6) times larger.
 MOST_FOLDED_SHIFT = 12.0
-# Factors in float16 go up to 2 to this power; what is smaller by 2 to the 25 keeps its last bits.
-LARGEST_EXPONENT = 13
 
 # Given the order of the rows (m,), their sums (m, C) in that order and their shifts (m,): return
 # the loss of each and U (m, C), or None where no gradient is wanted.
 Respond = Callable[["Tensor", "Tensor", "Tensor"], "tuple[Tensor, Tensor | None]"]
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Rows (padded, COLUMNS) as the products want them, and their mass in float32.
-
-    All are multiplied by ``scale``, a power of two that lets float16 hold them.
-    """
-
-    high: Tensor
-    low: Tensor
-    mass: Tensor
-    scale: Tensor
-    width: int  # before columns were padded
-
-    @property
-    def n_columns(self) -> int:
-        """Columns, padded."""
-        return int(self.high.shape[1])
-
-    @property
-    def at_a_time(self) -> int:
-        """Columns that a program takes on."""
-        return min(self.n_columns, MOST_COLUMNS)
-
-
-def tile_precision(kernel: Kernel, precision: str) -> str:
-    """Return the products that give "fp32", "tf32" or "bf16" for a kernel."""
-    return "tf32x3" if precision == "fp32" and not kernel.is_exponential else precision
 
 
 class CarriedTiles:
@@ -300,17 +266,24 @@ class TileRun:
     def _how(self) -> dict[str, Any]:
         return {"Q": self.points.q, "HIDDEN": self.n_hidden, "BM": TILE, "BN": TILE}
 
-    def _how_columns(self) -> dict[str, Any]:
-        columns = self.references.columns
-        return {
+    def _how_columns(self, *, one_stage: tuple[str, ...], most_registers: int) -> dict[str, Any]:
+        """Return what a kernel is compiled for.
+
+        Tiles of four bytes a number fill the shared memory: a single stage of them lets more
+        programs run side by side, as do fewer registers. Both were chosen on an H200 for q = 2.
+        """
+        columns, precision = self.references.columns, self.references.precision
+        stages = 3 if columns.n_columns == columns.at_a_time else 2
+        how = {
             "COLUMNS": columns.n_columns,
             "C": columns.at_a_time,
             "KERNEL": self.engine.kernel.name,
-            "PRECISION": self.references.precision,
+            "PRECISION": precision,
             **self._how(),
             "num_warps": 4,
-            "num_stages": 3 if columns.n_columns == columns.at_a_time else 2,
+            "num_stages": 1 if precision in one_stage else stages,
         }
+        return how if self.points.q > 2 else {**how, "maxnreg": most_registers}
 
     def sums(self, *, slopes: bool) -> Tensor:
         """Return sums and their slopes (1 + q, m, C) in the order of the tiles."""
@@ -327,7 +300,7 @@ class TileRun:
             *(self.hidden, self.near.order, self.near.first, self.near.tiles, A, totals),
             *(a.padded, b.padded),
             SLOPES=slopes,
-            **self._how_columns(),
+            **self._how_columns(one_stage=("tf32", "tf32x3"), most_registers=168),
         )
         m = self.n_queries
         return torch.cat([A[:, :m, : columns.width], totals[:, :m, None]], dim=2) / columns.scale
@@ -365,7 +338,7 @@ class TileRun:
             *(a.X, b.X, self.shift, u.high, u.low, v.high, v.low, u.mass, v.mass, size),
             *(self.hidden, near.order, near.first, near.tiles, pull, a.padded, b.padded),
             SIDE=side,
-            **self._how_columns(),
+            **self._how_columns(one_stage=("fp32", "tf32", "tf32x3"), most_registers=160),
         )
         out = pull.new_empty((a.n, a.q))
         out[a.order] = pull[:, : a.n].t() / (u.scale * v.scale)
@@ -379,26 +352,3 @@ def _zeros_for(points: TiledPoints) -> Tensor:
 def _nowhere(points: TiledPoints) -> Tensor:
     """Return the reach of tiles that look for nothing."""
     return points.low.new_full((points.n_tiles,), -1.0)
-
-
-def columns_for(V: Tensor, precision: str) -> Columns:
-    """Lay out rows V (padded, C) for the products, the last column apart as the mass."""
-    torch = load_torch()
-    width = V.shape[1] - 1
-    n_columns = 16
-    while n_columns < min(width, MOST_COLUMNS):
-        n_columns *= 2
-    n_columns = n_columns if width <= MOST_COLUMNS else -(-width // MOST_COLUMNS) * MOST_COLUMNS
-    scale = torch.ones((), device=V.device)
-    if precision == "fp32":
-        scale = torch.exp2(LARGEST_EXPONENT - torch.frexp(V.abs().amax().float())[1].float())
-    wide = torch.zeros((len(V), n_columns), device=V.device)
-    wide[:, :width] = V[:, :-1] * scale
-    mass = (V[:, -1] * scale).float().contiguous()
-    if precision.startswith("tf32"):
-        return Columns(wide, wide, mass, scale, width)
-    if precision == "bf16":
-        high = wide.bfloat16()
-        return Columns(high, high, mass, scale, width)
-    high = wide.half()
-    return Columns(high, (wide - high.float()).half(), mass, scale, width)
