@@ -237,7 +237,7 @@ def test_a_model_with_a_kernel_of_a_user_stays_on_the_cpu(monkeypatch, caplog):
     _, _, Y = make_problem(n=60)
     with caplog.at_level(logging.INFO, logger="twofold"):
         model = UKR(kernel=POWER, max_iter=2, random_state=0).fit(Y)
-    assert "on the CPU: a GPU has no sums for the kernel 'power'" in caplog.text
+    assert "on the CPU: a GPU cannot do the kernel 'power'" in caplog.text
     assert model.backend_.startswith("cpu")
     assert model.inverse_transform(model.embedding_).shape == Y.shape
 
@@ -245,14 +245,14 @@ def test_a_model_with_a_kernel_of_a_user_stays_on_the_cpu(monkeypatch, caplog):
 @pytest.mark.parametrize(
     ("option", "name"),
     [
-        ({"degree": 1, "n_components": 4}, "degree=1 in 4 dimensions, above 3"),
+        ({"degree": 1, "n_components": 4}, r"degree=1 in 4 latent dimensions \(at most 3\)"),
         ({"kernel": POWER}, "the kernel 'power'"),
     ],
 )
 def test_what_a_gpu_cannot_do_is_named(monkeypatch, option, name):
     monkeypatch.setattr(manifold, "why_no_gpu", lambda: "")
     _, _, Y = make_problem(n=60)
-    with pytest.raises(ValueError, match=f"device='cuda' has no sums for {name}. Use device="):
+    with pytest.raises(ValueError, match=f"device='cuda' cannot do {name}. Use device="):
         UKR(device="cuda", **option).fit(Y)
 
 

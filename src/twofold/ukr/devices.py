@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def beyond_gpu(degree: int | str, q: int, kernel: Kernel) -> str:
     """Name what of a problem has sums that a device cannot do; empty if there is nothing."""
     if degree != 0 and q > MOST_FITTED_AXES:
-        return f"degree={degree!r} in {q} dimensions, above {MOST_FITTED_AXES}"
+        return f"degree={degree!r} in {q} latent dimensions (at most {MOST_FITTED_AXES})"
     return "" if _is_of_the_library(kernel) else f"the kernel {kernel.name!r}"
 
 
