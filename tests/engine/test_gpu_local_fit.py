@@ -100,7 +100,7 @@ def test_neighbourhoods_with_fewer_rows_than_terms(degree, n):
 
 
 def test_many_columns_and_tiles():
-    fits = make_fits(GAUSSIAN, 2, 2, "weights", n=150, D=70)
+    fits = make_fits(GAUSSIAN, 2, 2, "weights", n=100, D=70)
     found, _, by_query, by_reference = fits.evaluate(device=DEVICE, cutoff=1e-10)
     exact, _, *expected = fits.evaluate(backend="cpu_dense")
     assert largest_error(found[:, :-1], exact[:, :-1]) < LIMIT

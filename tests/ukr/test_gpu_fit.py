@@ -87,7 +87,13 @@ CASES = {
 ALSO_PROJECTED = ["missing", "huber", "out of reach", "degree 1"]
 
 
-@pytest.mark.parametrize("case", list(CASES))
+SLOW_CASES = ("degree 1, missing", "degree 2-axes, leave-3-out")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=[pytest.mark.slow] if case in SLOW_CASES else []) for case in CASES],
+)
 def test_objective_and_gradient_are_those_of_the_cpu(case):
     problem, X, _ = make_problem(**CASES[case])
     value, grad = problem.reconstruction(cross_validated=True).value_and_grad(X)
@@ -346,9 +352,10 @@ def test_projections_are_as_good_as_those_of_the_cpu(case):
     assert np.median(np.abs(places - expected.X)) < 2e-2
 
 
-def test_sums_at_many_places_are_those_of_the_cpu(monkeypatch):
+@pytest.mark.parametrize("degree", [0, 1])
+def test_sums_at_many_places_are_those_of_the_cpu(degree, monkeypatch):
     monkeypatch.setattr("twofold.engine.sums.MANY_QUERIES", 10)
-    problem, X, _ = make_problem(n=90)
+    problem, X, _ = make_problem(n=90, degree=degree)
     here, there = problem.surface(X), on_device(problem).surface(X)
     places = np.random.default_rng(0).normal(size=(30, 2)) * 3
     np.testing.assert_allclose(there.regress(places), here.regress(places), atol=1e-4)

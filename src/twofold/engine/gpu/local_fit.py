@@ -83,8 +83,8 @@ class CarriedFits(CarriedTiles):
         super().__init__(X, V[:, -1:], "tf32x3")
         self.terms = Terms(local.terms, X.shape[1])
         self.groups = [_Group(group, V, self.points) for group in local.groups]
-        fitted = np.concatenate([group.columns for group in local.groups])
-        self.plain = [c for c in range(V.shape[1]) if c not in set(fitted.tolist())]
+        fitted = {int(column) for group in local.groups for column in group.columns}
+        self.plain = [column for column in range(V.shape[1]) if column not in fitted]
         self.plain_masses = [self.points.padded_rows(V[:, c].float()) for c in self.plain]
         self.width = V.shape[1]
 
