@@ -5,7 +5,8 @@
     python -m benchmarks.gpu draw                 # the picture of the last run with "objective"
 
 Parts: "objective" (the exact leave-one-out objective and gradient: all pairs of 70,000 rows, and
-maps of a million; what bounds each kernel), "fit" (1,000,000 × 50, made up; the objective on the
+maps of a million; what bounds each kernel), "nodes" (the same over a grid, for wide kernels),
+"degrees" (local polynomials), "fit" (1,000,000 × 50, made up; the objective on the
 map that was trained), "mnist" (60,000 images as 50 principal components, 10,000 held out; 70,000),
 "kernel-pca" (20,000 images), "umap" (TorchDR's, where it is installed), "ten-million".
 Times are medians of repeated runs by events of the device, or of one run by the clock where they
@@ -28,7 +29,8 @@ import torch
 
 from benchmarks.gpu_kernels import floors, measure_ceilings, milliseconds, seconds_by_kernel
 from twofold import UKR, KernelPCA
-from twofold.engine.gpu.sums import CarriedTiles, DeviceSums
+from twofold.engine.gpu.sums import CarriedTiles, DeviceSums, carried
+from twofold.engine.local_fit import FitGroup, LocalFit, polynomial_terms
 from twofold.kernels import GAUSSIAN
 from twofold.losses import Squared
 
@@ -74,14 +76,16 @@ def chunked(X: torch.Tensor, V: torch.Tensor, rows: int, weigh=weights_of):
     return total / len(X), grad
 
 
-def ours(X: torch.Tensor, V: torch.Tensor, precision: str, cutoff: float):
-    engine, tiles = DeviceSums(GAUSSIAN, cutoff), CarriedTiles(X, V, precision)
+def ours(X: torch.Tensor, V: torch.Tensor, precision: str, cutoff: float, *, nodes: bool = False):
+    """Return the engine and a run of it, over pairs or over the nodes of a grid."""
+    engine, tiles = DeviceSums(GAUSSIAN, cutoff, nodes=nodes), CarriedTiles(X, V, precision)
 
     def run() -> torch.Tensor:
         def answer(order: torch.Tensor, A: torch.Tensor, shift: torch.Tensor):
             return respond(V, order, A)
 
-        return engine.evaluate(tiles.moved_to(X), answer, hides_itself=True)[1]
+        found = engine.evaluate(tiles.moved_to(X), answer, hides_itself=True)
+        return found[1] + found[2]
 
     return engine, run
 
@@ -138,8 +142,79 @@ def kernel_rows(X, V, precision: str, cutoff: float, what: str, most) -> list[di
     return found
 
 
+def nodes() -> None:
+    """Compare sums over the nodes of a grid with those over pairs."""
+    for n, extent in ((70_000, 2.0), (1_000_000, 100.0), (1_000_000, 50.0), (1_000_000, 25.0)):
+        X, V = made_up(n, extent)
+        times, found = [], []
+        for over_nodes in (False, True):
+            engine, run = ours(X, V, "fp32", 1e-6, nodes=over_nodes)
+            times.append(milliseconds(run, 3))
+            found.append(run())
+        engine.nodes = None
+        run()
+        off = float((found[1] - found[0]).norm() / found[0].norm())
+        print(
+            f"n = {n:9,}, {engine.n_pairs / n:9,.0f} pairs a row: pairs {times[0]:7.1f} ms, nodes "
+            f"{times[1]:7.1f} ms, gradient {off:.1e} apart, nodes chosen: {engine.is_over_nodes}"
+        )
+
+
+def fitted(X: torch.Tensor, V: torch.Tensor, degree: int):
+    """Return the engine and a run with local polynomials of that degree."""
+    local = None
+    if degree:
+        local = LocalFit(
+            polynomial_terms(degree, 2), (FitGroup(np.arange(D + 1), np.ones(len(X))),)
+        )
+    engine, tiles = DeviceSums(GAUSSIAN, 1e-6), carried(X, V, GAUSSIAN, "fp32", local)
+
+    def run() -> torch.Tensor:
+        def answer(order: torch.Tensor, A: torch.Tensor, shift: torch.Tensor):
+            return respond(V, order, A)
+
+        found = engine.evaluate(tiles.moved_to(X), answer, hides_itself=True)
+        return found[1] + found[2]
+
+    return engine, run
+
+
+def degrees() -> None:
+    """Time local polynomials: one evaluation by kernel, and fits of MNIST."""
+    from benchmarks.landmarks import rows_of_mnist
+
+    kernels = ("sum_tiles", "pull_tiles", "moments_of_fits", "sum_fits", "push_fits")
+    for n, extent in ((70_000, 20.0), (70_000, 265.0), (1_000_000, 1_000.0)):
+        X, V = made_up(n, extent)
+        for degree in (0, 1, 2):
+            torch.cuda.reset_peak_memory_stats()
+            engine, run = fitted(X, V, degree)
+            ms, parts = milliseconds(run), seconds_by_kernel(run, kernels=kernels)
+            shown = ", ".join(f"{name} {1e3 * s:.2f}" for name, s in parts.items() if s)
+            peak = torch.cuda.max_memory_allocated() / 2**30
+            print(
+                f"n = {n:9,}, {engine.n_pairs / n:7,.0f} pairs a row, degree {degree}: "
+                f"{ms:6.2f} ms ({shown}), {peak:.1f} GiB",
+                flush=True,
+            )
+    train, test = rows_of_mnist()
+    for degree in (1, 1, 2):
+        model = UKR(degree=degree, device="cuda", random_state=0)
+        timed(f"MNIST, fit of 60,000 × 50, degree {degree}", lambda m=model: m.fit(train))
+        timed("  transform of 10,000", lambda m=model: m.transform(test))
+        print(f"  {model.n_iter_} iterations, new rows left {explained(model, test):.4f}")
+    for device in ("cuda", "cpu"):
+        model = UKR(degree=1, device=device, random_state=0)
+        timed(
+            f"MNIST, fit of 12,000 × 50, degree 1, 30 iterations, {device}",
+            lambda m=model: m.fit(train[:12_000]),
+        )
+        print(f"  new rows left {explained(model, test[:2000]):.4f}, {model.backend_}")
+
+
 def timed(name: str, run: Callable[[], object]) -> object:
     torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
     start = time.perf_counter()
     found = run()
     torch.cuda.synchronize()
@@ -156,12 +231,15 @@ def fit(n: int = 1_000_000) -> None:
     from benchmarks.large_steps import rows_made_up
 
     train, test = rows_made_up(n)
-    torch.cuda.reset_peak_memory_stats()
-    model = UKR(device="cuda", random_state=0)
-    timed(f"fit of {n:,} × 50", lambda: model.fit(train))
+    for _ in range(2 if n <= 1_000_000 else 1):  # the first compiles
+        model = UKR(device="cuda", random_state=0)
+        timed(f"fit of {n:,} × 50", lambda model=model: model.fit(train))
     print(f"start {model.start_}, {model.n_iter_} iterations, {model.backend_}")
     trained_map(model)
     F = timed("inverse of all points", lambda: model.inverse_transform(model.embedding_))
+    places = torch.as_tensor(model.embedding_, device="cuda")
+    for _ in range(2):
+        timed("inverse of a tensor there", lambda: model.inverse_transform(places))
     print(
         f"training rows left: {((F - train) ** 2).sum() / ((train - train.mean(0)) ** 2).sum():.4f}"
     )
@@ -275,6 +353,8 @@ def draw() -> None:
 
 PARTS = {
     "objective": objective,
+    "nodes": nodes,
+    "degrees": degrees,
     "mnist": mnist,
     "kernel-pca": kernel_pca,
     "umap": umap,

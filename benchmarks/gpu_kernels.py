@@ -109,14 +109,18 @@ def measure_ceilings() -> Ceilings:
     return Ceilings(bf16, tf32, loop(True), loop(False), memory, cache)
 
 
-def seconds_by_kernel(run: Callable[[], object], repeats: int = 3) -> dict[str, float]:
+def seconds_by_kernel(
+    run: Callable[[], object],
+    repeats: int = 3,
+    kernels: tuple[str, ...] = ("sum_tiles", "pull_tiles"),
+) -> dict[str, float]:
     """Return the time of a run on the device by kernel, others together as "rest"."""
     run()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
         for _ in range(repeats):
             run()
         torch.cuda.synchronize()
-    found = {"sum_tiles": 0.0, "pull_tiles": 0.0, "rest": 0.0}
+    found = dict.fromkeys((*kernels, "rest"), 0.0)
     for event in profile.key_averages():
         name = event.key if event.key in found else "rest"
         found[name] += event.self_device_time_total / 1e6 / repeats

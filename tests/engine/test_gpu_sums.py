@@ -14,7 +14,8 @@ from on_device import DEVICE, torch
 from oracles.kernel_sums import squared_distances
 
 from twofold.engine import KernelSums
-from twofold.engine.gpu.sums import CarriedTiles, DeviceSums, tile_precision
+from twofold.engine.gpu.columns import tile_precision
+from twofold.engine.gpu.sums import CarriedTiles, DeviceSums
 from twofold.engine.gpu.tiles import TiledPoints, along_a_curve, list_near
 from twofold.kernels import GAUSSIAN, QUARTIC
 

@@ -36,7 +36,7 @@ from twofold.ukr.training import Training, train
 pytestmark = pytest.mark.filterwarnings("ignore:.* encountered in .*:RuntimeWarning")
 
 
-def make_problem(*, n=100, kernel=GAUSSIAN, loss=None, how=None, missing=False, seed=0):
+def make_problem(*, n=100, kernel=GAUSSIAN, loss=None, how=None, missing=False, seed=0, degree=0):
     """A curved sheet with weights; return its problem and latent points near the true ones."""
     rng = np.random.default_rng(seed)
     t = rng.uniform(-3, 3, size=(n, 2))
@@ -47,7 +47,7 @@ def make_problem(*, n=100, kernel=GAUSSIAN, loss=None, how=None, missing=False, 
         Y[rng.random(Y.shape) < 0.1] = np.nan
     weights = rng.uniform(0.5, 2, size=n)
     engine = KernelSums(kernel, 1e-8, 1)
-    problem = Problem.of_rows(Y, weights, loss or Squared(), how or LeaveOneOut(), engine)
+    problem = Problem.of_rows(Y, weights, loss or Squared(), how or LeaveOneOut(), engine, degree)
     X = (1.5 * t).astype(np.float32).astype(np.float64)
     return problem.cross_validated(np.nan_to_num(Y)), X, Y
 
@@ -77,13 +77,23 @@ CASES = {
     "leave-3-out": {"how": LeaveKOut(3)},
     "out of reach": {"kernel": QUARTIC},
     "missing, out of reach": {"kernel": QUARTIC, "missing": True},
+    "degree 1": {"degree": 1},
+    "degree 2": {"degree": 2, "kernel": QUARTIC},
+    "degree 1, missing": {"degree": 1, "missing": True},
+    "degree 2-axes, leave-3-out": {"degree": "2-axes", "how": LeaveKOut(3)},
 }
 
 
-ALSO_PROJECTED = ["missing", "huber", "out of reach"]
+ALSO_PROJECTED = ["missing", "huber", "out of reach", "degree 1"]
 
 
-@pytest.mark.parametrize("case", list(CASES))
+SLOW_CASES = ("degree 1, missing", "degree 2-axes, leave-3-out")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=[pytest.mark.slow] if case in SLOW_CASES else []) for case in CASES],
+)
 def test_objective_and_gradient_are_those_of_the_cpu(case):
     problem, X, _ = make_problem(**CASES[case])
     value, grad = problem.reconstruction(cross_validated=True).value_and_grad(X)
@@ -120,7 +130,7 @@ def test_each_precision_keeps_its_promise(precision, limit):
     value, grad = problem.reconstruction(cross_validated=True).value_and_grad(X)
     objective = DeviceReconstruction(on_device(problem, precision))
     found, slope = objective.value_and_grad(objective.tensor(X))
-    assert objective.precision == precision
+    assert objective.tiles.precision == precision
     assert found == pytest.approx(value, rel=limit)
     assert relative_error(slope.double().cpu().numpy(), grad) < limit
 
@@ -226,18 +236,29 @@ def test_without_a_gpu_the_cpu_takes_over(monkeypatch, caplog):
     assert model.backend_.startswith("cpu")
 
 
+def test_a_model_with_a_kernel_of_a_user_stays_on_the_cpu(monkeypatch, caplog):
+    monkeypatch.setattr(manifold, "why_no_gpu", lambda: "")
+    monkeypatch.setattr(manifold, "MANY_ROWS", 50)
+    monkeypatch.setattr("twofold.engine.sums.MANY_QUERIES", 10)
+    _, _, Y = make_problem(n=60)
+    with caplog.at_level(logging.INFO, logger="twofold"):
+        model = UKR(kernel=POWER, max_iter=2, random_state=0).fit(Y)
+    assert "on the CPU: a GPU cannot do the kernel 'power'" in caplog.text
+    assert model.backend_.startswith("cpu")
+    assert model.inverse_transform(model.embedding_).shape == Y.shape
+
+
 @pytest.mark.parametrize(
     ("option", "name"),
     [
-        ({"degree": 1}, "degree=1"),
-        ({"degree": "2-axes"}, "degree='2-axes'"),
+        ({"degree": 1, "n_components": 4}, r"degree=1 in 4 latent dimensions \(at most 3\)"),
         ({"kernel": POWER}, "the kernel 'power'"),
     ],
 )
 def test_what_a_gpu_cannot_do_is_named(monkeypatch, option, name):
     monkeypatch.setattr(manifold, "why_no_gpu", lambda: "")
     _, _, Y = make_problem(n=60)
-    with pytest.raises(ValueError, match=f"device='cuda' has no sums for {name}. Use device="):
+    with pytest.raises(ValueError, match=f"device='cuda' cannot do {name}. Use device="):
         UKR(device="cuda", **option).fit(Y)
 
 
@@ -258,6 +279,12 @@ WAYS = {
     "ball": {"regularization": Extension(radius=4.0)},
     "density": {"regularization": Density(penalty=0.05)},
     "data kernel": {"data_kernel": "rbf"},
+    "degree 1": {"degree": 1},
+    "degree 2": {"degree": 2},
+    "degree 2-axes": {"degree": "2-axes"},
+    "degree 1, missing entries": {"degree": 1, "missing": True},
+    "degree 1, landmarks": {"degree": 1, "landmarks": 150},
+    "degree 1, own loss": {"degree": 1, "loss": Quartic()},
 }
 
 
@@ -325,9 +352,10 @@ def test_projections_are_as_good_as_those_of_the_cpu(case):
     assert np.median(np.abs(places - expected.X)) < 2e-2
 
 
-def test_sums_at_many_places_are_those_of_the_cpu(monkeypatch):
+@pytest.mark.parametrize("degree", [0, 1])
+def test_sums_at_many_places_are_those_of_the_cpu(degree, monkeypatch):
     monkeypatch.setattr("twofold.engine.sums.MANY_QUERIES", 10)
-    problem, X, _ = make_problem(n=90)
+    problem, X, _ = make_problem(n=90, degree=degree)
     here, there = problem.surface(X), on_device(problem).surface(X)
     places = np.random.default_rng(0).normal(size=(30, 2)) * 3
     np.testing.assert_allclose(there.regress(places), here.regress(places), atol=1e-4)
@@ -350,7 +378,8 @@ def test_too_little_memory_says_what_would_fit(monkeypatch):
         train_on_device(on_device(problem), X, Training("lbfgs", 2, 0.0, []))
 
 
-def test_fewer_rows_at_a_time_where_memory_is_short():
+def test_fewer_rows_at_a_time_where_memory_is_short(monkeypatch):
+    monkeypatch.setattr("twofold.engine.gpu.library._room", lambda: 2**29)
     seen = []
 
     def work(some):
@@ -360,5 +389,5 @@ def test_fewer_rows_at_a_time_where_memory_is_short():
 
     in_parts(5_000, 4_000, work)
     assert [rows for some in seen for rows in range(some.start, some.stop)] == list(range(5_000))
-    with pytest.raises(MemoryError, match="out of memory for 1024 rows"):
+    with pytest.raises(MemoryError, match=r"no memory for 1,024 rows at a time: 0\.5 GiB"):
         in_parts(5_000, 4_000, lambda some: work(slice(0, 4_000)))

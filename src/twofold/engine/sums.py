@@ -46,7 +46,7 @@ from twofold.engine.grid import (
 from twofold.engine.local_fit import FittedSums, LocalFit
 from twofold.engine.plan import SMALL_PROBLEM, Plan, is_crowded, plan
 from twofold.engine.threads import count_threads, run_tasks
-from twofold.kernels import Kernel
+from twofold.kernels import KERNELS, Kernel
 
 if TYPE_CHECKING:
     from twofold.engine.gpu.references import DeviceReferences
@@ -64,6 +64,8 @@ QUERIES_PER_CHUNK = 256
 NODE_ROWS = 512  # whose sums over nodes stay in cache
 # From which on a GPU is worth the way there: queries of prepared references, pairs of any.
 MANY_QUERIES, MANY_PAIRS = 1_000, 2**24
+# Dimensions that local polynomials may have on a GPU: moments are many above.
+MOST_FITTED_AXES = 3
 
 # Coordinates beyond these, in bandwidths, by bytes of a number: fourth powers of them, which local
 # fits of degree 2 add up in double precision, are still numbers, and long before that all
@@ -95,8 +97,9 @@ class KernelSums:
 
     Weights below the cutoff, relative to the largest of the row, are left out (exact for kernels
     with finite support). ``backend``, one of ``BACKENDS``, says how :meth:`evaluate` runs;
-    ``device`` is "cpu", or "cuda" where :mod:`twofold.engine.gpu` sums over many pairs, local
-    polynomials excepted, in one of the ``PRECISIONS``.
+    ``device`` is "cpu", or "cuda" where :mod:`twofold.engine.gpu` sums over many pairs, in one of
+    the ``PRECISIONS``; kernels of users, and local polynomials over more than three dimensions,
+    stay on the CPU.
     """
 
     def __init__(
@@ -139,10 +142,10 @@ class KernelSums:
         if unseen.size and unseen.max() >= len(refs):
             raise ValueError(f"`hidden` must be below {len(refs)}; got {unseen.max()}.")
         is_large = len(queries) * len(refs) >= MANY_PAIRS
-        if self.device != "cpu" and is_large and local is None:
+        if self.device != "cpu" and is_large and is_for_device(self.kernel, refs.shape[1], local):
             from twofold.engine.gpu.references import evaluate_on_device
 
-            return evaluate_on_device(self, queries, V, respond, references, unseen)
+            return evaluate_on_device(self, queries, V, respond, references, unseen, local)
         grid = None
         if self.backend in ("auto", "cpu_cells") and len(refs) >= SMALL_PROBLEM:
             grid = cells.grid_for(refs, self.kernel, self.cutoff)
@@ -201,11 +204,13 @@ class PreparedReferences:
     @cached_property
     def on_device(self) -> "DeviceReferences | None":
         """The same references on a GPU, where one is wanted and knows how to sum over them."""
-        if self.engine.device == "cpu" or self.local is not None or self.shrink.size:
+        engine, points = self.engine, self.grid.points
+        is_known = is_for_device(engine.kernel, len(points), self.local)
+        if engine.device == "cpu" or self.shrink.size or not is_known:
             return None
         from twofold.engine.gpu.references import DeviceReferences
 
-        return DeviceReferences(self.engine, self.grid.points.T, self.V)
+        return DeviceReferences(engine, points.T, self.V, self.local)
 
     @cached_property
     def _nodes(self) -> NodeField:
@@ -286,6 +291,12 @@ class PreparedReferences:
     def _pairs(self, queries: FloatArray, hidden: IntArray) -> cells.Pairs:
         kernel, cutoff = self.engine.kernel, self.engine.cutoff
         return cells.list_pairs(self.grid, queries, hidden, kernel, cutoff, self.shrink)
+
+
+def is_for_device(kernel: Kernel, q: int, local: LocalFit | None) -> bool:
+    """Say whether a GPU knows these sums over q dimensions."""
+    is_known = KERNELS.get(kernel.name) is kernel
+    return is_known and (local is None or q <= MOST_FITTED_AXES)
 
 
 def _lists(hidden: IntArray | None, n: int) -> IntArray:

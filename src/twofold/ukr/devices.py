@@ -1,8 +1,8 @@
 """What of UKR a GPU does, and which part of a fit stays there; knows neither torch nor how.
 
-Sums over pairs of rows go there for all that is of degree 0 with a kernel of the library: the
-engine sends them. What is cross-validated by a loss of the library and minimised by L-BFGS stays
-there as a whole, so that no row travels while it is trained.
+Sums over pairs of rows go there for every kernel of the library, local polynomials for up to three
+latent dimensions: the engine sends them. What is cross-validated by a loss of the library and
+minimised by L-BFGS stays there as a whole, so that no row travels while it is trained.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from twofold.engine.cells import GRIDDED
+from twofold.engine.sums import MOST_FITTED_AXES
 from twofold.kernels import KERNELS, Kernel
 from twofold.losses import EpsilonInsensitive, Huber, Loss, Squared
 from twofold.optimize import Journal
@@ -23,19 +24,19 @@ if TYPE_CHECKING:
     from twofold.ukr.training import Training
 
 
-def beyond_gpu(degree: int | str, kernel: Kernel) -> str:
+def beyond_gpu(degree: int | str, q: int, kernel: Kernel) -> str:
     """Name what of a problem has sums that a device cannot do; empty if there is nothing."""
-    if degree != 0:
-        return f"degree={degree!r}"
-    return "" if KERNELS.get(kernel.name) is kernel else f"the kernel {kernel.name!r}"
+    if degree != 0 and q > MOST_FITTED_AXES:
+        return f"degree={degree!r} in {q} latent dimensions (at most {MOST_FITTED_AXES})"
+    return "" if _is_of_the_library(kernel) else f"the kernel {kernel.name!r}"
 
 
 def is_summed_on_device(problem: Problem) -> bool:
-    """Say whether the error of a problem, and its gradient, can stay on a device."""
-    engine, loss = problem.engine, problem.loss
-    if engine.device == "cpu" or beyond_gpu(problem.rows.degree, engine.kernel):
-        return False
-    return _is_known(loss)
+    """Say whether the error of a problem, and its gradient, can stay on a device.
+
+    That a device has the sums was seen to when the problem was posed for it.
+    """
+    return problem.engine.device != "cpu" and _is_known(problem.loss)
 
 
 def is_trained_on_device(problem: Problem, training: Training) -> bool:
@@ -51,10 +52,14 @@ def is_trained_on_device(problem: Problem, training: Training) -> bool:
 
 def is_projected_on_device(surface: Surface, loss: Loss) -> bool:
     """Say whether many rows are to be projected onto a surface on a device, and can be."""
-    kernel, q = surface.engine.kernel, surface.X.shape[1]
-    if surface.engine.device == "cpu" or surface.widths is not None or q > GRIDDED:
+    engine, q = surface.engine, surface.X.shape[1]
+    if engine.device == "cpu" or surface.widths is not None or q > GRIDDED:
         return False
-    return not beyond_gpu(surface.rows.degree, kernel) and _is_known(loss)
+    return _is_of_the_library(engine.kernel) and _is_known(loss)
+
+
+def _is_of_the_library(kernel: Kernel) -> bool:
+    return KERNELS.get(kernel.name) is kernel
 
 
 def _is_known(loss: Loss) -> bool:

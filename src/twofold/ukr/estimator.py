@@ -136,8 +136,8 @@ class UKR(KernelManifold):
         raises if not. A GPU computes in single precision; a model that was fitted on one opens
         and runs without.
     precision : {"fp32", "tf32", "bf16"}, default="fp32"
-        How exact products on a GPU are: gradients to 1e-5, 3e-3 or 1e-2 of their length. On the CPU
-        it means nothing.
+        How exact products on a GPU are: gradients to 1e-5, 3e-3 or 1e-2 of their length. "tf32" is
+        slower than "fp32", too. It has no effect on the CPU, or for degrees above 0.
     random_state : int, RandomState or None, default=None
         Decides about t-SNE and which rows stand for the others when starts are sought on large
         data.
@@ -310,7 +310,7 @@ class UKR(KernelManifold):
         return self._latent_of(fit)
 
     def _beyond_gpu(self) -> str:
-        return beyond_gpu(self.degree, get_kernel(self.kernel))
+        return beyond_gpu(self.degree, self._wanted_dimensions(), get_kernel(self.kernel))
 
     def _most_rows(self, D: int) -> int | None:
         loss = get_loss(self.loss)

@@ -15,8 +15,7 @@ from scipy.optimize import minimize
 
 from twofold.array_types import BoolArray, FloatArray
 from twofold.engine.gpu.library import load_torch, saying_what_fits
-from twofold.engine.gpu.sums import CarriedTiles, DeviceSums, tile_precision
-from twofold.engine.plan import Plan
+from twofold.engine.gpu.sums import CarriedTiles, DeviceSums, carried
 from twofold.neighborhoods.gpu_neighbors import MOST_DISTANCES
 from twofold.optimize import Solution
 from twofold.optimize.on_device import minimize_on_device
@@ -67,7 +66,6 @@ class DeviceReconstruction:
         if problem.hidden is not None:
             self.hidden = torch.as_tensor(problem.hidden, device=self.device)
         self.engine = DeviceSums(engine.kernel, engine.cutoff)
-        self.precision = tile_precision(engine.kernel, engine.precision)
         self.tiles: CarriedTiles | None = None
         self.pairs_when_sorted = 0
         self.in_order: _InOrder | None = None
@@ -118,13 +116,15 @@ class DeviceReconstruction:
     def _tiles_at(self, X: Tensor) -> CarriedTiles:
         if self.tiles is not None and self.engine.n_pairs <= WORN * self.pairs_when_sorted:
             return self.tiles.moved_to(X)
-        self.tiles, self.pairs_when_sorted = CarriedTiles(X, self.V, self.precision), 0
+        how, local = self.problem.engine, self.references.local(X.shape[1])
+        self.tiles = carried(X, self.V, how.kernel, how.precision, local)
+        self.pairs_when_sorted = 0
         return self.tiles
 
     def _respond(self, numbers: Tensor, A: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
         rows, is_whole = self._rows(numbers), self.references.observed is None
         D = rows.Y.shape[1]
-        S = A[:, D:] if is_whole else A[:, D : 2 * D]
+        S = A[:, D : D + 1] if is_whole else A[:, D : 2 * D]
         is_alive = S > 0
         safe = S.where(is_alive, S.new_ones(()))
         f = A[:, :D] / safe
@@ -138,10 +138,9 @@ class DeviceReconstruction:
         losses, slope = self.loss.value_and_slope(residual)
         E = (slope * rows.share[:, None]).where(is_alive, S.new_zeros(())) / safe
         torch = load_torch()
-        if is_whole:
-            U = torch.cat([E, -(E * f).sum(dim=1, keepdim=True)], dim=1)
-        else:
-            U = torch.cat([E, -E * f, torch.zeros_like(E[:, :1])], dim=1)
+        U = torch.zeros_like(A)
+        U[:, :D] = E
+        U[:, D : D + S.shape[1]] = -(E * f).sum(dim=1, keepdim=True) if is_whole else -E * f
         return losses * rows.share, U
 
     def _rows(self, numbers: Tensor) -> _InOrder:
@@ -223,6 +222,5 @@ def train_on_device(problem: Problem, X: FloatArray, training: Training) -> Solu
             callbacks=training.callbacks,
             label="leave-one-out" if k == 1 else f"leave-{k}-out",
         )
-    share = objective.engine.n_pairs / (len(objective.Y) * len(objective.V))
-    problem.engine.last_plan = Plan("gpu", f"{share:.1%} of all pairs are in tiles within reach")
+    problem.engine.last_plan = objective.engine.plan(len(objective.Y), len(objective.V))
     return solution

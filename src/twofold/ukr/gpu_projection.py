@@ -15,7 +15,7 @@ import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray
 from twofold.engine.gpu.library import in_parts, load_torch
-from twofold.engine.gpu.sums import CarriedTiles, DeviceSums, tile_precision
+from twofold.engine.gpu.sums import DeviceSums, carried
 from twofold.engine.gpu.tiles import along_a_curve
 from twofold.losses import Loss, in_unit
 from twofold.optimize.levenberg_marquardt import (
@@ -72,11 +72,11 @@ class _Looking:
     def __init__(self, surface: Surface, loss: Loss) -> None:
         self.surface, self.loss, rows = surface, loss, surface.rows
         self.device, self.D = surface.engine.device, rows.n_features
-        kernel, cutoff = surface.engine.kernel, surface.engine.cutoff
-        self.engine = DeviceSums(kernel, cutoff)
+        how, local = surface.engine, rows.local(surface.X.shape[1])
+        self.engine = DeviceSums(how.kernel, how.cutoff)
         X, V = self.tensor(surface.X), self.tensor(rows.V)
-        self.tiles = CarriedTiles(X, V, tile_precision(kernel, surface.engine.precision))
-        self.is_masked = rows.observed is not None
+        self.tiles = carried(X, V, how.kernel, how.precision, local)
+        self.is_masked, self.is_fitted = rows.observed is not None, local is not None
 
     def tensor(self, array: FloatArray | BoolArray) -> Tensor:
         torch = load_torch()
@@ -92,7 +92,9 @@ class _Looking:
         S = A[:, part]
         safe = torch.where(S > 0, S, 1)
         f = A[:, :D] / safe
-        J = (dA[:, :, :D] - f[:, None] * dA[:, :, part]) / safe[:, None]
+        J = dA[:, :, :D]
+        if not self.is_fitted:  # a local fit is no ratio of sums
+            J = (J - f[:, None] * dA[:, :, part]) / safe[:, None]
         mass = A[:, -1]
         lowered = torch.exp(-0.5 * shift)  # only exponential kernels are shifted
         rise = dA[:, :, -1] / torch.where(mass > 0, mass, 1)[:, None]

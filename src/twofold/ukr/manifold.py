@@ -382,11 +382,9 @@ class KernelManifold(GrowingModel):
         if wanted == "cuda" and training and missing:
             raise RuntimeError(f"device='cuda' needs a GPU: {missing} Use device='auto' or 'cpu'.")
         if wanted == "cuda" and training and beyond:
-            raise ValueError(
-                f"device='cuda' has no sums for {beyond}. Use device='auto' or 'cpu', which have."
-            )
+            raise ValueError(f"device='cuda' cannot do {beyond}. Use device='auto' or 'cpu'.")
         if missing or beyond:
-            logger.info("on the CPU: %s", missing or f"a GPU has no sums for {beyond}")
+            logger.info("on the CPU: %s", missing or f"a GPU cannot do {beyond}")
             return "cpu"
         return "cuda"
 

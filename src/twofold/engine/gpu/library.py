@@ -53,7 +53,11 @@ def in_parts(n: int, rows: int, work: Callable[[slice], None]) -> None:
             work(some)
         except torch.OutOfMemoryError as error:
             if rows <= FEWEST_ROWS:
-                raise MemoryError(f"The GPU is out of memory for {rows} rows at a time.") from error
+                raise MemoryError(
+                    f"The GPU has no memory for {rows:,} rows at a time: "
+                    f"{_room() / 2**30:.1f} GiB can be had in all. Free some of it, or use "
+                    "device='cpu'."
+                ) from error
             rows = max(FEWEST_ROWS, rows // 4)
             torch.cuda.empty_cache()
             continue

@@ -8,8 +8,8 @@ import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.engine.gpu.library import in_parts, load_torch, saying_what_fits
-from twofold.engine.gpu.sums import CarriedTiles, DeviceSums, tile_precision
-from twofold.engine.plan import Plan
+from twofold.engine.gpu.sums import DeviceSums, carried
+from twofold.engine.local_fit import LocalFit
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -23,13 +23,15 @@ MOST_NUMBERS = 2**29
 class DeviceReferences:
     """References (n, q) that carry rows V (n, C), on a device, summed in float32."""
 
-    def __init__(self, how: KernelSums, points: FloatArray, V: FloatArray) -> None:
+    def __init__(
+        self, how: KernelSums, points: FloatArray, V: FloatArray, local: LocalFit | None = None
+    ) -> None:
         torch = load_torch()
         self.device, self.dtype, self.width = how.device, V.dtype, V.shape[1]
         self.engine = DeviceSums(how.kernel, how.cutoff)
         X = torch.as_tensor(np.ascontiguousarray(points), dtype=torch.float32, device=self.device)
         rows = torch.as_tensor(V, dtype=torch.float32, device=self.device)
-        self.tiles = CarriedTiles(X, rows, tile_precision(how.kernel, how.precision))
+        self.tiles = carried(X, rows, how.kernel, how.precision, local)
 
     def at(
         self, queries: FloatArray, hidden: IntArray, *, slopes: bool
@@ -72,6 +74,7 @@ def evaluate_on_device(
     respond: Respond,
     references: FloatArray | None,
     hidden: IntArray,
+    local: LocalFit | None,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Do what `KernelSums.evaluate` does; sums and answers go to and from the host, once each."""
     torch = load_torch()
@@ -90,7 +93,7 @@ def evaluate_on_device(
     with saying_what_fits(*V.shape):
         X = tensor(queries if references is None else references)
         engine = DeviceSums(how.kernel, how.cutoff)
-        tiles = CarriedTiles(X, tensor(V), tile_precision(how.kernel, how.precision))
+        tiles = carried(X, tensor(V), how.kernel, how.precision, local)
         unseen, hides_itself = None, False
         if (hidden >= 0).any():
             own = np.arange(len(queries))[:, None]
@@ -103,7 +106,6 @@ def evaluate_on_device(
             hidden=unseen,
             hides_itself=hides_itself,
         )
-    share = engine.n_pairs / (len(queries) * len(X))
-    how.last_plan = Plan("gpu", f"{share:.1%} of all pairs are in tiles within reach")
+    how.last_plan = engine.plan(len(queries), len(X))
     found = by_query.cpu().numpy(), by_reference.cpu().numpy()
     return losses, found[0].astype(queries.dtype), found[1].astype(queries.dtype)

@@ -25,10 +25,12 @@ have nothing but tiny weights, which float16 does not hold: there "tf32x3" is as
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from twofold.engine.cells import NEAR
+from twofold.engine.gpu.columns import columns_for, tile_precision
+from twofold.engine.gpu.grid import evaluate_over_nodes, is_crowded
 from twofold.engine.gpu.library import load_torch
 from twofold.engine.gpu.tiles import (
     TILE,
@@ -39,82 +41,83 @@ from twofold.engine.gpu.tiles import (
     list_near,
     list_nearest,
 )
+from twofold.engine.grid import AXES
+from twofold.engine.local_fit import LocalFit
+from twofold.engine.plan import Plan
 from twofold.kernels import KERNELS, Kernel
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-PRECISIONS = ("fp32", "tf32x3", "tf32", "bf16")
-# Columns that a program sums up at a time; more would not fit the registers.
-MOST_COLUMNS = 64
 # Shifts up to here may be multiplied into U. All of U shares one scale in float16: rows of shift 0
 # must keep their digits beside others that are exp(6) times larger.
 MOST_FOLDED_SHIFT = 12.0
-# Factors in float16 go up to 2 to this power; what is smaller by 2 to the 25 keeps its last bits.
-LARGEST_EXPONENT = 13
 
 # Given the order of the rows (m,), their sums (m, C) in that order and their shifts (m,): return
 # the loss of each and U (m, C), or None where no gradient is wanted.
 Respond = Callable[["Tensor", "Tensor", "Tensor"], "tuple[Tensor, Tensor | None]"]
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Rows (padded, COLUMNS) as the products want them, and their mass in float32.
-
-    All are multiplied by ``scale``, a power of two that lets float16 hold them.
-    """
-
-    high: Tensor
-    low: Tensor
-    mass: Tensor
-    scale: Tensor
-    width: int  # before columns were padded
-
-    @property
-    def n_columns(self) -> int:
-        """Columns, padded."""
-        return int(self.high.shape[1])
-
-    @property
-    def at_a_time(self) -> int:
-        """Columns that a program takes on."""
-        return min(self.n_columns, MOST_COLUMNS)
-
-
-def tile_precision(kernel: Kernel, precision: str) -> str:
-    """Return the products that give "fp32", "tf32" or "bf16" for a kernel."""
-    return "tf32x3" if precision == "fp32" and not kernel.is_exponential else precision
-
-
 class CarriedTiles:
     """References X (n, q) in tiles, with the rows V (n, C) that they carry."""
 
     def __init__(self, X: Tensor, V: Tensor, precision: str = "fp32") -> None:
-        self.order = along_a_curve(X)
+        self.X, self.V, self.order = X, V, along_a_curve(X)
         self.points = TiledPoints(X, self.order)
-        self.columns = _columns(self.points.padded_rows(V), precision)
+        self.columns = columns_for(self.points.padded_rows(V), precision)
         self.precision = precision
 
     def moved_to(self, X: Tensor) -> CarriedTiles:
         """Return the same rows in the same order, at other places X (n, q)."""
-        moved = object.__new__(CarriedTiles)
+        moved = object.__new__(type(self))
         moved.__dict__ |= self.__dict__
-        moved.points = TiledPoints(X, self.order)
+        moved.X, moved.points = X, TiledPoints(X, self.order)
         return moved
+
+    def run(
+        self, engine: DeviceSums, queries: Tensor | None, hidden: Tensor | None, **how: Any
+    ) -> TileRun:
+        """Return an evaluation at queries, the references themselves if None."""
+        return TileRun(engine, self, queries, hidden, **how)
+
+
+def carried(
+    X: Tensor, V: Tensor, kernel: Kernel, precision: str, local: LocalFit | None
+) -> CarriedTiles:
+    """Return references X (n, q) with rows V (n, C) for sums, or for ``local`` fits."""
+    if local is None:
+        return CarriedTiles(X, V, tile_precision(kernel, precision))
+    from twofold.engine.gpu.local_fit import CarriedFits
+
+    return CarriedFits(X, V, local)
 
 
 class DeviceSums:
-    """Kernel-weighted sums on the device of its tensors, with one kernel and cutoff."""
+    """Kernel-weighted sums on the device of its tensors, with one kernel and cutoff.
 
-    def __init__(self, kernel: Kernel, cutoff: float = 1e-6) -> None:
+    ``nodes`` says whether :meth:`evaluate` sums over the nodes of a grid, where it can; None for
+    where that is quicker.
+    """
+
+    def __init__(self, kernel: Kernel, cutoff: float = 1e-6, *, nodes: bool | None = None) -> None:
         if KERNELS.get(kernel.name) is not kernel:
             raise ValueError(
                 f"The kernel {kernel.name!r} is not one of {sorted(KERNELS)}, which are all that a "
                 "GPU knows. Use one of them, or device='cpu'."
             )
-        self.kernel, self.cutoff = kernel, cutoff
-        self.n_pairs = 0  # visited by the last call
+        self.kernel, self.cutoff, self.nodes = kernel, cutoff, nodes
+        self.n_pairs = 0  # in tiles within reach, at the last call
+        self.is_over_nodes = False  # whether the last call went over nodes instead
+
+    def over_pairs(self) -> DeviceSums:
+        """Return the same that never goes over nodes."""
+        return DeviceSums(self.kernel, self.cutoff, nodes=False)
+
+    def plan(self, n_queries: int, n_references: int) -> Plan:
+        """Return how the last call went."""
+        share = self.n_pairs / (n_queries * n_references)
+        where = "gpu_grid" if self.is_over_nodes else "gpu"
+        return Plan(where, f"{share:.1%} of all pairs are in tiles within reach")
 
     def evaluate(
         self,
@@ -131,7 +134,14 @@ class DeviceSums:
         the two, and may be in the first alone. ``hidden`` (m, K) are references that a query must
         not see, -1 for none; ``hides_itself`` says that each is hidden from itself.
         """
-        run = _Run(self, references, queries, hidden, hides_itself=hides_itself)
+        run = references.run(self, queries, hidden, hides_itself=hides_itself)
+        self.is_over_nodes = run.can_use_nodes and (
+            is_crowded(self, references, queries) if self.nodes is None else self.nodes
+        )
+        if self.is_over_nodes:
+            if hides_itself:
+                hidden = load_torch().arange(len(references.X), device=references.X.device)[:, None]
+            return evaluate_over_nodes(self, references, respond, queries, hidden)
         losses, U = respond(run.order, run.sums(slopes=False)[0], run.shift[: run.n_queries])
         in_order = losses.new_empty(len(losses))
         in_order[run.order] = losses
@@ -153,7 +163,7 @@ class DeviceSums:
         True sums are ``sums * F(shift)``. ``order`` (m,) is one in which queries that follow each
         other are neighbours; found if not given.
         """
-        run = _Run(self, references, queries, hidden, order=order)
+        run = references.run(self, queries, hidden, order=order)
         A = run.sums(slopes=slopes)
         out = A.new_empty((len(A), run.n_queries, A.shape[2]))
         out[:, run.order] = A
@@ -162,7 +172,7 @@ class DeviceSums:
         return out[0], shift, out[1:].transpose(0, 1)
 
 
-class _Run:
+class TileRun:
     """One evaluation: queries in tiles, what they are shifted by, and what they visit."""
 
     def __init__(
@@ -182,20 +192,26 @@ class _Run:
         self.order = along_a_curve(queries) if order is None else order
         self.points = references.points if queries is None else TiledPoints(queries, self.order)
         self.n_queries = self.points.n
+        self.can_use_nodes = engine.kernel.is_exponential and self.points.q <= AXES
         self.hidden, self.n_hidden = references.order, -1 if hides_itself else 0
         if hidden is not None:
             self.hidden, self.n_hidden = self._places(hidden), hidden.shape[1]
         self.is_folded = True  # whether shifts may be multiplied into U
         self.shift = self.points.X.new_zeros(self.points.padded)
         self.reach = engine.kernel.reach(engine.cutoff) + self.shift[: self.points.n_tiles]
-        self.near = self._near()
-        engine.n_pairs = self.near.n_pairs
+        self.counted = self._within_reach()
+        engine.n_pairs = self.counted.n_pairs
 
-    def _near(self) -> TileList:
-        """Find what rows are shifted by and how far they reach; list the tiles within reach."""
+    @cached_property
+    def near(self) -> TileList:
+        """The tiles within reach of each tile of queries."""
+        return self.counted.listed()
+
+    def _within_reach(self) -> CountedTiles:
+        """Find what rows are shifted by and how far they reach; count the tiles within reach."""
         a, b = self.points, self.references.points
         if not self.engine.kernel.is_exponential:
-            return self._counted().listed()
+            return self._counted()
         nearest, farthest = a.X.new_empty(a.padded), a.X.new_empty((2, a.n_tiles))
         self._lower(nearest, farthest, list_nearest(a, b), begins=True)
         reach, self.reach = self.reach, self.reach + farthest[0]
@@ -205,7 +221,7 @@ class _Run:
             self._shift_lonely(nearest, farthest)
             self.reach = reach + farthest[0]
             counted = self._counted()
-        return counted.listed()
+        return counted
 
     def _counted(self) -> CountedTiles:
         other = self.reach if self.is_own else _nowhere(self.references.points)
@@ -250,17 +266,24 @@ class _Run:
     def _how(self) -> dict[str, Any]:
         return {"Q": self.points.q, "HIDDEN": self.n_hidden, "BM": TILE, "BN": TILE}
 
-    def _how_columns(self) -> dict[str, Any]:
-        columns = self.references.columns
-        return {
+    def _how_columns(self, *, one_stage: tuple[str, ...], most_registers: int) -> dict[str, Any]:
+        """Return what a kernel is compiled for.
+
+        Tiles of four bytes a number fill the shared memory: a single stage of them lets more
+        programs run side by side, as do fewer registers. Both were chosen on an H200 for q = 2.
+        """
+        columns, precision = self.references.columns, self.references.precision
+        stages = 3 if columns.n_columns == columns.at_a_time else 2
+        how = {
             "COLUMNS": columns.n_columns,
             "C": columns.at_a_time,
             "KERNEL": self.engine.kernel.name,
-            "PRECISION": self.references.precision,
+            "PRECISION": precision,
             **self._how(),
             "num_warps": 4,
-            "num_stages": 3 if columns.n_columns == columns.at_a_time else 2,
+            "num_stages": 1 if precision in one_stage else stages,
         }
+        return how if self.points.q > 2 else {**how, "maxnreg": most_registers}
 
     def sums(self, *, slopes: bool) -> Tensor:
         """Return sums and their slopes (1 + q, m, C) in the order of the tiles."""
@@ -277,7 +300,7 @@ class _Run:
             *(self.hidden, self.near.order, self.near.first, self.near.tiles, A, totals),
             *(a.padded, b.padded),
             SLOPES=slopes,
-            **self._how_columns(),
+            **self._how_columns(one_stage=("tf32", "tf32x3"), most_registers=168),
         )
         m = self.n_queries
         return torch.cat([A[:, :m, : columns.width], totals[:, :m, None]], dim=2) / columns.scale
@@ -296,8 +319,12 @@ class _Run:
         size = torch.exp2(torch.frexp(padded.abs().amax(dim=1))[1].float())
         padded /= size[:, None]
         by_query = self._pull(padded, size, a, b, self.near, "queries")
-        seen_by = self._count(b, a, _nowhere(b), self.reach).listed()
-        return by_query, self._pull(padded, size, b, a, seen_by, "references")
+        return by_query, self._pull(padded, size, b, a, self.seen_by(), "references")
+
+    def seen_by(self) -> TileList:
+        """List the tiles of queries that see each tile of references."""
+        a, b = self.points, self.references.points
+        return self._count(b, a, _nowhere(b), self.reach).listed()
 
     def _pull(
         self, U: Tensor, size: Tensor, a: TiledPoints, b: TiledPoints, near: TileList, side: str
@@ -305,13 +332,13 @@ class _Run:
         from twofold.engine.gpu.kernels import pull_tiles
 
         torch = load_torch()
-        u, v = _columns(U, self.references.precision), self.references.columns
+        u, v = columns_for(U, self.references.precision), self.references.columns
         pull = torch.zeros((a.q, a.padded), device=a.X.device)
         pull_tiles[(a.n_tiles,)](
             *(a.X, b.X, self.shift, u.high, u.low, v.high, v.low, u.mass, v.mass, size),
             *(self.hidden, near.order, near.first, near.tiles, pull, a.padded, b.padded),
             SIDE=side,
-            **self._how_columns(),
+            **self._how_columns(one_stage=("fp32", "tf32", "tf32x3"), most_registers=160),
         )
         out = pull.new_empty((a.n, a.q))
         out[a.order] = pull[:, : a.n].t() / (u.scale * v.scale)
@@ -325,26 +352,3 @@ def _zeros_for(points: TiledPoints) -> Tensor:
 def _nowhere(points: TiledPoints) -> Tensor:
     """Return the reach of tiles that look for nothing."""
     return points.low.new_full((points.n_tiles,), -1.0)
-
-
-def _columns(V: Tensor, precision: str) -> Columns:
-    """Lay out rows V (padded, C) for the products, the last column apart as the mass."""
-    torch = load_torch()
-    width = V.shape[1] - 1
-    n_columns = 16
-    while n_columns < min(width, MOST_COLUMNS):
-        n_columns *= 2
-    n_columns = n_columns if width <= MOST_COLUMNS else -(-width // MOST_COLUMNS) * MOST_COLUMNS
-    scale = torch.ones((), device=V.device)
-    if precision == "fp32":
-        scale = torch.exp2(LARGEST_EXPONENT - torch.frexp(V.abs().amax().float())[1].float())
-    wide = torch.zeros((len(V), n_columns), device=V.device)
-    wide[:, :width] = V[:, :-1] * scale
-    mass = (V[:, -1] * scale).float().contiguous()
-    if precision.startswith("tf32"):
-        return Columns(wide, wide, mass, scale, width)
-    if precision == "bf16":
-        high = wide.bfloat16()
-        return Columns(high, high, mass, scale, width)
-    high = wide.half()
-    return Columns(high, (wide - high.float()).half(), mass, scale, width)

@@ -8,6 +8,7 @@ tell how far two tiles are apart at least; all that is farther than the kernel's
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from twofold.engine.gpu.library import load_torch
@@ -97,12 +98,6 @@ class TileList:
     first: Tensor  # (query tiles + 1,)
     tiles: Tensor
     order: Tensor  # (query tiles,) those with the longest lists first
-    is_beside_own: bool = False  # whether each visits itself as well
-
-    @property
-    def n_pairs(self) -> int:
-        """Pairs of points in all tiles that are visited."""
-        return (len(self.tiles) + len(self.order) * self.is_beside_own) * TILE**2
 
 
 class CountedTiles:
@@ -136,12 +131,22 @@ class CountedTiles:
 
         list_tiles[self.sizes[:1]](*self.boxes, first, tiles, *self.sizes, FILL=fill, **self.how)
 
+    @cached_property
+    def total(self) -> int:
+        """The tiles in all lists, once the device has said so."""
+        return int(self.first[-1])
+
+    @property
+    def n_pairs(self) -> int:
+        """Pairs of points in all tiles that are visited."""
+        return (self.total + self.sizes[0] * self.but_own) * TILE**2
+
     def listed(self) -> TileList:
-        """Return the lists, once the device has said how long they are."""
+        """Return the lists."""
         torch = load_torch()
-        tiles = torch.empty(int(self.first[-1]), dtype=torch.int32, device=self.first.device)
+        tiles = torch.empty(self.total, dtype=torch.int32, device=self.first.device)
         self._run(self.first, tiles, fill=True)
-        return TileList(self.first, tiles, self.order, is_beside_own=self.but_own)
+        return TileList(self.first, tiles, self.order)
 
 
 def list_near(
