@@ -25,6 +25,7 @@ from twofold.explorer.budget import TooLargeError, fit_payload
 from twofold.explorer.mixed_page import page_columns, training_features
 from twofold.explorer.payload import Payload, Wanted
 from twofold.explorer.row_facts import row_facts
+from twofold.explorer.usual_rows import PLACES, have_order, usual_rows
 from twofold.loading import load
 from twofold.mixed import Mixed
 from twofold.model_files import replacing
@@ -34,7 +35,7 @@ BYTES_PER_MB = 1_000_000
 IMPORT = re.compile(r'^import\s*\{[^}]*\}\s*from\s*"\./([\w.-]+\.js)";[ \t]*\n?', re.MULTILINE)
 EXPORT = re.compile(r"^export\s+(?=(?:async\s+)?(?:function|class|const|let)\b)", re.MULTILINE)
 PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
-VIEWS = ("auto", "image", "curve", "bars", "table", "columns")
+VIEWS = ("auto", "image", "special", "curve", "bars", "table", "columns")
 # Features that a list or a row of bars can show at once.
 FEW_FEATURES = 30
 
@@ -70,10 +71,12 @@ def write(
         The table the model was fitted to. Only a model of landmarks needs it, to show single rows.
     image_shape : (height, width) or (height, width, 3), default=None
         How to draw a row as an image.
-    view : {"auto", "image", "curve", "bars", "table", "columns"}, default="auto"
-        How to draw a row. "auto" is an image if its shape is known, a curve for more than 30
-        features, else a table if they have names and bars if not. A :class:`twofold.Mixed` model
-        shows its columns: amounts, dates, and levels with their probabilities.
+    view : {"auto", "image", "special", "curve", "bars", "table", "columns"}, default="auto"
+        How to draw a row. "auto" is an image if its shape is known. For more than 30 features it is
+        a curve if neighbouring ones are alike, as in a spectrum, else "special": the features that
+        stand out. For fewer it is a table if they have names and bars if not. A
+        :class:`twofold.Mixed` model shows its columns: amounts, dates, and levels with their
+        probabilities; "special" if there are more than 30.
     labels : array-like of shape (n_samples,), mapping of such or data frame, default=None
         Classes or numbers to colour rows by.
     names : array-like of shape (n_samples,), default=None
@@ -150,7 +153,8 @@ def find_payload(model: Any, title: str | None, max_mb: float, **asked: Any) -> 
     if isinstance(model, Mixed):
         columns = page_columns(model)
         asked["data"] = training_features(model, asked["data"])
-        asked["view"] = "columns" if asked["view"] == "auto" else asked["view"]
+        if asked["view"] == "auto":
+            asked["view"] = "special" if len(columns["columns"]) > FEW_FEATURES else "columns"
         title = title or f"{type(model.model_).__name__} of {len(model.embedding_):,} rows"
         model = model.as_numbers()
     wanted = make_wanted(model, title or None, columns=columns, **asked)
@@ -267,7 +271,7 @@ def make_wanted(
     notes = getattr(model, "notes_", RowNotes()).for_rows(n)
     notes = notes.updated(names, labels, image_shape, n, D)
     features = getattr(model, "feature_names_in_", None)
-    view = _view(view, notes, D, features is not None, columns is not None)
+    named, mixed = features is not None, columns is not None
     if features is None:
         noun = "feature" if notes.image_shape is None else "pixel"
         features = [f"{noun} {number + 1}" for number in range(D)]
@@ -277,6 +281,7 @@ def make_wanted(
             raise ValueError(
                 f"`data` must be the table the model was fitted to, with {n} rows; got {len(data)}."
             )
+    view = _view(view, notes, model, is_named=named, is_mixed=mixed)
     facts, n_measured = row_facts(model)
     # Models may be scaled more than once: what each divides by comes together.
     inside, spread = model, None
@@ -296,10 +301,12 @@ def make_wanted(
         left_open=model.left_open() if model.has_noise() else None,
         spread=spread,
         columns=columns,
+        usual=usual_rows(model, data),
     )
 
 
-def _view(view: str, notes: RowNotes, D: int, is_named: bool, is_mixed: bool) -> str:
+def _view(view: str, notes: RowNotes, model: TwoWayModel, *, is_named: bool, is_mixed: bool) -> str:
+    D = model.n_features_in_
     if view not in VIEWS:
         raise ValueError(f"`view` must be one of {VIEWS}; got {view!r}.")
     if view == "image" and notes.image_shape is None:
@@ -313,5 +320,8 @@ def _view(view: str, notes: RowNotes, D: int, is_named: bool, is_mixed: bool) ->
     if notes.image_shape is not None:
         return "image"
     if D > FEW_FEATURES:
-        return "curve"
+        rows = getattr(model, "data_", None)
+        if rows is None:
+            rows = model.inverse_transform(model.embedding_[:PLACES])
+        return "curve" if have_order(rows) else "special"
     return "table" if is_named else "bars"

@@ -53,7 +53,7 @@ class Wanted:
     title: str  # of the page
     family: str  # what the model is called
     notes: RowNotes  # names, labels and image shape of the rows
-    view: str  # "image", "curve", "bars" or "table"
+    view: str  # "image", "special", "curve", "bars", "table" or "columns"
     features: list[str]  # names of the D features
     facts: dict[str, FloatArray]  # numbers to colour rows by, (n,) each
     data: FloatArray | None = None  # (n, D) the training table, None if only the model's is known
@@ -61,6 +61,7 @@ class Wanted:
     left_open: LeftOpen | None = None  # how far rows lie from the map, None if not known
     spread: FloatArray | None = None  # (D,) what the model divides each feature by, None if nothing
     columns: dict[str, Any] | None = None  # which features are which column of a mixed table
+    usual: dict[str, Any] | None = None  # mean and deviation of each feature over all rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,8 +150,16 @@ def _about(model: TwoWayModel, wanted: Wanted, Y: FloatArray) -> dict[str, Any]:
         "feature_high": short(np.nanmax(Y, axis=0)).tolist(),
         "left_open": _left_open(wanted.left_open),
         "feature_spread": None if wanted.spread is None else wanted.spread.tolist(),
+        "usual": _usual(wanted.usual),
         **(wanted.columns or {}),
     }
+
+
+def _usual(usual: dict[str, Any] | None) -> dict[str, Any] | None:
+    if usual is None:
+        return None
+    lists = {name: short(usual[name]).tolist() for name in ("mean", "deviation")}
+    return {**lists, "of": usual["of"]}
 
 
 def _left_open(left: LeftOpen | None) -> dict[str, Any] | None:

@@ -57,6 +57,12 @@ export function selectionCsv(atlas, rows) {
   return `${lines.join("\n")}\n`;
 }
 
+/** The names of some rows, one a line below a head, with their numbers from 1. */
+export function namesCsv(atlas, rows) {
+  const lines = Array.from(rows, (i) => `${i + 1},${csvField(rowName(atlas, i))}`);
+  return `row,name\n${lines.join("\n")}\n`;
+}
+
 /** Hand a file to the reader. */
 export function saveFile(name, content, type) {
   const url = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
@@ -92,6 +98,10 @@ export function saveRowCsv(header, values) {
 export function saveRowPng(header, values, image) {
   image.draw(values);
   saveImage(`${fileStem(header.title)}-row.png`, image.canvas);
+}
+
+export function saveNamesCsv(atlas, rows) {
+  saveFile(`${fileStem(atlas.header.title)}-names.csv`, namesCsv(atlas, rows), "text/csv");
 }
 
 export function saveSelectionCsv(atlas, rows) {

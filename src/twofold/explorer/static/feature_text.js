@@ -22,10 +22,15 @@ export function dateText(days, isDays) {
   return isDays ? text.slice(0, 10) : text.slice(0, 16).replace("T", " ");
 }
 
+/** What is smaller than this share of a feature's largest value is rounding, and written as 0. */
+const NOTHING_OF_RANGE = 1e-9;
+
 /** The value of a feature as text. */
 export function featureText(header, j, value, digits = 4) {
   const form = header.forms?.[j];
-  if (!form || Number.isNaN(value)) return formatNumber(value, digits);
+  if (Number.isNaN(value)) return formatNumber(value);
+  const largest = Math.max(Math.abs(header.feature_low[j]), Math.abs(header.feature_high[j]));
+  if (!form) return formatNumber(Math.abs(value) < NOTHING_OF_RANGE * largest ? 0 : value, digits);
   if (form.form === "date") return dateText(value, form.days);
   const amount = amountOf(form, value);
   return form.whole && Math.abs(amount) < 1e15
@@ -68,4 +73,49 @@ export function columnCells(header, values) {
     const amount = amountOf(form, value);
     return String(form.whole ? Math.round(amount) : Number(amount.toPrecision(9)));
   });
+}
+
+/** The column of each feature, -1 where a feature means nothing alone: the circle of the season. */
+export function columnOfFeature(header) {
+  const columnOf = new Int32Array(header.features.length).fill(-1);
+  header.columns.forEach((column, k) => {
+    const size = column.levels ? column.size : 1;
+    columnOf.fill(k, column.at, column.at + size);
+  });
+  return columnOf;
+}
+
+/** The column of levels that a feature belongs to, if any. */
+function levelColumn(header, j) {
+  return header.columns?.find((column) => column.levels && j >= column.at && j < column.at + column.size) ?? null;
+}
+
+/** What the map is coloured by to show a feature. */
+export function featureKey(header, j) {
+  const column = levelColumn(header, j);
+  return column ? `label:${column.name}` : `feature:${j}`;
+}
+
+/** What a feature is called where it stands alone. */
+export function standingName(header, j) {
+  return levelColumn(header, j) ? header.features[j] : (header.forms?.[j]?.title ?? header.features[j]);
+}
+
+/** Its value there: shares of levels as percentages. With `isSpread`, a deviation. */
+export function standingText(header, j, value, isSpread = false) {
+  if (Number.isNaN(value)) return "unknown";
+  if (levelColumn(header, j)) return `${Math.round(100 * value)}\u202f%`;
+  const form = header.forms?.[j]?.form;
+  if (isSpread && form === "date") return `${formatNumber(value, 2)} days`;
+  // The deviation of a logarithm is a factor.
+  if (isSpread && form === "log") return `${formatNumber(100 * Math.expm1(value), 2)}\u202f%`;
+  if (isSpread) return formatNumber(value, 2);
+  return form && form !== "number" ? featureText(header, j, value, 3) : roundedTo(value, header.usual.deviation[j]);
+}
+
+/** A value with digits down to a hundredth of its deviation: what is smaller says nothing. */
+function roundedTo(value, deviation) {
+  const decimals = deviation > 0 ? 2 - Math.ceil(Math.log10(deviation)) : 0;
+  const isPlain = decimals >= 0 && decimals <= 6;
+  return formatNumber(isPlain ? Number(value.toFixed(decimals)) : value, 3);
 }

@@ -41,6 +41,7 @@ export class Layout {
       this.legendSlot,
     );
     this.tip = element("div", { class: "tf-tip", hidden: true, "aria-hidden": "true" });
+    this.toast = element("div", { class: "tf-toast", role: "status", hidden: true });
     this.loading = element("p", { class: "tf-loading", role: "status" }, "Reading the map\u2026");
     this.tools = element(
       "div",
@@ -59,6 +60,7 @@ export class Layout {
       this.playButton,
       this.legendCard,
       this.tip,
+      this.toast,
       this.loading,
     );
     const { model } = header;
@@ -171,6 +173,14 @@ export class Layout {
     const onLeft = x > box.width - this.tip.offsetWidth - 24;
     this.tip.style.left = `${onLeft ? x - this.tip.offsetWidth - 14 : x + 14}px`;
     this.tip.style.top = `${Math.max(4, event.clientY - box.top - 34)}px`;
+  }
+
+  /** Say something on the map for a while. */
+  say(text, ...more) {
+    clearTimeout(this.toastTimer);
+    this.toast.replaceChildren(text, ...more);
+    this.toast.hidden = false;
+    this.toastTimer = setTimeout(() => (this.toast.hidden = true), more.length ? 60000 : 4000);
   }
 
   /** Instead of the map: why it cannot be shown. */

@@ -237,6 +237,13 @@ export class MapView extends EventTarget {
     this.onCamera();
   }
 
+  /** Show this place in the middle, at this zoom, at once. */
+  showPlace(center, zoom) {
+    this.stopFlight();
+    this.camera.moveTo(center, zoom);
+    this.onCamera();
+  }
+
   /** Bring a place into the middle, and near. */
   frameRow(point) {
     this.fly(point, Math.max(this.camera.zoom, FRAME_ZOOM));
@@ -271,6 +278,8 @@ export class MapView extends EventTarget {
 
   onCamera() {
     this.isViewNews = true;
+    // Another row lies under the pointer now; its next move will tell which.
+    this.hoverRow(-1);
     this.redraw("ground", "points", "marks");
   }
 
