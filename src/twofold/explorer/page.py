@@ -9,13 +9,16 @@ import html
 import math
 import os
 import re
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from twofold.array_types import FloatArray
 from twofold.checks.installing import install_command
 from twofold.checks.rows import validate_rows
 from twofold.classification import ManifoldClassifier
@@ -51,6 +54,7 @@ def write(
     view: str = "auto",
     labels: Any = None,
     names: Any = None,
+    beside: Any = None,
 ) -> Path:
     """Write the map of a model as one HTML file that needs no server and no network.
 
@@ -81,6 +85,9 @@ def write(
         Classes or numbers to colour rows by.
     names : array-like of shape (n_samples,), default=None
         Names to find rows by.
+    beside : mapping, default=None
+        A second picture of the same rows, with its title: ``{"UMAP": embedding}``, an array of
+        shape (n_samples, 2) or a fitted model. Colours, filters and selections are shared.
 
     Raises
     ------
@@ -104,6 +111,7 @@ def write(
     'iris.html'
     """
     asked = {"image_shape": image_shape, "view": view, "labels": labels, "names": names}
+    asked["beside"] = beside
     found = find_payload(model, title, max_mb, data=data, **asked)
     with replacing(path) as partial:
         partial.write_bytes(page_text(found).encode("utf-8"))
@@ -120,6 +128,7 @@ def show(
     view: str = "auto",
     labels: Any = None,
     names: Any = None,
+    beside: Any = None,
 ) -> Any:
     """Return the map of a model as a widget for a notebook.
 
@@ -130,6 +139,7 @@ def show(
     """
     kind = explorer_widget()
     asked = {"image_shape": image_shape, "view": view, "labels": labels, "names": names}
+    asked["beside"] = beside
     payload = find_payload(model, title, max_mb, data=data, **asked)
     return kind(header=payload.header, data=payload.data)
 
@@ -253,6 +263,16 @@ def explorer_widget() -> Any:
                 )
             return list(proposal.value)
 
+        @traitlets.validate("selection")  # type: ignore[untyped-decorator]
+        def _check_selection(self, proposal: Any) -> list[int]:
+            n = self.header["model"]["n_rows"]
+            if proposal.value and not 0 <= min(proposal.value) <= max(proposal.value) < n:
+                raise traitlets.TraitError(
+                    f"`selection` holds numbers of rows from 0 to {n - 1}; got "
+                    f"{min(proposal.value)} to {max(proposal.value)}."
+                )
+            return sorted(set(proposal.value))
+
     return ExplorerWidget
 
 
@@ -264,6 +284,7 @@ def make_wanted(
     view: str = "auto",
     labels: Any = None,
     names: Any = None,
+    beside: Any = None,
     columns: dict[str, Any] | None = None,
 ) -> Wanted:
     """Return what is to be shown; what the caller leaves out comes from the model's notes."""
@@ -302,7 +323,27 @@ def make_wanted(
         spread=spread,
         columns=columns,
         usual=usual_rows(model, data),
+        beside=_second_picture(beside, n),
     )
+
+
+def _second_picture(beside: Any, n: int) -> tuple[str, FloatArray] | None:
+    """Return the title and the places (n, 2) of a second picture of the rows."""
+    if beside is None:
+        return None
+    if not isinstance(beside, Mapping) or len(beside) != 1:
+        raise TypeError(
+            "`beside` is one picture with its title, e.g. {'UMAP': embedding}; got "
+            f"{type(beside).__name__}."
+        )
+    ((title, picture),) = beside.items()
+    X = np.asarray(getattr(picture, "embedding_", picture), dtype=np.float32)
+    if X.ndim != 2 or X.shape[0] != n or X.shape[1] < 2 or not np.isfinite(X[:, :2]).all():
+        raise ValueError(
+            f"`beside` needs two finite coordinates for each of the {n} rows; got an array of "
+            f"shape {X.shape}."
+        )
+    return str(title), X[:, :2]
 
 
 def _view(view: str, notes: RowNotes, model: TwoWayModel, *, is_named: bool, is_mixed: bool) -> str:

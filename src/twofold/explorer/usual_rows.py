@@ -44,7 +44,7 @@ def usual_rows(model: TwoWayModel, data: FloatArray | None) -> dict[str, Any]:
 
 
 def _moments(Y: FloatArray, counts: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return mean and deviation of columns over known entries of rows that occur ``counts`` times."""
+    """Return mean and deviation of columns over known entries; rows occur ``counts`` times."""
     center = np.nan_to_num(Y[0].astype(np.float64))
     totals = np.zeros((3, Y.shape[1]))  # counts, sums and squares of what lies off the first row
     for start in range(0, len(Y), ROWS_AT_A_TIME):

@@ -2,7 +2,7 @@
  * The classes of a label as buttons: what their colours mean, how many rows they have, and which are shown.
  */
 
-import { CATEGORY_COLORS } from "./colors.js";
+import { CATEGORY_COLORS, SEQUENTIAL, colorOf } from "./colors.js";
 import { countOf, element, formatCount, textButton } from "./elements.js";
 import { categoryCounts } from "./row_filters.js";
 
@@ -17,12 +17,16 @@ export function cssColor(color) {
   return typeof color === "string" ? color : `rgb(${color[0]}, ${color[1]}, ${color[2]})`;
 }
 
-/** One colour for each of `count` categories. */
-export function categoryPalette(count) {
-  return Array.from({ length: count }, (_, code) => CATEGORY_COLORS[code % CATEGORY_COLORS.length]);
+/**
+ * One colour for each class; classes with an order take theirs from the scale of numbers.
+ * @param {string[]} values @param {string[]|null} ordered the classes in their order
+ */
+export function categoryPalette(values, ordered = null) {
+  if (!ordered) return values.map((_, code) => CATEGORY_COLORS[code % CATEGORY_COLORS.length]);
+  return values.map((value) => colorOf(SEQUENTIAL, ordered.indexOf(value) / Math.max(1, ordered.length - 1)));
 }
 
-/** Codes of a label in the order of its column in the table, else in that of the file. */
+/** Codes of a label in the order of the levels of its column, else in that of the file. */
 function classOrder(label, levels) {
   const order = [...label.values.keys()];
   return levels ? order.sort((a, b) => levels.indexOf(label.values[a]) - levels.indexOf(label.values[b])) : order;
@@ -33,14 +37,13 @@ export class CategoryList extends EventTarget {
    * Fires "toggle" with the code of the class that was clicked.
    * @param {{key: string, title: string}} quantity
    * @param {{values: string[], codes: ArrayLike<number>}} label
-   * @param {string[]|undefined} levels of the column, in order
-   * @param {boolean} isScale whether its colours are those of the map
+   * @param {string[]|undefined} levels of the column, as they are listed
+   * @param {Array<string|number[]>|null} palette the colours of the classes on the map; null if they have none
    */
-  constructor(quantity, label, levels, isScale) {
+  constructor(quantity, label, levels, palette) {
     super();
     this.label = label;
     const isLong = label.values.some((value) => value.length > SHORT_NAME);
-    const palette = isScale ? categoryPalette(label.values.length) : null;
     this.lines = classOrder(label, levels).map((code) => this.makeLine(code, palette));
     this.list = element(
       "div",

@@ -10,12 +10,15 @@ import { keepState, restoreState } from "./explorer_state.js";
 import { listenOutside, listenToParts } from "./explorer_events.js";
 import { HelpDialog } from "./help.js";
 import { Layout } from "./layout.js";
+import { saveMapPng, saveMapSvg } from "./map_picture.js";
 import { localChange } from "./local_change.js";
 import { NEIGHBORS } from "./neighbors.js";
 import { makeParts } from "./parts.js";
 import { domainNote } from "./path_player.js";
+import { rowTags } from "./row_tags.js";
 import { rowName, rowWords } from "./row_names.js";
 import { Scene } from "./scene.js";
+import { makeSecondMap } from "./second_map.js";
 import { Announcer, placeText } from "./where.js";
 
 /** The probe rests when it has not moved for this long; only then slower things are looked up. */
@@ -25,6 +28,9 @@ const PLAYING_MS = 150;
 
 /** The address follows a camera that has come to rest. */
 const STATE_MS = 250;
+
+/** A density below this share of the domain's threshold is none. */
+const NO_DENSITY = 1e-6;
 
 const ZOOM_STEP = 1.5;
 
@@ -47,9 +53,11 @@ export class Explorer {
       {
         zoomIn: () => this.map.zoomBy(ZOOM_STEP),
         zoomOut: () => this.map.zoomBy(1 / ZOOM_STEP),
-        home: () => this.map.resetView(),
+        home: () => this.maps.forEach((map) => map.resetView()),
         pan: () => this.toggleMode("pan"),
         lasso: () => this.toggleMode("lasso"),
+        png: () => saveMapPng(this.map, this.header.title),
+        svg: () => saveMapSvg(this.map, this.header.title),
         play: () => this.path.toggle(),
         theme: () => this.toggleTheme(),
         help: () => this.help.toggle(),
@@ -73,8 +81,11 @@ export class Explorer {
       theme: this.layout.theme,
       covers: () => this.layout.covers(),
       isEmbedded: !this.hooks.wholePage,
+      ...rowTags(this.atlas),
     });
     this.scene.map = this.map;
+    this.second = makeSecondMap(this);
+    this.map.resize();
     listenToParts(this);
     this.cleanups.push(listenOutside(this));
     restoreState(this, true);
@@ -82,6 +93,11 @@ export class Explorer {
     await this.map.ready();
     this.layout.loading.hidden = true;
     this.scene.showDensity();
+  }
+
+  /** The map of the model, and the one beside it if there is one. */
+  get maps() {
+    return [this.map, this.second].filter(Boolean);
   }
 
   buildParts() {
@@ -131,7 +147,12 @@ export class Explorer {
     this.rowView.setRow(regression.at(probe, this.value));
     this.density = regression.density(probe);
     this.isInside = this.density >= this.header.domain_threshold;
-    this.where.show(placeText(probe, this.atlas), regression.box ? null : this.density, this.isInside);
+    const isNowhere = this.density < NO_DENSITY * this.header.domain_threshold;
+    this.where.show(
+      placeText(probe, this.atlas),
+      regression.box ? null : isNowhere ? 0 : this.density,
+      this.isInside,
+    );
     this.scene.setProbe(probe);
     if (this.path.isPlaying && !(performance.now() - this.nearAt < PLAYING_MS)) this.showNear();
     clearTimeout(this.restTimer);
@@ -172,6 +193,7 @@ export class Explorer {
 
   onHover(row) {
     this.hovered = row;
+    for (const map of this.maps) map.hoverRow(row);
     this.moveTip();
   }
 
@@ -246,7 +268,7 @@ export class Explorer {
   setMode(mode) {
     this.mode = mode;
     this.layout.setMode(mode);
-    this.map.setMode(mode);
+    for (const map of this.maps) map.setMode(mode);
   }
 
   toggleMode(mode) {
@@ -257,8 +279,10 @@ export class Explorer {
   select(chosen) {
     const rows = Uint32Array.from(new Set(chosen)).filter((row) => row < this.atlas.n).sort();
     this.selection = rows;
-    this.map.setSelection(rows);
-    this.map.hoverRow(-1);
+    for (const map of this.maps) {
+      map.setSelection(rows);
+      map.hoverRow(-1);
+    }
     this.selectionView.show(rows);
     this.panel.showSelection(!this.selectionView.isEmpty);
     if (!this.pasted) this.fixed = meanCompanion(this.atlas, rows);
@@ -299,12 +323,16 @@ export class Explorer {
   }
 
   showColors() {
-    this.map.setColors(this.legend.coloring);
+    for (const map of this.maps) map.setColors(this.legend.coloring);
   }
 
   /** @param {Uint8Array|null} mask 0 hides a row */
   setFilter(mask) {
-    this.map.setFilter(mask);
+    for (const map of this.maps) map.setFilter(mask);
+  }
+
+  setLook(look) {
+    for (const map of this.maps) map.setLook(look);
   }
 
   focusColor() {
@@ -318,7 +346,7 @@ export class Explorer {
 
   setTheme(theme) {
     this.layout.setTheme(theme);
-    this.map?.setTheme(theme);
+    for (const map of this.maps) map.setTheme(theme);
     this.rowView?.refreshTheme();
   }
 
@@ -341,6 +369,7 @@ export class Explorer {
     for (const clean of this.cleanups) clean();
     this.rowView?.destroy();
     this.scene?.destroy();
+    this.second?.destroy();
     this.layout.app.remove();
   }
 }

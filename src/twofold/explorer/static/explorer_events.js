@@ -25,6 +25,7 @@ export function listenToParts(explorer) {
     explorer.setFilter(mask);
     explorer.lookAround();
   });
+  on(legend.points, "look", (look) => explorer.setLook(look));
   on(legend, "pick", (mask) => explorer.select(shownRows(mask)));
   on(search, "choose", (row) => {
     explorer.jumpTo(row, true);

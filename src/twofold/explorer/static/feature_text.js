@@ -59,8 +59,28 @@ export function levelShares(column, values) {
   return shares.map((share) => (total > 0 ? share / total : 1 / shares.length));
 }
 
+/** As many significant digits as a step of a code leaves certain. */
+function certainDigits(value, step) {
+  const digits = Math.ceil(Math.log10(Math.abs(value) / step + 1));
+  return Math.max(1, Math.min(9, digits));
+}
+
+/**
+ * The number that a feature stands for, as a field of a CSV file: in a row of the table (with `step`, that of its
+ * codes) without digits that only rounding made.
+ */
+export function numberCell(form, value, step = 0) {
+  if (Number.isNaN(value)) return "";
+  const amount = amountOf(form, value);
+  if (form?.whole) return String(Math.round(amount));
+  // How far the next code is off, in the unit of the amount.
+  const reach = step > 0 ? Math.abs(amountOf(form, value + step) - amount) / 2 : 0;
+  if (form?.decimals !== undefined && step > 0 && reach < 10 ** -form.decimals) return amount.toFixed(form.decimals);
+  return String(Number(amount.toPrecision(reach > 0 ? certainDigits(amount, reach) : 9)));
+}
+
 /** Cells of a row as its table has them: a level, a date or a number for each column, "" where one is missing. */
-export function columnCells(header, values) {
+export function columnCells(header, values, steps = null) {
   return header.columns.map((column) => {
     const value = values[column.at];
     if (Number.isNaN(value)) return "";
@@ -70,8 +90,7 @@ export function columnCells(header, values) {
     }
     const form = header.forms[column.at];
     if (form.form === "date") return dateText(value, form.days);
-    const amount = amountOf(form, value);
-    return String(form.whole ? Math.round(amount) : Number(amount.toPrecision(9)));
+    return numberCell(form, value, steps?.[column.at]);
   });
 }
 
@@ -98,7 +117,9 @@ export function featureKey(header, j) {
 
 /** What a feature is called where it stands alone. */
 export function standingName(header, j) {
-  return levelColumn(header, j) ? header.features[j] : (header.forms?.[j]?.title ?? header.features[j]);
+  const column = levelColumn(header, j);
+  if (column?.kind === "ordered") return `${column.name}: above ${column.levels[j - column.at]}`;
+  return column ? header.features[j] : (header.forms?.[j]?.title ?? header.features[j]);
 }
 
 /** Its value there: shares of levels as percentages. With `isSpread`, a deviation. */

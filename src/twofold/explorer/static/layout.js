@@ -50,6 +50,7 @@ export class Layout {
       iconButton("minus", "Zoom out", actions.zoomOut),
       iconButton("home", "Show the whole map", actions.home),
       ...Object.values(this.modeButtons),
+      this.makePictureMenu(actions),
     );
     const panelId = uniqueId("panel");
     this.mapArea = element(
@@ -108,6 +109,19 @@ export class Layout {
     root.append(this.app);
   }
 
+  /** The map as a file. */
+  makePictureMenu(actions) {
+    const choice = (title, act) =>
+      element("button", { type: "button", class: "tf-button", onclick: () => { menu.open = false; act(); } }, title);
+    const menu = element(
+      "details",
+      { class: "tf-picture-menu" },
+      element("summary", { class: "tf-icon-button", title: "Save the map as a picture", "aria-label": "Save the map as a picture" }, icon("down")),
+      element("div", {}, choice("PNG", actions.png), choice("SVG", actions.svg)),
+    );
+    return menu;
+  }
+
   /** The wish of the system until the reader chooses. */
   get systemTheme() {
     return globalThis.matchMedia?.("(prefers-color-scheme: dark)").matches ? "dark" : "light";
@@ -142,8 +156,13 @@ export class Layout {
 
   /** What lies on the map, in pixels from its left and top. */
   covers() {
-    const host = this.mapHost.getBoundingClientRect();
-    return [this.tools, this.legendCard, ...(this.isPhone ? this.panelSlot.children : [])]
+    return this.coversOf(this.mapHost, [this.tools, this.legendCard, ...(this.isPhone ? this.panelSlot.children : [])]);
+  }
+
+  /** @param {HTMLElement} mapHost @param {HTMLElement[]} parts that may lie on it */
+  coversOf(mapHost, parts) {
+    const host = mapHost.getBoundingClientRect();
+    return parts
       .map((part) => part.getBoundingClientRect())
       .filter((box) => box.width > 0 && host.width > 0)
       .map((box) => ({

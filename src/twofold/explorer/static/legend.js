@@ -7,6 +7,7 @@ import { SEQUENTIAL, colorOf } from "./colors.js";
 import { Combobox } from "./combobox.js";
 import { countOf, element, formatCount, iconButton, textButton } from "./elements.js";
 import { Histogram } from "./histogram.js";
+import { PointControls } from "./point_controls.js";
 import { RangeSlider } from "./range_slider.js";
 import { RowFilters, extent, labelQuantity, listQuantities, quantityFormat, quantityValues } from "./row_filters.js";
 
@@ -38,6 +39,7 @@ export class Legend extends EventTarget {
       suggest: (text) => this.suggest(text, false),
     });
     this.filterBox.addEventListener("choose", (event) => this.addFilter(event.detail));
+    this.points = new PointControls();
     this.extra = new Set();
     /** What shows the rows that pass, by the key of its quantity. */
     this.editors = new Map();
@@ -68,6 +70,7 @@ export class Legend extends EventTarget {
       this.colorBox.element,
       this.scale,
       this.more,
+      this.points.element,
       element("div", { class: "tf-legend-foot" }, this.status, this.footButtons),
     );
   }
@@ -124,13 +127,23 @@ export class Legend extends EventTarget {
     this.dispatchEvent(new CustomEvent("color", { detail: { key: this.color } }));
   }
 
+  /** The column of levels that a label is, in a page of a mixed table. */
+  column(quantity) {
+    return this.atlas.header.columns?.find(({ name, levels }) => levels && name === quantity.title) ?? null;
+  }
+
+  palette(quantity) {
+    const column = this.column(quantity);
+    return categoryPalette(this.atlas.labels[quantity.key.slice(6)].values, column?.kind === "ordered" ? column.levels : null);
+  }
+
   /** What the map needs to know for `setColors`. */
   get coloring() {
     const quantity = this.quantity(this.color);
     if (!quantity) return { kind: "plain" };
     if (quantity.kind === "category") {
       const { codes, values } = this.atlas.labels[quantity.key.slice(6)];
-      return { kind: "category", codes, values, colors: categoryPalette(values.length) };
+      return { kind: "category", codes, values, colors: this.palette(quantity) };
     }
     let values = quantityValues(this.atlas, quantity);
     if (quantity.log) values = values.map(Math.log);
@@ -169,8 +182,10 @@ export class Legend extends EventTarget {
   }
 
   makeCategories(quantity, isScale) {
-    const levels = this.atlas.header.columns?.find((column) => column.name === quantity.title)?.levels;
-    const list = new CategoryList(quantity, this.atlas.labels[quantity.key.slice(6)], levels, isScale);
+    const column = this.column(quantity);
+    const levels = column?.order.map((k) => column.levels[k]);
+    const palette = isScale ? this.palette(quantity) : null;
+    const list = new CategoryList(quantity, this.atlas.labels[quantity.key.slice(6)], levels, palette);
     list.addEventListener("toggle", (event) => this.filters.toggleCategory(quantity, event.detail));
     this.editors.set(quantity.key, (mask) => list.show(this.filters.get(quantity.key)?.chosen, mask));
     return list.element;

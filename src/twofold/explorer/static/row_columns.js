@@ -78,7 +78,7 @@ export class RowColumns {
       const likeliest = [...shares.keys()].sort((a, b) => shares[b] - shares[a] || a - b);
       value.textContent = column.levels[likeliest[0]];
       // The likeliest levels in their own order, so that bars keep their places.
-      const order = likeliest.slice(0, shown).sort((a, b) => a - b);
+      const order = likeliest.slice(0, shown).sort((a, b) => column.order.indexOf(a) - column.order.indexOf(b));
       lines.forEach((line, k) => {
         line.name.textContent = column.levels[order[k]];
         line.name.title = column.levels[order[k]];

@@ -3,6 +3,7 @@
  */
 
 import { formatNumber } from "./elements.js";
+import { dateText } from "./feature_text.js";
 
 /** The name of row i; without names, its number counted from 1. */
 export function rowName(atlas, i) {
@@ -12,8 +13,10 @@ export function rowName(atlas, i) {
 /** The label `column` of row i in words, or null where it has none. */
 export function labelText(atlas, column, i) {
   const label = atlas.labels[column];
-  if (label.kind === "number") {
-    return Number.isNaN(label.numbers[i]) ? null : formatNumber(label.numbers[i]);
+  if (label.kind !== "category") {
+    const number = label.numbers[i];
+    if (Number.isNaN(number)) return null;
+    return label.kind === "date" ? dateText(number, label.days) : formatNumber(number);
   }
   return label.values[label.codes[i]] ?? null;
 }

@@ -1,5 +1,5 @@
 /**
- * A row as a table: name, value, the companion's value, range, and how strongly it changes here.
+ * A row as a table: name with the range in the rows, value, the companion's value, and how strongly it changes here.
  */
 
 import { element, formatNumber, uniqueId } from "./elements.js";
@@ -16,7 +16,6 @@ const TABLE_COLUMNS = [
   ["value", "Value"],
   ["companion", "Beside"],
   ["open", "\u00b1"],
-  ["range", "Range"],
   ["change", "Change"],
 ];
 
@@ -42,6 +41,7 @@ export class RowTable {
       oninput: () => this.arrange(),
     });
     this.body = element("tbody");
+    this.beside = element("p", { class: "tf-note" });
     this.note = element("p", { class: "tf-note" });
     this.element = element(
       "div",
@@ -49,6 +49,7 @@ export class RowTable {
       header.features.length > FEW_TABLE_ROWS
         ? element("label", { class: "tf-field", for: id }, element("span", {}, "Find a feature"), this.filter)
         : null,
+      this.beside,
       element(
         "div",
         {
@@ -84,11 +85,9 @@ export class RowTable {
 
   /** The number that a column is sorted by. */
   sortKey(j) {
-    const { feature_low: low, feature_high: high } = this.header;
     if (this.sort.column === "value") return this.values?.[j] ?? 0;
     if (this.sort.column === "companion") return this.companion?.[j] ?? NaN;
     if (this.sort.column === "open") return this.header.left_open?.features[j] ?? 0;
-    if (this.sort.column === "range") return high[j] - low[j];
     if (this.sort.column === "change") return this.change?.[j] ?? 0;
     return j;
   }
@@ -125,14 +124,14 @@ export class RowTable {
       value: element("td", {}),
       companion: element("td", { class: "tf-companion-cell" }),
       open: element("td", {}, left ? formatNumber(left.features[j], 2) : ""),
-      range: element("td", {}, `${featureText(this.header, j, low[j], 2)} \u2026 ${featureText(this.header, j, high[j], 2)}`),
       change: element("td", {}),
     };
     const name = this.header.features[j];
+    const range = `${featureText(this.header, j, low[j], 2)} to ${featureText(this.header, j, high[j], 2)}`;
     const item = element(
       "tr",
       {},
-      element("th", { scope: "row", title: name }, ...breakable(name)),
+      element("th", { scope: "row" }, ...breakable(name), element("span", { class: "tf-cell-range" }, range)),
       ...Object.values(cells),
     );
     return { j, item, ...cells };
@@ -148,16 +147,14 @@ export class RowTable {
     }
   }
 
-  /** What the column beside the generated values is called. */
+  /** Which row the column beside the generated values holds. */
   setCompanionTitle(title) {
-    const button = this.heads[2].firstChild;
-    button.textContent = title ?? "Beside";
-    button.title = title ?? "";
+    this.beside.textContent = title ? `Beside: ${title}` : "";
   }
 
   setChange(change) {
     this.change = change;
-    if (this.sort.column === "feature" || this.sort.column === "range") {
+    if (this.sort.column === "feature") {
       if (this.values) this.draw(this.values, this.companion);
     } else {
       this.arrange();

@@ -39,9 +39,9 @@ export function sensibleViews(header) {
   return views;
 }
 
-/** What a companion is called where there is no room for its details. */
+/** What a companion is called in a line. */
 function headOf(companion) {
-  return companion?.role ? `${companion.role}: ${companion.title}` : companion?.title;
+  return companion && [companion.title, companion.detail].filter(Boolean).join(", ");
 }
 
 export class RowView extends EventTarget {
