@@ -19,7 +19,7 @@ ROWS_AT_A_TIME = 4096
 # More decimals than this are not looked for; first some rows are looked at.
 MOST_DECIMALS, FIRST_LOOK = 6, 64
 # Roundings that a number with decimals may be off.
-ROUNDINGS = 16
+ROUNDINGS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +48,7 @@ class Scale:
         with np.errstate(divide="ignore", invalid="ignore"):
             fits = (decimals >= 0) & (np.rint((high.astype(float) - low) / fine) <= n_steps)
         step, exact = np.where(fits, fine, step), exact | fits
+        low = np.where(fits, np.rint(low * 10.0**decimals) / 10.0**decimals, low)
         return cls(short(low), step, top if has_gaps else None, bits, bool(exact.all()))
 
     def codes(self, Y: FloatArray) -> npt.NDArray[np.unsignedinteger[Any]]:
@@ -89,7 +90,7 @@ def decimals_of(values: FloatArray, least: int = 0) -> int:
         units = values.astype(np.float64) * 10.0**decimals
         rounding = ROUNDINGS * eps * largest * 10.0**decimals
         # Where rounding is as large as that, anything would look like a number with decimals.
-        if (np.abs(units - np.rint(units)) <= (rounding if rounding < 0.01 else 0)).all():
+        if (np.abs(units - np.rint(units)) <= (rounding if rounding < 0.02 else 0)).all():
             return decimals
     return -1
 
