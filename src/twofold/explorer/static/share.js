@@ -68,8 +68,8 @@ export function readState(hash, q, n) {
   }
   if (fields.get("rows")) state.rows = readRows(fields.get("rows"), n);
   state.kept = fields.getAll("kept").map((text) => {
-    const [name, rows = ""] = text.split("~");
-    return { name: decodeOrEmpty(name), rows: readRows(rows, n) };
+    const end = text.lastIndexOf("~"); // a name may hold this sign, too
+    return { name: decodeOrEmpty(text.slice(0, end)), rows: readRows(text.slice(end + 1), n) };
   });
   return state;
 }
