@@ -122,16 +122,29 @@ export function standingName(header, j) {
   return column ? header.features[j] : (header.forms?.[j]?.title ?? header.features[j]);
 }
 
-/** Its value there: shares of levels as percentages. With `isSpread`, a deviation. */
-export function standingText(header, j, value, isSpread = false) {
+/** The value of any feature: shares of levels as percentages, others as they are. */
+export function cellText(header, j, value, digits) {
+  if (!levelColumn(header, j) || Number.isNaN(value)) return featureText(header, j, value, digits);
+  return `${Math.round(100 * value)}\u202f%`;
+}
+
+/** Its value where what stands out is listed, without digits that say nothing. */
+export function standingText(header, j, value) {
   if (Number.isNaN(value)) return "unknown";
-  if (levelColumn(header, j)) return `${Math.round(100 * value)}\u202f%`;
-  const form = header.forms?.[j]?.form;
-  if (isSpread && form === "date") return `${formatNumber(value, 2)} days`;
-  // The deviation of a logarithm is a factor.
-  if (isSpread && form === "log") return `${formatNumber(100 * Math.expm1(value), 2)}\u202f%`;
-  if (isSpread) return formatNumber(value, 2);
-  return form && form !== "number" ? featureText(header, j, value, 3) : roundedTo(value, header.usual.deviation[j]);
+  const form = header.forms?.[j];
+  if (levelColumn(header, j) || form?.form === "date") return cellText(header, j, value, 3);
+  const isPlain = !form || form.form === "number";
+  // Means of whole numbers are not whole.
+  return isPlain ? roundedTo(value, header.usual.deviation[j]) : formatNumber(amountOf(form, value), 3);
+}
+
+/** "± 3": how far rows lie from a value, in the unit of the amount that it stands for; "" if that is not known. */
+export function spreadText(header, j, value, spread) {
+  if (!(spread > 0)) return "";
+  const form = header.forms?.[j];
+  if (levelColumn(header, j)) return `\u00b1 ${cellText(header, j, spread)}`;
+  if (form?.form === "date") return `\u00b1 ${formatNumber(spread, 2)} days`;
+  return `\u00b1 ${formatNumber((amountOf(form, value + spread) - amountOf(form, value - spread)) / 2, 2)}`;
 }
 
 /** A value with digits down to a hundredth of its deviation: what is smaller says nothing. */

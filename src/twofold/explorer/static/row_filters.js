@@ -4,7 +4,7 @@
 
 import { formatNumber } from "./elements.js";
 import { dateText, featureText } from "./feature_text.js";
-import { labelText } from "./row_names.js";
+import { MOST_LABELS, labelText } from "./row_names.js";
 
 /**
  * A quantity that every row has: a label column, a feature, density or magnification.
@@ -182,6 +182,8 @@ export function commonLabels(atlas, rows, most = 4) {
   const lines = [];
   for (const [column, label] of Object.entries(atlas.labels)) {
     if (label.kind !== "category") continue;
+    // What tells the rows apart is listed below anyway.
+    if (lines.length === MOST_LABELS) return [...lines, "\u2026"];
     const counts = new Map();
     for (const i of rows) {
       const text = labelText(atlas, column, i) ?? "none";

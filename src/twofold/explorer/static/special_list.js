@@ -4,7 +4,7 @@
  */
 
 import { element, formatNumber, uniqueId } from "./elements.js";
-import { columnOfFeature, featureKey, standingName, standingText } from "./feature_text.js";
+import { columnOfFeature, featureKey, spreadText, standingName, standingText } from "./feature_text.js";
 import { STANDING_ORDERS, differences, inOrderOfStanding } from "./standing_out.js";
 
 /** Lines of the list; the rest is found by typing part of a name. */
@@ -128,7 +128,7 @@ export class SpecialList extends EventTarget {
       fill.style.width = `${100 * share}%`;
       fill.style.left = this.off[j] < 0 ? `${100 * (0.5 - share)}%` : "50%";
       fill.classList.toggle("tf-below", this.off[j] < 0);
-      const around = spread && spread[j] > 0 ? ` \u00b1 ${standingText(this.header, j, spread[j], true)}` : "";
+      const around = spread ? ` ${spreadText(this.header, j, here[j], spread[j])}` : "";
       values.textContent = `${standingText(this.header, j, here[j])}${around}, ${thereTitle} ${standingText(this.header, j, there[j])}`;
     };
     return line;
