@@ -108,6 +108,8 @@ export class Explorer {
       png: () => saveRowPng(this.header, this.value, this.rowView.generatedImage),
     };
     Object.assign(this, makeParts(this.atlas, this.layout, actions));
+    // The address of a notebook is not ours.
+    this.selectionView.linkButton.hidden = !this.hooks.wholePage;
     this.placeLegend();
   }
 

@@ -6,8 +6,16 @@
 
 const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/** @param {ArrayLike<number>} rows rising @returns {string} */
+/** Texts of selections that were written before: the address is written often. */
+const writtenRows = new WeakMap();
+
+/** @param {ArrayLike<number>} rows rising, and not changed later @returns {string} */
 export function writeRows(rows) {
+  if (!writtenRows.has(rows)) writtenRows.set(rows, rowsText(rows));
+  return writtenRows.get(rows);
+}
+
+function rowsText(rows) {
   let text = "";
   const put = (number) => {
     let rest = number;

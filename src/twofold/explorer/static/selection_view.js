@@ -66,6 +66,7 @@ export class SelectionView extends EventTarget {
 
   build() {
     const button = (title, what, hint) => textButton(title, () => this.fire(what), { title: hint });
+    this.linkButton = button("Copy link", "link", "A link that opens this page with these rows, filters and colours");
     return element(
       "div",
       { class: "tf-selection" },
@@ -78,7 +79,7 @@ export class SelectionView extends EventTarget {
         button("Clear", "clear", "Clear the selection (Escape)"),
         button("Download CSV", "download", "The selected rows with their data and places"),
         button("Row names", "names", "The names of the selected rows as CSV"),
-        button("Copy link", "link", "A link that opens this page with these rows, filters and colours"),
+        this.linkButton,
       ),
       this.linkNote,
       this.specialBox,
@@ -99,7 +100,7 @@ export class SelectionView extends EventTarget {
     this.current.hidden = !rows.length;
     this.count.textContent = rows.length ? `${countOf(rows.length, "row")} selected` : "";
     this.labels.replaceChildren(...commonLabels(this.atlas, rows).map((line) => element("p", {}, line)));
-    this.linkNote.hidden = !rows.length || fitsLink(rows);
+    this.linkNote.hidden = this.linkButton.hidden || !rows.length || fitsLink(rows);
     this.moments = rows.length && this.atlas.header.usual ? groupMoments(this.atlas, rows) : null;
     this.listOthers();
   }
