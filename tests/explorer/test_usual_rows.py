@@ -89,6 +89,8 @@ def test_calendar_and_numbers_in_the_order_people_expect():
 def test_dates_are_days_since_1970():
     column = np.array(["2020-01-01", "", "1969-12-31 12:00", "2020-01-01"])
     np.testing.assert_array_equal(as_days(column), [18_262, np.nan, -0.5, 18_262])
+    times = np.array(["2020-01-01 06:00:00+05:30", "2020-01-01T18:00:00.000Z"])
+    np.testing.assert_array_equal(as_days(times), [18_262.25, 18_262.75])
     assert as_days(np.array(["2020-01-01", "soon"])) is None
     assert as_days(np.array(["2020-13-41"])) is None
     assert as_days(np.array(["", ""])) is None

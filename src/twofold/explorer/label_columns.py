@@ -18,7 +18,8 @@ from twofold.explorer.sections import Sections
 # A label of whole numbers names classes if it has at most this many values.
 MOST_NUMBERED_CLASSES = 30
 MOST_CLASSES = 65_535
-DATE = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d.*)?")
+# A day, or a time by the clock of its place, whatever the zone.
+DATE = re.compile(r"(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?)(Z|[+-]\d\d:?\d\d)?")
 CALENDAR = (
     "january february march april may june july august september october november december",
     "monday tuesday wednesday thursday friday saturday sunday",
@@ -101,10 +102,11 @@ def _natural_key(value: str) -> tuple[Any, ...]:
 def as_days(column: NoteArray) -> FloatArray | None:
     """Return dates as days since 1970, NaN for none; None if the text is not all dates."""
     texts, place = np.unique(column, return_inverse=True)
-    if not (texts != "").any() or not all(DATE.fullmatch(text) for text in texts if text):
+    found = [DATE.fullmatch(text) for text in texts if text]
+    clock = pd.Series([match.group(1) for match in found if match], dtype=object)
+    dates = pd.to_datetime(clock, format="ISO8601", errors="coerce")
+    if not found or None in found or dates.isna().any():
         return None
-    dates = pd.to_datetime(pd.Series(texts), format="ISO8601", utc=True, errors="coerce")
-    if dates[texts != ""].isna().any():
-        return None
-    since = (dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
-    return since.to_numpy(dtype=np.float64)[place]
+    days = np.full(len(texts), np.nan)
+    days[texts != ""] = (dates - pd.Timestamp(0)) / pd.Timedelta(days=1)
+    return days[place]

@@ -65,6 +65,6 @@ export class KeptSelections extends EventTarget {
     if (!this.all.length) return null;
     const codes = new Uint16Array(n).fill(65535);
     this.all.forEach(({ rows }, code) => rows.forEach((row) => (codes[row] = code)));
-    return { kind: "category", values: this.all.map(({ name }) => name), codes };
+    return { kind: "category", values: this.all.map(({ name }) => name), codes, isMade: true };
   }
 }

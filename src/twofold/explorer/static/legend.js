@@ -105,6 +105,8 @@ export class Legend extends EventTarget {
   /** Add, change or (null) take away a column of labels that people make. */
   setLabel(name, label) {
     const key = `label:${name}`;
+    // A column of the table that happens to have this name stays.
+    if (this.atlas.labels[name] && !this.atlas.labels[name].isMade) return;
     this.quantities = this.quantities.filter((quantity) => quantity.key !== key);
     this.extra.delete(key);
     if (this.filters.get(key)) this.filters.remove(key);
