@@ -16,6 +16,10 @@ const { LatentIndex } = await load("latent_index.js");
 const { meanRow } = await load("selection_view.js");
 const { parseRow } = await load("paste.js");
 const { selectionCsv } = await load("downloads.js");
+const { readRows, writeRows } = await load("row_codes.js");
+const { readState, writeState } = await load("share.js");
+const { classPlaces } = await load("class_places.js");
+const { binCounts } = await load("histogram.js");
 
 const apart = (a, b) => Math.hypot(...a.map((value, k) => value - b[k]));
 
@@ -389,8 +393,61 @@ test("the file of a selection counts rows from 1 and has their values", () => {
     names: ["p", "q"],
     labels: {},
     rowData: (i) => (i === 0 ? null : Float64Array.of(7, NaN)),
-    header: { features: ["a", "b,c"], rows: { has_data: true } },
+    header: { features: ["a", "b,c"], rows: { has_data: true }, quantised: { step: [1, 1] } },
   };
   const lines = ["row,name,latent 1,a,\"b,c\"", "1,p,0.5000000,,", "2,q,1.500000,7,", ""];
   assert.equal(selectionCsv(atlas, Uint32Array.of(0, 1)), lines.join("\n"));
+});
+
+test("rows come back from the text of a link", () => {
+  const many = Array.from({ length: 5000 }, (_, k) => 3 * k + (k % 2));
+  for (const rows of [[], [0], [7], [0, 1, 2], [3, 4, 5, 40, 41, 999999], many]) {
+    assert.deepEqual(Array.from(readRows(writeRows(rows), 1e6)), rows);
+  }
+  assert.match(writeRows([3, 4, 5, 40]), /^[\w-]+$/);
+  assert.deepEqual(Array.from(readRows(writeRows([2, 9]), 5)), [2]);
+  assert.equal(readRows("~nonsense~", 10).length, 0);
+});
+
+test("what is shown comes back from its address", () => {
+  const state = {
+    probe: [0.5, -2],
+    color: "label:a & b",
+    view: "special",
+    map: [1, 2, 3.5],
+    filters: { "label:kind": ["a,b", "c=d", "50 %"], "feature:3": [-1.5, 2.25] },
+    rows: Uint32Array.of(1, 5, 6),
+    kept: [{ name: "left ~ right", rows: Uint32Array.of(2, 3) }],
+  };
+  const found = readState(`#${writeState(state)}`, 2, 10);
+  assert.deepEqual(Array.from(found.probe), state.probe);
+  assert.deepEqual(Array.from(found.map), state.map);
+  for (const name of ["color", "view", "filters"]) assert.deepEqual(found[name], state[name]);
+  assert.deepEqual(Array.from(found.rows), [1, 5, 6]);
+  assert.deepEqual(found.kept.map(({ name, rows }) => [name, Array.from(rows)]), [["left ~ right", [2, 3]]]);
+  assert.deepEqual(readState("#probe=1,x", 2, 10).probe, undefined);
+});
+
+test("names of classes are where most of their rows are, unless they are mixed with others", () => {
+  const positions = new Float32Array(2 * 300);
+  const codes = new Uint8Array(300);
+  for (let i = 0; i < 300; i++) {
+    codes[i] = i % 3;
+    // The third class is spread over the places of the first two.
+    const side = codes[i] === 2 ? Math.floor(i / 3) % 2 : codes[i];
+    positions[2 * i] = 10 * side + 0.1 * Math.sin(i);
+    positions[2 * i + 1] = 0.1 * Math.cos(i);
+  }
+  const found = classPlaces(positions, { kind: "category", codes, values: ["a", "b", "c"] }, null);
+  assert.deepEqual(found.map(({ text }) => text), ["a", "b"]);
+  assert.ok(Math.abs(found[0].x) < 1 && Math.abs(found[1].x - 10) < 1);
+  assert.equal(classPlaces(positions, { kind: "plain" }, null).length, 0);
+});
+
+test("histograms count what passes", () => {
+  const values = [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, NaN];
+  assert.deepEqual(Array.from(binCounts(values, [0, 10], false, null, 5)), [2, 2, 2, 2, 2]);
+  const mask = Uint8Array.from(values, (_, i) => i % 2);
+  assert.deepEqual(Array.from(binCounts(values, [0, 10], false, mask, 5)), [1, 1, 1, 1, 1]);
+  assert.deepEqual(Array.from(binCounts([1, 10, 100, 1000], [1, 1000], true, null, 3)), [1, 1, 2]);
 });

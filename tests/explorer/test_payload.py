@@ -6,18 +6,12 @@ from oracles import page_regression as oracle
 
 from twofold import UKR, upgrade
 from twofold.explorer.budget import TooLargeError, fit_payload, in_order_of_rows
+from twofold.explorer.label_columns import add_labels
 from twofold.explorer.page import make_wanted
-from twofold.explorer.payload import (
-    Payload,
-    Scale,
-    Sections,
-    Shown,
-    add_fact,
-    add_labels,
-    bits_for,
-    compose,
-)
+from twofold.explorer.payload import Payload, Shown, compose
 from twofold.explorer.row_facts import row_facts
+from twofold.explorer.scale import Scale, bits_for
+from twofold.explorer.sections import Sections, add_fact
 from twofold.explorer.stand_in import cover, evaluate, make_stand_in, make_trial
 
 OPTIONS = {"n_jobs": 1, "verbose": False}

@@ -90,6 +90,11 @@ def _column(values: Any) -> NoteArray:
 
 
 def _as_text(column: NoteArray) -> NoteArray:
+    if column.dtype.kind == "M":  # as ISO dates, days without a time; lists of them may be numbers
+        days = column.astype("datetime64[D]")
+        is_whole = bool((np.isnat(column) | (days == column)).all())
+        texts = np.datetime_as_string(days if is_whole else column.astype("datetime64[s]"))
+        return np.where(np.isnat(column), "", texts)
     return np.array([text_of(value) for value in column.tolist()], dtype=str)
 
 

@@ -20,8 +20,9 @@ import numpy as np
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.contract.kernel_description import KernelDescription, NearestMeans
-from twofold.explorer.payload import Payload, Scale, Shown, Wanted, bits_for, compose
+from twofold.explorer.payload import Payload, Shown, Wanted, compose
 from twofold.explorer.row_facts import latent_scale
+from twofold.explorer.scale import Scale, bits_for
 from twofold.explorer.stand_in import cover, find_box, make_stand_in, make_trial, measured
 
 # More references make a page slow before they make a stand-in better.

@@ -7,8 +7,12 @@ date, or not at all, where only its column means something.
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from twofold.array_types import FloatArray
+from twofold.explorer.label_columns import reading_order
+from twofold.explorer.scale import decimals_of
 from twofold.mixed import Mixed
 from twofold.mixed.columns import Column, DateColumn, LevelColumn, NumberColumn
 
@@ -18,31 +22,38 @@ HIDDEN = {"form": "hidden"}
 def page_columns(model: Mixed) -> dict[str, Any]:
     """Return ``columns`` and ``forms`` of the header of a page."""
     columns, forms, start = [], [], 0
+    rows = getattr(model.as_numbers(), "data_", np.empty((0, len(model.feature_labels()))))
     for column in model.columns_:
         n = len(column.features)
         if n == 0:
             continue
         columns.append({"name": column.name, "at": start, "size": n, **_facts(column)})
-        forms += [_form(column), *([HIDDEN] * (n - 1))]
+        forms += [_form(column, rows[:, start : start + n]), *([HIDDEN] * (n - 1))]
         start += n
     return {"columns": columns, "forms": forms}
 
 
 def _facts(column: Column) -> dict[str, Any]:
     if isinstance(column, LevelColumn):
+        levels = [str(level) for level in column.levels]
+        is_ordered = column.kind == "ordered"
         return {
-            "kind": "ordered" if column.kind == "ordered" else "category",
-            "levels": [str(level) for level in column.levels],
+            "kind": "ordered" if is_ordered else "category",
+            "levels": levels,
+            "order": list(range(len(levels))) if is_ordered else reading_order(levels),
             "groups": column.groups.tolist(),
             "shares": [float(f"{share:.6g}") for share in column.shares],
         }
     return {"kind": "date" if isinstance(column, DateColumn) else "number"}
 
 
-def _form(column: Column) -> dict[str, Any] | None:
+def _form(column: Column, rows: FloatArray) -> dict[str, Any]:
     if isinstance(column, NumberColumn):
-        whole = {"whole": True} if column.is_whole else {}
-        found: dict[str, Any] = {"form": column.kind, "title": column.name, **whole}
+        found: dict[str, Any] = {"form": column.kind, "title": column.name}
+        if column.is_whole:
+            found["whole"] = True
+        elif (decimals := decimals_of(column.numbers(rows))) >= 0 and len(rows):
+            found["decimals"] = decimals
         if column.kind == "robust":
             found |= {"middle": column.middle, "reach": column.reach}
         return found

@@ -9,13 +9,16 @@ import html
 import math
 import os
 import re
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from twofold.array_types import FloatArray
 from twofold.checks.installing import install_command
 from twofold.checks.rows import validate_rows
 from twofold.classification import ManifoldClassifier
@@ -25,6 +28,7 @@ from twofold.explorer.budget import TooLargeError, fit_payload
 from twofold.explorer.mixed_page import page_columns, training_features
 from twofold.explorer.payload import Payload, Wanted
 from twofold.explorer.row_facts import row_facts
+from twofold.explorer.usual_rows import PLACES, have_order, usual_rows
 from twofold.loading import load
 from twofold.mixed import Mixed
 from twofold.model_files import replacing
@@ -34,7 +38,7 @@ BYTES_PER_MB = 1_000_000
 IMPORT = re.compile(r'^import\s*\{[^}]*\}\s*from\s*"\./([\w.-]+\.js)";[ \t]*\n?', re.MULTILINE)
 EXPORT = re.compile(r"^export\s+(?=(?:async\s+)?(?:function|class|const|let)\b)", re.MULTILINE)
 PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
-VIEWS = ("auto", "image", "curve", "bars", "table", "columns")
+VIEWS = ("auto", "image", "special", "curve", "bars", "table", "columns")
 # Features that a list or a row of bars can show at once.
 FEW_FEATURES = 30
 
@@ -50,6 +54,7 @@ def write(
     view: str = "auto",
     labels: Any = None,
     names: Any = None,
+    beside: Any = None,
 ) -> Path:
     """Write the map of a model as one HTML file that needs no server and no network.
 
@@ -70,14 +75,19 @@ def write(
         The table the model was fitted to. Only a model of landmarks needs it, to show single rows.
     image_shape : (height, width) or (height, width, 3), default=None
         How to draw a row as an image.
-    view : {"auto", "image", "curve", "bars", "table", "columns"}, default="auto"
-        How to draw a row. "auto" is an image if its shape is known, a curve for more than 30
-        features, else a table if they have names and bars if not. A :class:`twofold.Mixed` model
-        shows its columns: amounts, dates, and levels with their probabilities.
+    view : {"auto", "image", "special", "curve", "bars", "table", "columns"}, default="auto"
+        How to draw a row. "auto" is an image if its shape is known. For more than 30 features it is
+        a curve if neighbouring ones are alike, as in a spectrum, else "special": the features that
+        stand out. For fewer it is a table if they have names and bars if not. A
+        :class:`twofold.Mixed` model shows its columns: amounts, dates, and levels with their
+        probabilities; "special" if there are more than 30.
     labels : array-like of shape (n_samples,), mapping of such or data frame, default=None
         Classes or numbers to colour rows by.
     names : array-like of shape (n_samples,), default=None
         Names to find rows by.
+    beside : mapping, default=None
+        A second picture of the same rows, with its title: ``{"UMAP": embedding}``, an array of
+        shape (n_samples, 2) or a fitted model. Colours, filters and selections are shared.
 
     Raises
     ------
@@ -101,6 +111,7 @@ def write(
     'iris.html'
     """
     asked = {"image_shape": image_shape, "view": view, "labels": labels, "names": names}
+    asked["beside"] = beside
     found = find_payload(model, title, max_mb, data=data, **asked)
     with replacing(path) as partial:
         partial.write_bytes(page_text(found).encode("utf-8"))
@@ -117,6 +128,7 @@ def show(
     view: str = "auto",
     labels: Any = None,
     names: Any = None,
+    beside: Any = None,
 ) -> Any:
     """Return the map of a model as a widget for a notebook.
 
@@ -127,6 +139,7 @@ def show(
     """
     kind = explorer_widget()
     asked = {"image_shape": image_shape, "view": view, "labels": labels, "names": names}
+    asked["beside"] = beside
     payload = find_payload(model, title, max_mb, data=data, **asked)
     return kind(header=payload.header, data=payload.data)
 
@@ -150,7 +163,8 @@ def find_payload(model: Any, title: str | None, max_mb: float, **asked: Any) -> 
     if isinstance(model, Mixed):
         columns = page_columns(model)
         asked["data"] = training_features(model, asked["data"])
-        asked["view"] = "columns" if asked["view"] == "auto" else asked["view"]
+        if asked["view"] == "auto":
+            asked["view"] = "special" if len(columns["columns"]) > FEW_FEATURES else "columns"
         title = title or f"{type(model.model_).__name__} of {len(model.embedding_):,} rows"
         model = model.as_numbers()
     wanted = make_wanted(model, title or None, columns=columns, **asked)
@@ -249,6 +263,16 @@ def explorer_widget() -> Any:
                 )
             return list(proposal.value)
 
+        @traitlets.validate("selection")  # type: ignore[untyped-decorator]
+        def _check_selection(self, proposal: Any) -> list[int]:
+            n = self.header["model"]["n_rows"]
+            if proposal.value and not 0 <= min(proposal.value) <= max(proposal.value) < n:
+                raise traitlets.TraitError(
+                    f"`selection` holds numbers of rows from 0 to {n - 1}; got "
+                    f"{min(proposal.value)} to {max(proposal.value)}."
+                )
+            return sorted(set(proposal.value))
+
     return ExplorerWidget
 
 
@@ -260,6 +284,7 @@ def make_wanted(
     view: str = "auto",
     labels: Any = None,
     names: Any = None,
+    beside: Any = None,
     columns: dict[str, Any] | None = None,
 ) -> Wanted:
     """Return what is to be shown; what the caller leaves out comes from the model's notes."""
@@ -267,7 +292,7 @@ def make_wanted(
     notes = getattr(model, "notes_", RowNotes()).for_rows(n)
     notes = notes.updated(names, labels, image_shape, n, D)
     features = getattr(model, "feature_names_in_", None)
-    view = _view(view, notes, D, features is not None, columns is not None)
+    named, mixed = features is not None, columns is not None
     if features is None:
         noun = "feature" if notes.image_shape is None else "pixel"
         features = [f"{noun} {number + 1}" for number in range(D)]
@@ -277,6 +302,7 @@ def make_wanted(
             raise ValueError(
                 f"`data` must be the table the model was fitted to, with {n} rows; got {len(data)}."
             )
+    view = _view(view, notes, model, is_named=named, is_mixed=mixed)
     facts, n_measured = row_facts(model)
     # Models may be scaled more than once: what each divides by comes together.
     inside, spread = model, None
@@ -296,10 +322,32 @@ def make_wanted(
         left_open=model.left_open() if model.has_noise() else None,
         spread=spread,
         columns=columns,
+        usual=usual_rows(model, data),
+        beside=_second_picture(beside, n),
     )
 
 
-def _view(view: str, notes: RowNotes, D: int, is_named: bool, is_mixed: bool) -> str:
+def _second_picture(beside: Any, n: int) -> tuple[str, FloatArray] | None:
+    """Return the title and the places (n, 2) of a second picture of the rows."""
+    if beside is None:
+        return None
+    if not isinstance(beside, Mapping) or len(beside) != 1:
+        raise TypeError(
+            "`beside` is one picture with its title, e.g. {'UMAP': embedding}; got "
+            f"{type(beside).__name__}."
+        )
+    ((title, picture),) = beside.items()
+    X = np.asarray(getattr(picture, "embedding_", picture), dtype=np.float32)
+    if X.ndim != 2 or X.shape[0] != n or X.shape[1] < 2 or not np.isfinite(X[:, :2]).all():
+        raise ValueError(
+            f"`beside` needs two finite coordinates for each of the {n} rows; got an array of "
+            f"shape {X.shape}."
+        )
+    return str(title), X[:, :2]
+
+
+def _view(view: str, notes: RowNotes, model: TwoWayModel, *, is_named: bool, is_mixed: bool) -> str:
+    D = model.n_features_in_
     if view not in VIEWS:
         raise ValueError(f"`view` must be one of {VIEWS}; got {view!r}.")
     if view == "image" and notes.image_shape is None:
@@ -313,5 +361,8 @@ def _view(view: str, notes: RowNotes, D: int, is_named: bool, is_mixed: bool) ->
     if notes.image_shape is not None:
         return "image"
     if D > FEW_FEATURES:
-        return "curve"
+        rows = getattr(model, "data_", None)
+        if rows is None:
+            rows = model.inverse_transform(model.embedding_[:PLACES])
+        return "curve" if have_order(rows) else "special"
     return "table" if is_named else "bars"

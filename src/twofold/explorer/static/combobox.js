@@ -11,7 +11,7 @@ export class Combobox extends EventTarget {
   /**
    * @param {{label: string, placeholder?: string, withIcon?: boolean, hideLabel?: boolean, isSelect?: boolean,
    *   suggest: (text: string) => {label: string, detail?: string, group?: string, value: any}[]}} options
-   * Fires "choose" with the value taken.
+   * Fires "choose" with the value taken, and "leave" when the reader is done with it.
    */
   constructor({ label, placeholder = "", withIcon = false, hideLabel = false, isSelect = false, suggest }) {
     super();
@@ -66,7 +66,9 @@ export class Combobox extends EventTarget {
   }
 
   open(text) {
-    this.options = this.suggest(text.trim());
+    const found = this.suggest(text.trim());
+    // A note cannot be chosen: it says what the list leaves out.
+    this.options = found.filter((option) => !option.note);
     this.active = text.trim() && this.options.length ? 0 : -1;
     let group = null;
     const items = [];
@@ -77,6 +79,8 @@ export class Combobox extends EventTarget {
       }
       items.push(this.makeItem(option, index));
     });
+    for (const { note } of found)
+      if (note) items.push(element("li", { class: "tf-suggestion-none", role: "presentation" }, note));
     if (!items.length)
       items.push(element("li", { class: "tf-suggestion-none", role: "presentation" }, "Nothing found"));
     this.list.replaceChildren(...items);
@@ -143,10 +147,18 @@ export class Combobox extends EventTarget {
     } else if (event.key === "Enter") {
       if (!this.list.hidden) this.take(Math.max(0, this.active));
       event.preventDefault();
-    } else if (event.key === "Escape" && !this.list.hidden) {
-      this.close();
+    } else if (event.key === "Escape") {
+      // The first press closes the list, or leaves the field where none is open.
+      if (this.list.hidden) this.leave();
+      else this.close();
       event.stopPropagation();
     }
+  }
+
+  /** Give the focus back to the page, so that its keys work again. */
+  leave() {
+    this.input.blur();
+    this.dispatchEvent(new CustomEvent("leave"));
   }
 
   focus() {

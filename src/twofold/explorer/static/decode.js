@@ -4,6 +4,7 @@ import { Regression } from "./regression.js";
 
 const SECTION_TYPES = {
   float32: Float32Array,
+  float64: Float64Array,
   uint8: Uint8Array,
   uint16: Uint16Array,
   uint32: Uint32Array,
@@ -73,6 +74,7 @@ export class Atlas {
     // Rows that are no references have a table of their own.
     this.rowCodes = this.section("rows.y") ?? this.refCodes;
     this.placeOfRow = this.section("rows.ref");
+    this.beside = header.rows.beside ? { title: header.rows.beside, positions: this.section("rows.beside") } : null;
     this.names = this.readNames();
     this.labels = this.readLabels();
     this.density = this.scaledValues("rows.density");
@@ -111,9 +113,9 @@ export class Atlas {
 
   readLabels() {
     const labels = {};
-    for (const [name, { kind, values }] of Object.entries(this.header.rows.labels ?? {})) {
+    for (const [name, { kind, values, days }] of Object.entries(this.header.rows.labels ?? {})) {
       const stored = this.section(`rows.label.${name}`);
-      labels[name] = kind === "category" ? { kind, values, codes: stored } : { kind, numbers: stored };
+      labels[name] = kind === "category" ? { kind, values, codes: stored } : { kind, numbers: stored, days };
     }
     return labels;
   }

@@ -3,7 +3,7 @@
  */
 
 import { element } from "./elements.js";
-import { columnCells } from "./feature_text.js";
+import { columnCells, numberCell } from "./feature_text.js";
 import { labelText, rowName } from "./row_names.js";
 
 /** Pixels of the longer side of a downloaded image; small images are enlarged by a whole factor. */
@@ -25,13 +25,14 @@ function dataNames(header) {
   return header.columns ? header.columns.map((column) => column.name) : header.features;
 }
 
-function dataCells(header, values) {
-  return header.columns ? columnCells(header, values).map(csvField) : valueCells(values);
+/** @param {number[]|null} steps of the codes, for a row of the table; null for a generated one */
+function dataCells(header, values, steps = null) {
+  return header.columns ? columnCells(header, values, steps).map(csvField) : valueCells(values, steps);
 }
 
 /** Numbers as fields of a CSV file, empty where missing. */
-function valueCells(values) {
-  return Array.from(values, (value) => (Number.isNaN(value) ? "" : String(Number(value.toPrecision(9)))));
+function valueCells(values, steps = null) {
+  return Array.from(values, (value, j) => numberCell(null, value, steps?.[j]));
 }
 
 /** Number from 1, name, labels, latent coordinates, and values of some rows, as far as the page holds them. */
@@ -51,10 +52,16 @@ export function selectionCsv(atlas, rows) {
     );
     const values = !about.has_data
       ? []
-      : dataCells(atlas.header, atlas.rowData(i) ?? features.map(() => NaN));
+      : dataCells(atlas.header, atlas.rowData(i) ?? features.map(() => NaN), atlas.header.quantised.step);
     lines.push([i + 1, csvField(rowName(atlas, i)), ...labels, ...place, ...values].join(","));
   }
   return `${lines.join("\n")}\n`;
+}
+
+/** The names of some rows, one a line below a head, with their numbers from 1. */
+export function namesCsv(atlas, rows) {
+  const lines = Array.from(rows, (i) => `${i + 1},${csvField(rowName(atlas, i))}`);
+  return `row,name\n${lines.join("\n")}\n`;
 }
 
 /** Hand a file to the reader. */
@@ -92,6 +99,10 @@ export function saveRowCsv(header, values) {
 export function saveRowPng(header, values, image) {
   image.draw(values);
   saveImage(`${fileStem(header.title)}-row.png`, image.canvas);
+}
+
+export function saveNamesCsv(atlas, rows) {
+  saveFile(`${fileStem(atlas.header.title)}-names.csv`, namesCsv(atlas, rows), "text/csv");
 }
 
 export function saveSelectionCsv(atlas, rows) {

@@ -5,24 +5,32 @@ import { Regression } from "./regression.js";
 import { project } from "./projection.js";
 import { MapView } from "./map_view.js";
 import { meanCompanion, pastedCompanion, pastedNotice, rowCompanion } from "./companions.js";
-import { saveRowCsv, saveRowPng, saveSelectionCsv } from "./downloads.js";
+import { saveRowCsv, saveRowPng } from "./downloads.js";
+import { keepState, restoreState } from "./explorer_state.js";
+import { listenOutside, listenToParts } from "./explorer_events.js";
 import { HelpDialog } from "./help.js";
 import { Layout } from "./layout.js";
+import { saveMapPng, saveMapSvg } from "./map_picture.js";
 import { localChange } from "./local_change.js";
 import { NEIGHBORS } from "./neighbors.js";
 import { makeParts } from "./parts.js";
 import { domainNote } from "./path_player.js";
+import { rowTags } from "./row_tags.js";
 import { rowName, rowWords } from "./row_names.js";
-import { readState, writeState } from "./share.js";
-import { listenForKeys } from "./shortcuts.js";
 import { Scene } from "./scene.js";
-import { densestRow } from "./spread.js";
+import { makeSecondMap } from "./second_map.js";
 import { Announcer, placeText } from "./where.js";
 
 /** The probe rests when it has not moved for this long; only then slower things are looked up. */
 const REST_MS = 60;
 /** While a path plays, the rows nearby follow at most so often. */
 const PLAYING_MS = 150;
+
+/** The address follows a camera that has come to rest. */
+const STATE_MS = 250;
+
+/** A density below this share of the domain's threshold is none. */
+const NO_DENSITY = 1e-6;
 
 const ZOOM_STEP = 1.5;
 
@@ -45,9 +53,11 @@ export class Explorer {
       {
         zoomIn: () => this.map.zoomBy(ZOOM_STEP),
         zoomOut: () => this.map.zoomBy(1 / ZOOM_STEP),
-        home: () => this.map.resetView(),
+        home: () => this.maps.forEach((map) => map.resetView()),
         pan: () => this.toggleMode("pan"),
         lasso: () => this.toggleMode("lasso"),
+        png: () => saveMapPng(this.map, this.header.title),
+        svg: () => saveMapSvg(this.map, this.header.title),
         play: () => this.path.toggle(),
         theme: () => this.toggleTheme(),
         help: () => this.help.toggle(),
@@ -71,14 +81,23 @@ export class Explorer {
       theme: this.layout.theme,
       covers: () => this.layout.covers(),
       isEmbedded: !this.hooks.wholePage,
+      ...rowTags(this.atlas),
     });
     this.scene.map = this.map;
-    this.listen();
-    this.restore();
+    this.second = makeSecondMap(this);
+    this.map.resize();
+    listenToParts(this);
+    this.cleanups.push(listenOutside(this));
+    restoreState(this, true);
     this.layout.makeRoom(this.map);
     await this.map.ready();
     this.layout.loading.hidden = true;
     this.scene.showDensity();
+  }
+
+  /** The map of the model, and the one beside it if there is one. */
+  get maps() {
+    return [this.map, this.second].filter(Boolean);
   }
 
   buildParts() {
@@ -89,6 +108,8 @@ export class Explorer {
       png: () => saveRowPng(this.header, this.value, this.rowView.generatedImage),
     };
     Object.assign(this, makeParts(this.atlas, this.layout, actions));
+    // The address of a notebook is not ours.
+    this.selectionView.linkButton.hidden = !this.hooks.wholePage;
     this.placeLegend();
   }
 
@@ -99,77 +120,6 @@ export class Explorer {
     this.panel.holdLegend(this.legend.element, isPhone);
     legendCard.hidden = isPhone;
     if (!isPhone) legendSlot.append(this.legend.element);
-  }
-
-  listen() {
-    const on = (target, type, act) => target.addEventListener(type, (event) => act(event.detail));
-    on(this.map, "probe", ({ x, phase }) => this.onMapProbe(x, phase));
-    on(this.map, "rowhover", ({ row }) => this.onHover(row));
-    on(this.map, "select", ({ rows }) => {
-      this.setMode("probe");
-      this.select(rows);
-    });
-    on(this.legend, "color", () => {
-      this.map.setColors(this.legend.coloring);
-      this.keepState();
-    });
-    on(this.legend, "filter", ({ mask }) => {
-      this.map.setFilter(mask);
-      this.lookAround();
-    });
-    on(this.search, "choose", (row) => this.jumpTo(row, true));
-    on(this.neighbors, "jump", ({ row }) => this.jumpTo(row, false));
-    on(this.neighbors, "pick", ({ row, end }) =>
-      this.path.setEnd(end, this.scene.rowPlace(row), rowName(this.atlas, row)),
-    );
-    on(this.path, "pick", ({ end }) => this.pick(end));
-    on(this.path, "path", ({ points }) => this.onPath(points));
-    on(this.path, "state", () => this.layout.setPlay(Boolean(this.path.points), this.path.isPlaying));
-    on(this.path, "walk", ({ x, k }) => this.onWalk(x, k));
-    on(this.slices, "slice", () => this.onSlice());
-    on(this.selectionView, "clear", () => this.select(new Uint32Array(0)));
-    on(this.selectionView, "download", () => saveSelectionCsv(this.atlas, this.selection));
-    on(this.paste, "row", (row) => this.showPasted(row));
-    on(this.where, "unpin", () => this.setPinned(false));
-    on(this.where, "dismiss", () => this.dismissPasted());
-    on(this.rowView, "view", () => this.lookAround());
-    this.listenOutside();
-  }
-
-  listenOutside() {
-    const { layout } = this;
-    layout.mapHost.addEventListener("pointermove", (event) => {
-      this.pointer = event;
-      this.moveTip();
-    });
-    layout.mapHost.addEventListener("pointerleave", () => this.onHover(-1));
-    const observer = new ResizeObserver(() => {
-      this.placeLegend();
-      this.map.resize();
-    });
-    observer.observe(layout.app);
-    observer.observe(layout.mapHost);
-    const dark = globalThis.matchMedia("(prefers-color-scheme: dark)");
-    const onSystem = () => this.setTheme(layout.systemTheme);
-    dark.addEventListener("change", onSystem);
-    const stopKeys = listenForKeys(this.hooks.wholePage ? document : layout.app, {
-      a: () => this.pick("A"),
-      b: () => this.pick("B"),
-      p: () => this.path.toggle(),
-      l: () => this.toggleMode("lasso"),
-      m: () => this.toggleMode("pan"),
-      v: () => this.rowView.nextView(),
-      t: () => this.toggleTheme(),
-      c: () => this.focusColor(),
-      "/": () => this.search.focus(),
-      "?": () => this.help.toggle(),
-      Escape: () => this.escape(),
-    });
-    this.cleanups.push(
-      () => observer.disconnect(),
-      () => dark.removeEventListener("change", onSystem),
-      stopKeys,
-    );
   }
 
   onMapProbe(point, phase) {
@@ -199,7 +149,12 @@ export class Explorer {
     this.rowView.setRow(regression.at(probe, this.value));
     this.density = regression.density(probe);
     this.isInside = this.density >= this.header.domain_threshold;
-    this.where.show(probe, regression.box ? null : this.density, this.isInside);
+    const isNowhere = this.density < NO_DENSITY * this.header.domain_threshold;
+    this.where.show(
+      placeText(probe, this.atlas),
+      regression.box ? null : isNowhere ? 0 : this.density,
+      this.isInside,
+    );
     this.scene.setProbe(probe);
     if (this.path.isPlaying && !(performance.now() - this.nearAt < PLAYING_MS)) this.showNear();
     clearTimeout(this.restTimer);
@@ -240,6 +195,7 @@ export class Explorer {
 
   onHover(row) {
     this.hovered = row;
+    for (const map of this.maps) map.hoverRow(row);
     this.moveTip();
   }
 
@@ -273,15 +229,29 @@ export class Explorer {
   pick(end) {
     if (!this.probe) return;
     this.setPinned(true);
-    const name = this.chosen >= 0 ? rowName(this.atlas, this.chosen) : placeText(this.probe);
+    const name = this.chosen >= 0 ? rowName(this.atlas, this.chosen) : placeText(this.probe, this.atlas);
     this.path.setEnd(end, this.probe, name);
   }
 
   onPath(points) {
     this.scene.setPath(points, Math.round(this.path.position));
     this.drawMarks();
+    this.comparePlaces();
     this.keepState();
     if (points) this.path.setNote(domainNote(this.regression, points));
+  }
+
+  /** The ends of the path are also what the place here can be compared with. */
+  comparePlaces() {
+    const place = (end) => end && { name: end.text, values: this.regression.at(end.x) };
+    const { A, B } = this.path.ends;
+    this.rowView.setPlaces({ A: place(A), B: place(B) });
+  }
+
+  /** Colour the map by what was clicked in a list. */
+  colorBy(key) {
+    this.legend.setColor(key);
+    this.announcer.say(`The map is coloured by ${this.legend.quantity(key)?.title ?? "one colour"}.`);
   }
 
   onWalk(x, k) {
@@ -300,21 +270,26 @@ export class Explorer {
   setMode(mode) {
     this.mode = mode;
     this.layout.setMode(mode);
-    this.map.setMode(mode);
+    for (const map of this.maps) map.setMode(mode);
   }
 
   toggleMode(mode) {
     this.setMode(this.mode === mode ? "probe" : mode);
   }
 
-  /** @param {Uint32Array} rows */
-  select(rows) {
+  /** @param {Iterable<number>} chosen numbers of rows, in any order */
+  select(chosen) {
+    const rows = Uint32Array.from(new Set(chosen)).filter((row) => row < this.atlas.n).sort();
     this.selection = rows;
-    this.map.setSelection(rows);
+    for (const map of this.maps) {
+      map.setSelection(rows);
+      map.hoverRow(-1);
+    }
     this.selectionView.show(rows);
-    this.panel.showSelection(rows.length > 0);
+    this.panel.showSelection(!this.selectionView.isEmpty);
     if (!this.pasted) this.fixed = meanCompanion(this.atlas, rows);
     this.lookAround();
+    this.keepState();
     this.hooks.onSelect?.(rows);
   }
 
@@ -344,6 +319,24 @@ export class Explorer {
     else this.setPinned(false);
   }
 
+  /** Keys that move the probe, and those of the page, work from here. */
+  focusMap() {
+    this.layout.mapHost.focus({ preventScroll: true });
+  }
+
+  showColors() {
+    for (const map of this.maps) map.setColors(this.legend.coloring);
+  }
+
+  /** @param {Uint8Array|null} mask 0 hides a row */
+  setFilter(mask) {
+    for (const map of this.maps) map.setFilter(mask);
+  }
+
+  setLook(look) {
+    for (const map of this.maps) map.setLook(look);
+  }
+
   focusColor() {
     this.legend.colorBox.focus();
     this.legend.colorBox.open("");
@@ -355,47 +348,30 @@ export class Explorer {
 
   setTheme(theme) {
     this.layout.setTheme(theme);
-    this.map?.setTheme(theme);
+    for (const map of this.maps) map.setTheme(theme);
     this.rowView?.refreshTheme();
   }
 
-  /** Begin where the address says, or at the densest place. */
-  restore() {
-    const state = this.hooks.wholePage ? readState(location.hash, this.atlas.q) : {};
-    this.legend.setColor(state.color ?? this.legend.defaultColor);
-    if (state.view) this.rowView.setView(state.view);
-    if (state.a) this.path.setEnd("A", state.a, placeText(state.a));
-    if (state.b) this.path.setEnd("B", state.b, placeText(state.b));
-    this.setPinned(Boolean(state.probe));
-    this.goTo(state.probe ?? this.scene.rowPlace(densestRow(this.atlas)));
+  keepState() {
+    if (this.hooks.wholePage && this.probe && !this.isRestoring) keepState(this);
   }
 
-  keepState() {
-    if (!this.hooks.wholePage || !this.probe) return;
-    const { A, B } = this.path.ends;
-    const hash = writeState({
-      probe: this.isPinned ? this.probe : null,
-      color: this.legend.color,
-      view: this.rowView.view,
-      a: A?.x,
-      b: B?.x,
-    });
-    // Replaced, not pushed: the back button should leave the page. Some embedders forbid it.
-    try {
-      history.replaceState(null, "", `#${hash}`);
-    } catch {
-      this.hooks = { ...this.hooks, wholePage: false };
-    }
+  /** The same for what changes many times a second. */
+  keepStateSoon() {
+    clearTimeout(this.stateTimer);
+    this.stateTimer = setTimeout(() => this.isDestroyed || this.keepState(), STATE_MS);
   }
 
   destroy() {
     this.isDestroyed = true;
+    clearTimeout(this.stateTimer);
     this.path?.pause();
     clearTimeout(this.restTimer);
     this.announcer.destroy();
     for (const clean of this.cleanups) clean();
     this.rowView?.destroy();
     this.scene?.destroy();
+    this.second?.destroy();
     this.layout.app.remove();
   }
 }

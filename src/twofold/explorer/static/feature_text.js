@@ -22,10 +22,15 @@ export function dateText(days, isDays) {
   return isDays ? text.slice(0, 10) : text.slice(0, 16).replace("T", " ");
 }
 
+/** What is smaller than this share of a feature's largest value is rounding, and written as 0. */
+const NOTHING_OF_RANGE = 1e-9;
+
 /** The value of a feature as text. */
 export function featureText(header, j, value, digits = 4) {
   const form = header.forms?.[j];
-  if (!form || Number.isNaN(value)) return formatNumber(value, digits);
+  if (Number.isNaN(value)) return formatNumber(value);
+  const largest = Math.max(Math.abs(header.feature_low[j]), Math.abs(header.feature_high[j]));
+  if (!form) return formatNumber(Math.abs(value) < NOTHING_OF_RANGE * largest ? 0 : value, digits);
   if (form.form === "date") return dateText(value, form.days);
   const amount = amountOf(form, value);
   return form.whole && Math.abs(amount) < 1e15
@@ -54,8 +59,28 @@ export function levelShares(column, values) {
   return shares.map((share) => (total > 0 ? share / total : 1 / shares.length));
 }
 
+/** As many significant digits as a step of a code leaves certain. */
+function certainDigits(value, step) {
+  const digits = Math.ceil(Math.log10(Math.abs(value) / step + 1));
+  return Math.max(1, Math.min(9, digits));
+}
+
+/**
+ * The number that a feature stands for, as a field of a CSV file: in a row of the table (with `step`, that of its
+ * codes) without digits that only rounding made.
+ */
+export function numberCell(form, value, step = 0) {
+  if (Number.isNaN(value)) return "";
+  const amount = amountOf(form, value);
+  if (form?.whole) return String(Math.round(amount));
+  // How far the next code is off, in the unit of the amount.
+  const reach = step > 0 ? Math.abs(amountOf(form, value + step) - amount) / 2 : 0;
+  if (form?.decimals !== undefined && step > 0 && reach < 10 ** -form.decimals) return amount.toFixed(form.decimals);
+  return String(Number(amount.toPrecision(reach > 0 ? certainDigits(amount, reach) : 9)));
+}
+
 /** Cells of a row as its table has them: a level, a date or a number for each column, "" where one is missing. */
-export function columnCells(header, values) {
+export function columnCells(header, values, steps = null) {
   return header.columns.map((column) => {
     const value = values[column.at];
     if (Number.isNaN(value)) return "";
@@ -65,7 +90,66 @@ export function columnCells(header, values) {
     }
     const form = header.forms[column.at];
     if (form.form === "date") return dateText(value, form.days);
-    const amount = amountOf(form, value);
-    return String(form.whole ? Math.round(amount) : Number(amount.toPrecision(9)));
+    return numberCell(form, value, steps?.[column.at]);
   });
+}
+
+/** The column of each feature, -1 where a feature means nothing alone: the circle of the season. */
+export function columnOfFeature(header) {
+  const columnOf = new Int32Array(header.features.length).fill(-1);
+  header.columns.forEach((column, k) => {
+    const size = column.levels ? column.size : 1;
+    columnOf.fill(k, column.at, column.at + size);
+  });
+  return columnOf;
+}
+
+/** The column of levels that a feature belongs to, if any. */
+function levelColumn(header, j) {
+  return header.columns?.find((column) => column.levels && j >= column.at && j < column.at + column.size) ?? null;
+}
+
+/** What the map is coloured by to show a feature. */
+export function featureKey(header, j) {
+  const column = levelColumn(header, j);
+  return column ? `label:${column.name}` : `feature:${j}`;
+}
+
+/** What a feature is called where it stands alone. */
+export function standingName(header, j) {
+  const column = levelColumn(header, j);
+  if (column?.kind === "ordered") return `${column.name}: above ${column.levels[j - column.at]}`;
+  return column ? header.features[j] : (header.forms?.[j]?.title ?? header.features[j]);
+}
+
+/** The value of any feature: shares of levels as percentages, others as they are. */
+export function cellText(header, j, value, digits) {
+  if (!levelColumn(header, j) || Number.isNaN(value)) return featureText(header, j, value, digits);
+  return `${Math.round(100 * value)}\u202f%`;
+}
+
+/** Its value where what stands out is listed, without digits that say nothing. */
+export function standingText(header, j, value) {
+  if (Number.isNaN(value)) return "unknown";
+  const form = header.forms?.[j];
+  if (levelColumn(header, j) || form?.form === "date") return cellText(header, j, value, 3);
+  const isPlain = !form || form.form === "number";
+  // Means of whole numbers are not whole.
+  return isPlain ? roundedTo(value, header.usual.deviation[j]) : formatNumber(amountOf(form, value), 3);
+}
+
+/** "± 3": how far rows lie from a value, in the unit of the amount that it stands for; "" if that is not known. */
+export function spreadText(header, j, value, spread) {
+  if (!(spread > 0)) return "";
+  const form = header.forms?.[j];
+  if (levelColumn(header, j)) return `\u00b1 ${cellText(header, j, spread)}`;
+  if (form?.form === "date") return `\u00b1 ${formatNumber(spread, 2)} days`;
+  return `\u00b1 ${formatNumber((amountOf(form, value + spread) - amountOf(form, value - spread)) / 2, 2)}`;
+}
+
+/** A value with digits down to a hundredth of its deviation: what is smaller says nothing. */
+function roundedTo(value, deviation) {
+  const decimals = deviation > 0 ? 2 - Math.ceil(Math.log10(deviation)) : 0;
+  const isPlain = decimals >= 0 && decimals <= 6;
+  return formatNumber(isPlain ? Number(value.toFixed(decimals)) : value, 3);
 }

@@ -11,13 +11,13 @@ const HELP_KEYS = [
   ["Shift + drag, L", "select rows with a lasso"],
   ["Arrows, Shift + arrows", "move the probe by a small or large step (map focused)"],
   ["0", "show the whole map (map focused)"],
-  ["A, B", "make the probe the start or end of a path"],
+  ["A, B", "make the probe the start or end of a path, and a place to compare others with"],
   ["P", "play or pause the path"],
   ["/", "search for a row"],
   ["C", "choose what the colours mean"],
   ["V", "next view of the row"],
   ["T", "light or dark"],
-  ["Escape", "leave lasso or move, clear the selection, free the pinned probe"],
+  ["Escape", "leave the field, lasso or move, clear the selection, free the pinned probe"],
   ["?", "this help"],
 ];
 

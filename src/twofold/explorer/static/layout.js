@@ -41,6 +41,7 @@ export class Layout {
       this.legendSlot,
     );
     this.tip = element("div", { class: "tf-tip", hidden: true, "aria-hidden": "true" });
+    this.toast = element("div", { class: "tf-toast", role: "status", hidden: true });
     this.loading = element("p", { class: "tf-loading", role: "status" }, "Reading the map\u2026");
     this.tools = element(
       "div",
@@ -49,6 +50,7 @@ export class Layout {
       iconButton("minus", "Zoom out", actions.zoomOut),
       iconButton("home", "Show the whole map", actions.home),
       ...Object.values(this.modeButtons),
+      this.makePictureMenu(actions),
     );
     const panelId = uniqueId("panel");
     this.mapArea = element(
@@ -59,6 +61,7 @@ export class Layout {
       this.playButton,
       this.legendCard,
       this.tip,
+      this.toast,
       this.loading,
     );
     const { model } = header;
@@ -106,6 +109,19 @@ export class Layout {
     root.append(this.app);
   }
 
+  /** The map as a file. */
+  makePictureMenu(actions) {
+    const choice = (title, act) =>
+      element("button", { type: "button", class: "tf-button", onclick: () => { menu.open = false; act(); } }, title);
+    const menu = element(
+      "details",
+      { class: "tf-picture-menu" },
+      element("summary", { class: "tf-icon-button", title: "Save the map as a picture", "aria-label": "Save the map as a picture" }, icon("down")),
+      element("div", {}, choice("PNG", actions.png), choice("SVG", actions.svg)),
+    );
+    return menu;
+  }
+
   /** The wish of the system until the reader chooses. */
   get systemTheme() {
     return globalThis.matchMedia?.("(prefers-color-scheme: dark)").matches ? "dark" : "light";
@@ -140,8 +156,13 @@ export class Layout {
 
   /** What lies on the map, in pixels from its left and top. */
   covers() {
-    const host = this.mapHost.getBoundingClientRect();
-    return [this.tools, this.legendCard, ...(this.isPhone ? this.panelSlot.children : [])]
+    return this.coversOf(this.mapHost, [this.tools, this.legendCard, ...(this.isPhone ? this.panelSlot.children : [])]);
+  }
+
+  /** @param {HTMLElement} mapHost @param {HTMLElement[]} parts that may lie on it */
+  coversOf(mapHost, parts) {
+    const host = mapHost.getBoundingClientRect();
+    return parts
       .map((part) => part.getBoundingClientRect())
       .filter((box) => box.width > 0 && host.width > 0)
       .map((box) => ({
@@ -171,6 +192,14 @@ export class Layout {
     const onLeft = x > box.width - this.tip.offsetWidth - 24;
     this.tip.style.left = `${onLeft ? x - this.tip.offsetWidth - 14 : x + 14}px`;
     this.tip.style.top = `${Math.max(4, event.clientY - box.top - 34)}px`;
+  }
+
+  /** Say something on the map for a while. */
+  say(text, ...more) {
+    clearTimeout(this.toastTimer);
+    this.toast.replaceChildren(text, ...more);
+    this.toast.hidden = false;
+    this.toastTimer = setTimeout(() => (this.toast.hidden = true), more.length ? 60000 : 4000);
   }
 
   /** Instead of the map: why it cannot be shown. */

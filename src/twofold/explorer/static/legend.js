@@ -2,22 +2,16 @@
  * Colour and filter: what the points are coloured by, what the colours mean, which rows are shown.
  */
 
-import { CATEGORY_COLORS, SEQUENTIAL, colorOf } from "./colors.js";
+import { CategoryList, categoryPalette, cssColor } from "./category_list.js";
+import { SEQUENTIAL, colorOf } from "./colors.js";
 import { Combobox } from "./combobox.js";
-import { countOf, element, formatCount, icon, textButton } from "./elements.js";
-import { featureText } from "./feature_text.js";
+import { countOf, element, formatCount, iconButton, textButton } from "./elements.js";
+import { Histogram } from "./histogram.js";
+import { PointControls } from "./point_controls.js";
 import { RangeSlider } from "./range_slider.js";
-import { RowFilters, categoryCounts, extent, listQuantities, quantityValues } from "./row_filters.js";
+import { RowFilters, extent, labelQuantity, listQuantities, quantityFormat, quantityValues } from "./row_filters.js";
 
 const MOST_SUGGESTIONS = 60;
-
-/** "class 2" before "class 10". */
-const inReadingOrder = new Intl.Collator("en", { numeric: true });
-
-/** Any colour form of the palette as text for the style sheet. */
-function cssColor(color) {
-  return typeof color === "string" ? color : `rgb(${color[0]}, ${color[1]}, ${color[2]})`;
-}
 
 /** The sequential scale as a gradient from left to right. */
 export function scaleGradient(scale) {
@@ -26,7 +20,7 @@ export function scaleGradient(scale) {
 }
 
 export class Legend extends EventTarget {
-  /** @param {object} atlas Fires "color" with the key, "filter" with the mask. */
+  /** @param {object} atlas Fires "color" with the key, "filter" with the mask, "pick" with the mask of shown rows. */
   constructor(atlas) {
     super();
     this.atlas = atlas;
@@ -45,26 +39,40 @@ export class Legend extends EventTarget {
       suggest: (text) => this.suggest(text, false),
     });
     this.filterBox.addEventListener("choose", (event) => this.addFilter(event.detail));
+    this.points = new PointControls();
+    this.extra = new Set();
+    /** What shows the rows that pass, by the key of its quantity. */
+    this.editors = new Map();
+    this.element = this.build();
+    this.status.hidden = true;
+  }
+
+  build() {
     this.scale = element("div", { class: "tf-legend-scale" });
     this.others = element("div", { class: "tf-legend-filters" });
+    this.more = element(
+      "details",
+      { class: "tf-more" },
+      element("summary", {}, "More filters"),
+      this.filterBox.element,
+      this.others,
+    );
     this.status = element("p", { class: "tf-note", role: "status" });
-    this.clearButton = textButton("Show all rows", () => this.clearFilters(), { hidden: true });
-    this.extra = new Set();
-    this.element = element(
+    this.footButtons = element(
+      "div",
+      { class: "tf-buttons", hidden: true },
+      textButton("Show all rows", () => this.clearFilters()),
+      textButton("Select these", () => this.dispatchEvent(new CustomEvent("pick", { detail: this.mask }))),
+    );
+    return element(
       "div",
       { class: "tf-legend" },
       this.colorBox.element,
       this.scale,
-      element(
-        "details",
-        { class: "tf-more" },
-        element("summary", {}, "More filters"),
-        this.filterBox.element,
-        this.others,
-      ),
-      element("div", { class: "tf-legend-foot" }, this.status, this.clearButton),
+      this.more,
+      this.points.element,
+      element("div", { class: "tf-legend-foot" }, this.status, this.footButtons),
     );
-    this.status.hidden = true;
   }
 
   suggest(text, withNone) {
@@ -77,6 +85,8 @@ export class Legend extends EventTarget {
     }));
     if (withNone && "one colour".includes(wanted))
       options.push({ label: "One colour", group: "None", value: "none" });
+    const left = fits.length - MOST_SUGGESTIONS;
+    if (left > 0) options.push({ note: `${formatCount(left)} more: type part of a name` });
     return options;
   }
 
@@ -92,15 +102,41 @@ export class Legend extends EventTarget {
     );
   }
 
+  /** Add, change or (null) take away a column of labels that people make. */
+  setLabel(name, label) {
+    const key = `label:${name}`;
+    // A column of the table that happens to have this name stays.
+    if (this.atlas.labels[name] && !this.atlas.labels[name].isMade) return;
+    this.quantities = this.quantities.filter((quantity) => quantity.key !== key);
+    this.extra.delete(key);
+    if (this.filters.get(key)) this.filters.remove(key);
+    if (label) {
+      this.atlas.labels[name] = label;
+      this.quantities.unshift(labelQuantity(name, label));
+    } else {
+      delete this.atlas.labels[name];
+    }
+    if (this.color === key) this.setColor(label ? key : this.defaultColor);
+  }
+
   /** Colour the map by the quantity of this key. */
   setColor(key) {
     const quantity = this.quantity(key);
     this.color = quantity ? key : "none";
     this.colorBox.setText(quantity?.title ?? "One colour");
     this.extra.delete(key);
-    this.drawScale();
-    this.drawOthers();
+    this.drawEditors();
     this.dispatchEvent(new CustomEvent("color", { detail: { key: this.color } }));
+  }
+
+  /** The column of levels that a label is, in a page of a mixed table. */
+  column(quantity) {
+    return this.atlas.header.columns?.find(({ name, levels }) => levels && name === quantity.title) ?? null;
+  }
+
+  palette(quantity) {
+    const column = this.column(quantity);
+    return categoryPalette(this.atlas.labels[quantity.key.slice(6)].values, column?.kind === "ordered" ? column.levels : null);
   }
 
   /** What the map needs to know for `setColors`. */
@@ -109,7 +145,7 @@ export class Legend extends EventTarget {
     if (!quantity) return { kind: "plain" };
     if (quantity.kind === "category") {
       const { codes, values } = this.atlas.labels[quantity.key.slice(6)];
-      return { kind: "category", codes, colors: categoryPalette(values.length) };
+      return { kind: "category", codes, values, colors: this.palette(quantity) };
     }
     let values = quantityValues(this.atlas, quantity);
     if (quantity.log) values = values.map(Math.log);
@@ -117,147 +153,101 @@ export class Legend extends EventTarget {
     return { kind: "number", values, low, high, scale: SEQUENTIAL };
   }
 
-  drawScale() {
+  /** The scale of the colour, and below it filters on other quantities. */
+  drawEditors() {
+    this.editors.clear();
     const quantity = this.quantity(this.color);
-    if (!quantity) this.scale.replaceChildren();
-    else this.scale.replaceChildren(this.makeEditor(quantity, true));
+    this.scale.replaceChildren(...(quantity ? [this.makeEditor(quantity, true)] : []));
+    const keys = new Set([...this.filters.active.keys(), ...this.extra]);
+    keys.delete(this.color);
+    this.others.replaceChildren(...[...keys].map((key) => this.makeFilter(this.quantity(key))));
+    if (keys.size) this.more.open = true;
+    this.showPassing();
+  }
+
+  makeFilter(quantity) {
+    return element(
+      "div",
+      { class: "tf-filter" },
+      element(
+        "div",
+        { class: "tf-filter-head" },
+        element("span", {}, quantity.title),
+        iconButton("close", `Remove the filter on ${quantity.title}`, () => this.removeFilter(quantity.key)),
+      ),
+      this.makeEditor(quantity, false),
+    );
   }
 
   makeEditor(quantity, isScale) {
-    return quantity.kind === "category"
-      ? this.makeCategories(quantity, isScale)
-      : this.makeRange(quantity, isScale);
+    return quantity.kind === "category" ? this.makeCategories(quantity, isScale) : this.makeRange(quantity, isScale);
   }
 
   makeCategories(quantity, isScale) {
-    const label = this.atlas.labels[quantity.key.slice(6)];
-    const counts = categoryCounts(label);
-    const palette = categoryPalette(label.values.length);
-    const chosen = this.filters.get(quantity.key)?.chosen;
-    // Levels of a column of the table have the order of the table, others that of a dictionary.
-    const levels = this.atlas.header.columns?.find((column) => column.name === quantity.title)?.levels;
-    const order = [...label.values.keys()].sort(
-      (a, b) =>
-        (levels ? levels.indexOf(label.values[a]) - levels.indexOf(label.values[b]) : 0) ||
-        inReadingOrder.compare(label.values[a], label.values[b]),
-    );
-    const buttons = order.map((code) => {
-      const value = label.values[code];
-      const swatch = isScale
-        ? element("span", { class: "tf-swatch", style: `background: ${cssColor(palette[code])}` })
-        : null;
-      return element(
-        "button",
-        {
-          type: "button",
-          class: "tf-category",
-          "data-code": code,
-          "aria-pressed": String(!chosen || chosen.has(code)),
-          "aria-label": `${value}, ${countOf(counts[code], "row")}`,
-          title: `Show only ${value}, or add it`,
-          onclick: () => this.filters.toggleCategory(quantity, code),
-        },
-        swatch,
-        element("span", { class: "tf-category-name" }, value),
-        element("span", { class: "tf-count" }, formatCount(counts[code])),
-      );
-    });
-    const isLong = label.values.some((value) => value.length > 5);
-    return element(
-      "div",
-      {
-        class: isLong ? "tf-categories tf-long" : "tf-categories",
-        role: "group",
-        "aria-label": `Show rows by ${quantity.title}`,
-        "data-key": quantity.key,
-      },
-      ...buttons,
-    );
+    const column = this.column(quantity);
+    const levels = column?.order.map((k) => column.levels[k]);
+    const palette = isScale ? this.palette(quantity) : null;
+    const list = new CategoryList(quantity, this.atlas.labels[quantity.key.slice(6)], levels, palette);
+    list.addEventListener("toggle", (event) => this.filters.toggleCategory(quantity, event.detail));
+    this.editors.set(quantity.key, (mask) => list.show(this.filters.get(quantity.key)?.chosen, mask));
+    return list.element;
   }
 
   makeRange(quantity, isScale) {
-    const [low, high] = extent(quantityValues(this.atlas, quantity));
+    const values = quantityValues(this.atlas, quantity);
+    const ends = extent(values);
     const slider = new RangeSlider({
       title: quantity.title,
-      low,
-      high,
+      low: ends[0],
+      high: ends[1],
       log: quantity.log,
       range: this.filters.get(quantity.key)?.range,
       background: isScale ? scaleGradient(SEQUENTIAL) : null,
-      format: quantity.j === undefined ? undefined : (value) => featureText(this.atlas.header, quantity.j, value, 3),
+      format: quantityFormat(this.atlas, quantity),
     });
     slider.addEventListener("range", (event) => this.filters.setRange(quantity, event.detail));
-    return slider.element;
+    const histogram = new Histogram(values, ends, slider.log);
+    this.editors.set(quantity.key, (mask) => histogram.show(mask));
+    return element("div", {}, histogram.element, slider.element);
   }
 
   addFilter(key) {
     this.filterBox.input.value = "";
     if (key !== this.color) this.extra.add(key);
-    this.drawOthers();
-  }
-
-  /** Editors of filters on quantities other than the one that gives the colour. */
-  drawOthers() {
-    const keys = new Set([...this.filters.active.keys(), ...this.extra]);
-    keys.delete(this.color);
-    this.others.replaceChildren(
-      ...[...keys].map((key) => {
-        const quantity = this.quantity(key);
-        return element(
-          "div",
-          { class: "tf-filter" },
-          element(
-            "div",
-            { class: "tf-filter-head" },
-            element("span", {}, quantity.title),
-            element(
-              "button",
-              {
-                type: "button",
-                class: "tf-icon-button",
-                "aria-label": `Remove the filter on ${quantity.title}`,
-                onclick: () => this.removeFilter(key),
-              },
-              icon("close"),
-            ),
-          ),
-          this.makeEditor(quantity, false),
-        );
-      }),
-    );
-    if (keys.size) this.others.parentElement?.setAttribute("open", "");
+    this.drawEditors();
   }
 
   removeFilter(key) {
     this.extra.delete(key);
     this.filters.remove(key);
-    this.drawOthers();
+    this.drawEditors();
   }
 
   clearFilters() {
     this.extra.clear();
     this.filters.clear();
-    this.drawScale();
-    this.drawOthers();
+    this.drawEditors();
+  }
+
+  restoreFilters(state) {
+    this.filters.restore(state, this.quantities);
+    this.drawEditors();
+  }
+
+  /** Each editor shows the rows that pass all filters but its own. */
+  showPassing() {
+    for (const [key, show] of this.editors) show(this.filters.mask(key));
   }
 
   onFilter() {
     this.mask = this.filters.mask();
-    for (const button of this.element.querySelectorAll(".tf-category")) {
-      const chosen = this.filters.get(button.parentElement.dataset.key)?.chosen;
-      button.setAttribute("aria-pressed", String(!chosen || chosen.has(Number(button.dataset.code))));
-    }
+    this.showPassing();
     const shown = this.mask?.reduce((sum, pass) => sum + pass, 0);
     this.status.textContent = this.mask
       ? `${formatCount(shown)} of ${countOf(this.atlas.n, "row")} shown`
       : "";
     this.status.hidden = !this.mask;
-    this.clearButton.hidden = !this.mask;
+    this.footButtons.hidden = !this.mask;
     this.dispatchEvent(new CustomEvent("filter", { detail: { mask: this.mask } }));
   }
-}
-
-/** One colour for each of `count` categories. */
-export function categoryPalette(count) {
-  return Array.from({ length: count }, (_, code) => CATEGORY_COLORS[code % CATEGORY_COLORS.length]);
 }

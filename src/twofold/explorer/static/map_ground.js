@@ -23,36 +23,33 @@ const SHORE_WIDTH = 1.2;
  *   `blur`: how much to smooth for contours, in latent units; null for no contours. Or `{rectangle}`
  * @returns {{land: Path2D, shore: Path2D, contours: Path2D}} in latent coordinates
  */
-export function groundPaths({ grid, size, low, high, threshold, blur, rectangle }) {
-  if (rectangle !== undefined) return rectanglePaths(rectangle);
+export function groundPaths(density) {
+  const paths = { land: new Path2D(), shore: new Path2D(), contours: new Path2D() };
+  addGroundPaths(density, paths);
+  return paths;
+}
+
+/** The same into paths of any kind. */
+export function addGroundPaths({ grid, size, low, high, threshold, blur, rectangle }, { land, shore, contours }) {
+  if (rectangle !== undefined) {
+    // Null where the slice does not go through a domain that is a box.
+    for (const path of rectangle ? [land, shore] : [])
+      path.rect(rectangle.low[0], rectangle.low[1], rectangle.high[0] - rectangle.low[0], rectangle.high[1] - rectangle.low[1]);
+    return;
+  }
   const step = [0, 1].map((d) => (high[d] - low[d]) / (size - 1));
   const place = (column, row) => [low[0] + column * step[0], low[1] + row * step[1]];
   // In the logarithm, where a bell of density is a paraboloid, straight interpolation is nearly exact.
   const border = threshold > 0 ? threshold : Number.MIN_VALUE;
   const logs = logGrid(grid, Math.max(border * LEAST_SHARE, Number.MIN_VALUE));
-  const land = new Path2D();
   for (const ring of contourRings(logs, size, size, Math.log(border))) addSmoothLine(land, ring, true, place);
   const addLines = (path, values, level) => {
     for (const { points, isClosed } of contourLines(values, size, size, level)) addSmoothLine(path, points, isClosed, place);
   };
-  const shore = new Path2D();
   addLines(shore, logs, Math.log(border));
-  const contours = new Path2D();
-  if (blur) {
-    const smooth = blurredGrid(grid, size, blur.map((width, d) => width / step[d]));
-    for (const level of enclosingLevels(smooth, CONTOUR_SHARES)) addLines(contours, smooth, level);
-  }
-  return { land, shore, contours };
-}
-
-/** The same for a domain whose part on the map is a rectangle, or null. */
-function rectanglePaths(rectangle) {
-  const land = new Path2D();
-  if (rectangle) {
-    const { low, high } = rectangle;
-    land.rect(low[0], low[1], high[0] - low[0], high[1] - low[1]);
-  }
-  return { land, shore: land, contours: new Path2D() };
+  if (!blur) return;
+  const smooth = blurredGrid(grid, size, blur.map((width, d) => width / step[d]));
+  for (const level of enclosingLevels(smooth, CONTOUR_SHARES)) addLines(contours, smooth, level);
 }
 
 /**

@@ -5,13 +5,16 @@
 // again: moving the probe touches the top canvas alone.
 
 import { Camera } from "./camera.js";
+import { CameraFlight } from "./camera_flight.js";
+import { classPlaces } from "./class_places.js";
 import { pointColors } from "./colors.js";
 import { MapGestures } from "./map_gestures.js";
 import { drawGround, drawLines, groundPaths } from "./map_ground.js";
 import { drawMarks } from "./map_marks.js";
 import { roomBeside, takenCells } from "./map_room.js";
+import { drawTags, fewRowsInView } from "./map_tags.js";
 import { MAP_THEMES } from "./map_theme.js";
-import { PointLayer } from "./point_layer.js";
+import { makePointLayer } from "./plain_points.js";
 import { crowdingOf, pointLook } from "./point_style.js";
 import { RowPicker } from "./row_picker.js";
 
@@ -23,8 +26,6 @@ const LEAST_SHOWN = 60;
 
 /** Opacity of the other points while some are selected. */
 const UNSELECTED_FADE = 0.28;
-
-const FLIGHT_MS = 260;
 
 /** A row that is looked up is shown at least this close. */
 const FRAME_ZOOM = 3;
@@ -39,10 +40,13 @@ export class MapView extends EventTarget {
    * Events, with their details: "probe" {x, phase}, "rowhover" {row}, "select" {rows}, "view" {low, high}.
    * @param {HTMLElement} host
    * @param {{positions: Float32Array, low: number[], high: number[], theme?: "light"|"dark",
-   *   covers?: () => {left: number, top: number, right: number, bottom: number}[], isEmbedded?: boolean}} options
-   *   positions (n, 2) in latent units; `covers` what lies on the map, in its pixels; `isEmbedded` in a page that scrolls
+   *   covers?: () => {left: number, top: number, right: number, bottom: number}[], isEmbedded?: boolean,
+   *   pictureOf?: (row: number) => HTMLCanvasElement|null, nameOf?: (row: number) => string}} options
+   *   positions (n, 2) in latent units; `covers` what lies on the map, in its pixels; `isEmbedded` in a page that scrolls;
+   *   `pictureOf` and `nameOf` what single rows are shown by where few are in view
    */
-  constructor(host, { positions, low, high, theme = "light", covers = () => [], isEmbedded = false }) {
+  constructor(host, options) {
+    const { positions, low, high, theme = "light", covers = () => [], isEmbedded = false } = options;
     super();
     this.host = host;
     this.covers = covers;
@@ -50,7 +54,11 @@ export class MapView extends EventTarget {
     this.n = positions.length / 2;
     this.theme = theme;
     this.camera = new Camera(low, high);
+    this.flight = new CameraFlight(this.camera, () => this.onCamera());
     this.picker = new RowPicker(positions);
+    this.options = options;
+    this.look = { size: 1, opacity: 1, hasNames: true };
+    this.names = [];
     this.coloring = { kind: "plain" };
     this.mask = null;
     this.emphasis = null;
@@ -60,7 +68,7 @@ export class MapView extends EventTarget {
     this.shown = { probe: null, path: null, pathIndex: null, marks: [], lasso: null, hovered: null, hoverRadius: 0 };
     this.hoveredRow = -1;
     this.ratio = 1;
-    this.stale = { ground: true, points: true, marks: true };
+    this.stale = { ground: true, points: true, tags: true, marks: true };
     this.build(low, high, isEmbedded);
     this.resize();
   }
@@ -75,7 +83,7 @@ export class MapView extends EventTarget {
     // Fingers belong to the map, not to the scrolling of the page.
     Object.assign(host.style, { touchAction: "none", userSelect: "none", webkitUserSelect: "none", overflow: "hidden" });
     if (getComputedStyle(host).position === "static") host.style.position = "relative";
-    const names = this.n < MANY_POINTS ? ["ground", "lines", "points", "marks"] : ["ground", "points", "lines", "marks"];
+    const names = this.n < MANY_POINTS ? ["ground", "lines", "points", "tags", "marks"] : ["ground", "points", "lines", "tags", "marks"];
     this.canvases = Object.fromEntries(names.map((name) => {
       const canvas = document.createElement("canvas");
       canvas.dataset.layer = name;
@@ -84,11 +92,11 @@ export class MapView extends EventTarget {
       host.append(canvas);
       return [name, canvas];
     }));
-    const { ground, lines, points, marks } = this.canvases;
-    this.points = new PointLayer(points, this.positions, this.camera.middle);
+    const { ground, lines, points, tags, marks } = this.canvases;
+    this.points = makePointLayer(points, this.positions, this.camera.middle);
     // Without a graphics card, long lines are drawn ten times as fast by the processor itself.
     const options = { willReadFrequently: this.points.isSoftware };
-    this.pens = { ground: ground.getContext("2d", options), lines: lines.getContext("2d", options), marks: marks.getContext("2d") };
+    this.pens = { ground: ground.getContext("2d", options), lines: lines.getContext("2d", options), tags: tags.getContext("2d"), marks: marks.getContext("2d") };
     this.crowding = crowdingOf(this.positions, low, high);
     this.taken = takenCells(this.positions, this.camera.middle.map((middle, d) => middle - this.camera.extent[d] / 2), this.camera.extent);
     this.gestures = new MapGestures(host, this.gestureActions(), isEmbedded);
@@ -124,6 +132,20 @@ export class MapView extends EventTarget {
   setColors(description) {
     this.coloring = description;
     this.paintPoints();
+    this.placeNames();
+  }
+
+  /** @param {{size?: number, opacity?: number, hasNames?: boolean}} look size and opacity as factors of the usual ones */
+  setLook(look) {
+    Object.assign(this.look, look);
+    this.placeNames();
+    this.redraw("points");
+  }
+
+  /** Names of classes belong where their rows are shown. */
+  placeNames() {
+    this.names = this.look.hasNames ? classPlaces(this.positions, this.coloring, this.mask) : [];
+    this.redraw("tags");
   }
 
   paintPoints() {
@@ -135,6 +157,7 @@ export class MapView extends EventTarget {
   setFilter(mask) {
     this.mask = mask;
     this.fadePoints();
+    this.placeNames();
   }
 
   /** @param {Float32Array|null} alpha 0 to 1 for each row */
@@ -150,7 +173,7 @@ export class MapView extends EventTarget {
     }
     this.points.setAlphas(alphas);
     if (this.hoveredRow >= 0 && !this.isShown(this.hoveredRow)) this.hoverRow(-1);
-    this.redraw("points");
+    this.redraw("points", "tags");
   }
 
   isShown(row) {
@@ -197,12 +220,12 @@ export class MapView extends EventTarget {
   setTheme(theme) {
     this.theme = theme;
     this.paintPoints();
-    this.redraw("ground", "marks");
+    this.redraw("ground", "tags", "marks");
   }
 
   resetView() {
     this.findRoom();
-    this.fly(this.camera.home, 1, () => this.camera.goHome());
+    this.flight.fly(this.camera.home, 1, () => this.camera.goHome());
   }
 
   /** Let a view of all leave room for what lies on the map. */
@@ -220,7 +243,7 @@ export class MapView extends EventTarget {
   }
 
   panBy(dx, dy) {
-    this.stopFlight();
+    this.flight.stop();
     this.camera.panBy(dx, dy);
     this.onCamera();
   }
@@ -228,50 +251,32 @@ export class MapView extends EventTarget {
   /** @param {number} factor @param {number[]|null} center latent point that stays in place; default the middle */
   zoomBy(factor, center = null) {
     if (center) this.zoomAt(factor, this.camera.toScreen(center));
-    else this.fly(this.target?.center ?? this.camera.center, (this.target?.zoom ?? this.camera.zoom) * factor);
+    else this.flight.fly(this.flight.goal.center, this.flight.goal.zoom * factor);
   }
 
   zoomAt(factor, pixel) {
-    this.stopFlight();
+    this.flight.stop();
     this.camera.zoomBy(factor, pixel);
+    this.onCamera();
+  }
+
+  /** Show this place in the middle, at this zoom, at once. */
+  showPlace(center, zoom) {
+    this.flight.stop();
+    this.camera.moveTo(center, zoom);
     this.onCamera();
   }
 
   /** Bring a place into the middle, and near. */
   frameRow(point) {
-    this.fly(point, Math.max(this.camera.zoom, FRAME_ZOOM));
-  }
-
-  /** Move the camera smoothly, or at once for those who prefer no motion. */
-  fly(center, zoom, land = () => {}) {
-    this.stopFlight();
-    const from = { center: [...this.camera.center], zoom: this.camera.zoom };
-    const prefersStill = globalThis.matchMedia?.("(prefers-reduced-motion: reduce)").matches;
-    this.target = { center: [...center], zoom };
-    const since = performance.now();
-    const step = (now) => {
-      const share = prefersStill ? 1 : Math.min(1, Math.max(0, (now - since) / FLIGHT_MS));
-      const eased = 1 - (1 - share) ** 3;
-      // Zoom is felt in ratios, so it moves evenly in the logarithm.
-      const between = [0, 1].map((d) => from.center[d] + eased * (center[d] - from.center[d]));
-      this.camera.moveTo(between, from.zoom * (zoom / from.zoom) ** eased);
-      if (share === 1) land();
-      this.onCamera();
-      this.flight = share < 1 ? requestAnimationFrame(step) : null;
-      if (share === 1) this.target = null;
-    };
-    if (prefersStill || this.camera.width === 0) step(since + FLIGHT_MS);
-    else this.flight = requestAnimationFrame(step);
-  }
-
-  stopFlight() {
-    cancelAnimationFrame(this.flight);
-    this.flight = this.target = null;
+    this.flight.fly(point, Math.max(this.camera.zoom, FRAME_ZOOM));
   }
 
   onCamera() {
     this.isViewNews = true;
-    this.redraw("ground", "points", "marks");
+    // Another row lies under the pointer now; its next move will tell which.
+    this.hoverRow(-1);
+    this.redraw("ground", "points", "tags", "marks");
   }
 
   onProbe(pixel, phase) {
@@ -342,10 +347,21 @@ export class MapView extends EventTarget {
       drawLines(this.pens.lines, camera, this.paths, theme);
     }
     if (stale.points || !points.isComplete) points.draw(camera, style, stale.points);
+    if (stale.tags) this.drawTags(theme);
     if (stale.marks) drawMarks(this.pens.marks, camera, this.shown, theme);
-    this.stale = { ground: false, points: false, marks: false };
-    if (!points.isComplete && !points.gl.isContextLost()) this.redraw();
+    this.stale = { ground: false, points: false, tags: false, marks: false };
+    if (!points.isComplete && !points.isLost) this.redraw();
     this.afterFrame();
+  }
+
+  drawTags(theme) {
+    const { pictureOf = null, nameOf = null } = this.options;
+    const rows =
+      pictureOf || nameOf
+        ? fewRowsInView(this.camera, this.positions, (row) => this.isShown(row), Boolean(pictureOf))
+        : [];
+    const what = { names: this.names, rows, positions: this.positions, pictureOf, nameOf };
+    this.tagCount = drawTags(this.pens.tags, this.camera, what, theme);
   }
 
   afterFrame() {
@@ -359,26 +375,22 @@ export class MapView extends EventTarget {
 
   pointStyle() {
     const ground = MAP_THEMES[this.theme].pointGround;
-    return { ...pointLook(this.camera, this.n, this.crowding), ratio: this.ratio, ground, fade: UNSELECTED_FADE };
+    const { diameter, opacity } = pointLook(this.camera, this.n, this.crowding);
+    const { look } = this;
+    const own = { diameter: diameter * look.size, opacity: Math.min(1, opacity * look.opacity) };
+    return { ...own, ratio: this.ratio, ground, fade: UNSELECTED_FADE };
   }
 
-  /** The map as it is seen. @returns {string} a PNG as data URL */
-  screenshot() {
-    this.stale = { ground: true, points: true, marks: true };
+  /** Draw all of the map at once, however long it takes. */
+  drawWhole() {
+    this.stale = { ground: true, points: false, tags: true, marks: true };
     this.points.draw(this.camera, this.pointStyle(), true, true);
-    this.stale.points = false;
     this.drawFrame();
-    const canvas = document.createElement("canvas");
-    canvas.width = this.canvases.ground.width;
-    canvas.height = this.canvases.ground.height;
-    const pen = canvas.getContext("2d");
-    for (const layer of Object.values(this.canvases)) pen.drawImage(layer, 0, 0);
-    return canvas.toDataURL("image/png");
   }
 
   destroy() {
     this.isDestroyed = true;
-    this.stopFlight();
+    this.flight.stop();
     cancelAnimationFrame(this.frame);
     this.observer.disconnect();
     this.gestures.destroy();

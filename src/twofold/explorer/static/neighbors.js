@@ -26,7 +26,7 @@ export class Neighbors extends EventTarget {
     const rows = neighbors.map(({ row }) => row).join(",");
     if (rows === this.shown) {
       neighbors.forEach(({ distance }, k) => {
-        this.distances[k].textContent = distanceText(distance);
+        this.distances[k].textContent = distanceText(this.atlas, distance);
       });
       return;
     }
@@ -42,7 +42,7 @@ export class Neighbors extends EventTarget {
 
   makeItem({ row, distance }) {
     const name = rowName(this.atlas, row);
-    const distanceNote = element("span", { class: "tf-distance" }, distanceText(distance));
+    const distanceNote = element("span", { class: "tf-distance" }, distanceText(this.atlas, distance));
     this.distances.push(distanceNote);
     const jump = element(
       "button",
@@ -90,6 +90,10 @@ export class Neighbors extends EventTarget {
   }
 }
 
-function distanceText(distance) {
-  return `${formatNumber(distance, 3)} away`;
+/** What is nearer than this share of the map is at the same place. */
+const SAME_PLACE = 1e-6;
+
+function distanceText(atlas, distance) {
+  const isSame = distance < SAME_PLACE * (atlas.high[0] - atlas.low[0]);
+  return `${formatNumber(isSame ? 0 : distance, 3)} away`;
 }

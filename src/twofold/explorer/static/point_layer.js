@@ -21,6 +21,9 @@ const REST_FACTOR = 3;
 /** From this diameter in pixels of the page on, discs have a rim. */
 const RIM_FROM = 4.5;
 
+/** What is asked of the browser. */
+export const POINT_CONTEXT = { antialias: false, alpha: true, premultipliedAlpha: true, preserveDrawingBuffer: true };
+
 /** Names of what stands in for a graphics card. */
 const SOFTWARE = /swiftshader|llvmpipe|softpipe|software|basic render/i;
 
@@ -29,8 +32,9 @@ export class PointLayer {
    * @param {HTMLCanvasElement} canvas
    * @param {Float32Array} positions (n, 2) latent
    * @param {number[]} middle what positions are taken relative to
+   * @param {WebGL2RenderingContext} gl of the canvas
    */
-  constructor(canvas, positions, middle) {
+  constructor(canvas, positions, middle, gl) {
     this.canvas = canvas;
     this.n = positions.length / 2;
     this.middle = middle;
@@ -45,8 +49,7 @@ export class PointLayer {
     this.selected = new Uint32Array(0);
     this.chunk = FIRST_CHUNK;
     this.drawn = 0;
-    this.gl = canvas.getContext("webgl2", { antialias: false, alpha: true, premultipliedAlpha: true, preserveDrawingBuffer: true });
-    if (!this.gl) throw new Error("this browser offers no WebGL 2. Try another browser, or turn hardware acceleration on.");
+    this.gl = gl;
     this.isSoftware = SOFTWARE.test(rendererName(this.gl));
     this.build();
   }
@@ -107,6 +110,11 @@ export class PointLayer {
     const { gl } = this;
     if (gl.isContextLost()) return;
     TwofoldPoints.setAttribInfoBufferFromArray(gl, this.buffers.attribs.color, this.paint, 0);
+  }
+
+  /** Whether the card is gone, for a while or for good. */
+  get isLost() {
+    return this.gl.isContextLost();
   }
 
   get isComplete() {

@@ -3,6 +3,7 @@
  */
 
 import { element, formatNumber } from "./elements.js";
+import { featureText } from "./feature_text.js";
 
 /** More bars than this cannot be read at a glance. */
 export const MOST_BARS = 40;
@@ -55,7 +56,7 @@ export class RowBars {
     for (const bar of this.bars) {
       const share = Math.max(0, Math.min(1, (values[bar.j] - bar.low) / bar.span));
       bar.fill.style.transform = `scaleX(${share.toFixed(4)})`;
-      bar.value.textContent = formatNumber(values[bar.j]);
+      bar.value.textContent = featureText(this.header, bar.j, values[bar.j]);
       const other = companion ? companion[bar.j] : NaN;
       bar.tick.hidden = Number.isNaN(other);
       if (!bar.tick.hidden) {

@@ -49,7 +49,7 @@ export class RowColumns {
       const beside = companion ? companion[j] : NaN;
       tick.hidden = Number.isNaN(beside);
       if (!tick.hidden) tick.style.left = `calc(${share(beside).toFixed(4)} * (100% - 3px))`;
-      other.textContent = tick.hidden ? "" : ` \u00b7 real row: ${featureText(this.header, j, beside)}`;
+      other.textContent = tick.hidden ? "" : ` \u00b7 beside: ${featureText(this.header, j, beside)}`;
     };
     return { item, draw };
   }
@@ -78,7 +78,7 @@ export class RowColumns {
       const likeliest = [...shares.keys()].sort((a, b) => shares[b] - shares[a] || a - b);
       value.textContent = column.levels[likeliest[0]];
       // The likeliest levels in their own order, so that bars keep their places.
-      const order = likeliest.slice(0, shown).sort((a, b) => a - b);
+      const order = likeliest.slice(0, shown).sort((a, b) => column.order.indexOf(a) - column.order.indexOf(b));
       lines.forEach((line, k) => {
         line.name.textContent = column.levels[order[k]];
         line.name.title = column.levels[order[k]];
@@ -91,7 +91,7 @@ export class RowColumns {
         words.push(`${likeliest.length - shown} others ${Math.round(100 * rest)}\u202f%`);
       if (companion && !Number.isNaN(companion[column.at])) {
         const own = levelShares(column, companion);
-        words.push(`real row: ${column.levels[own.indexOf(Math.max(...own))]}`);
+        words.push(`beside: ${column.levels[own.indexOf(Math.max(...own))]}`);
       }
       other.textContent = words.join(" \u00b7 ");
     };

@@ -3,6 +3,7 @@
  */
 
 import { element, formatNumber } from "./elements.js";
+import { featureText } from "./feature_text.js";
 import { imageRange } from "./row_image.js";
 
 const CURVE_MARGIN = { left: 52, right: 12, top: 12, bottom: 26 };
@@ -151,7 +152,7 @@ export class RowCurve {
     const share = (event.clientX - box.left - CURVE_MARGIN.left) / this.frame.width;
     const D = this.values.length;
     const j = Math.max(0, Math.min(D - 1, Math.round(share * (D - 1))));
-    this.reading.textContent = `${this.header.features[j]}: ${formatNumber(this.values[j])}`;
+    this.reading.textContent = `${this.header.features[j]}: ${featureText(this.header, j, this.values[j])}`;
   }
 
   refreshTheme() {

@@ -2,21 +2,24 @@
  * What a map can be coloured and filtered by, and which rows pass all filters.
  */
 
-import { labelText } from "./row_names.js";
+import { formatNumber } from "./elements.js";
+import { dateText, featureText } from "./feature_text.js";
+import { MOST_LABELS, labelText } from "./row_names.js";
 
 /**
  * A quantity that every row has: a label column, a feature, density or magnification.
- * @typedef {{key: string, title: string, kind: "category"|"number", group: string, log?: boolean}} Quantity
+ * @typedef {{key: string, title: string, kind: "category"|"number", group: string, log?: boolean, j?: number}} Quantity
  */
+
+/** A column of labels as a quantity; dates are numbers of days. @returns {Quantity} */
+export function labelQuantity(name, label) {
+  const kind = label.kind === "category" ? "category" : "number";
+  return { key: `label:${name}`, title: name, kind, group: "Labels" };
+}
 
 /** All quantities of an atlas; values are fetched when needed. @returns {Quantity[]} */
 export function listQuantities(atlas) {
-  const quantities = Object.entries(atlas.labels).map(([name, label]) => ({
-    key: `label:${name}`,
-    title: name,
-    kind: label.kind,
-    group: "Labels",
-  }));
+  const quantities = Object.entries(atlas.labels).map(([name, label]) => labelQuantity(name, label));
   if (atlas.density) quantities.push({ key: "density", title: "Density", kind: "number", group: "The map" });
   if (atlas.magnification) {
     quantities.push({
@@ -35,12 +38,20 @@ export function listQuantities(atlas) {
   return quantities;
 }
 
-/** The numbers of a quantity for all rows. @returns {Float32Array} */
+/** The numbers of a quantity for all rows. @returns {Float32Array|Float64Array} */
 export function quantityValues(atlas, quantity) {
   if (quantity.key === "density") return atlas.density;
   if (quantity.key === "magnification") return atlas.magnification;
   if (quantity.key.startsWith("feature:")) return atlas.feature(Number(quantity.key.slice(8)));
   return atlas.labels[quantity.key.slice(6)].numbers;
+}
+
+/** How numbers of a quantity are written. @returns {(value: number) => string} */
+export function quantityFormat(atlas, quantity) {
+  if (quantity.j !== undefined) return (value) => featureText(atlas.header, quantity.j, value, 3);
+  const label = atlas.labels[quantity.key.slice(6)];
+  if (label?.kind === "date") return (value) => dateText(value, label.days);
+  return (value) => formatNumber(value, 3);
 }
 
 /** Lowest and highest number present. */
@@ -55,9 +66,10 @@ export function extent(values) {
 }
 
 /** How many rows have each category; the last count is of rows without one. */
-export function categoryCounts(label) {
+export function categoryCounts(label, mask = null) {
   const counts = new Uint32Array(label.values.length + 1);
-  for (let i = 0; i < label.codes.length; i++) counts[Math.min(label.codes[i], label.values.length)] += 1;
+  for (let i = 0; i < label.codes.length; i++)
+    if (!mask || mask[i]) counts[Math.min(label.codes[i], label.values.length)] += 1;
   return counts;
 }
 
@@ -116,11 +128,15 @@ export class RowFilters extends EventTarget {
     this.dispatchEvent(new CustomEvent("change"));
   }
 
-  /** @returns {Uint8Array|null} 1 for rows that pass; null when nothing is filtered */
-  mask() {
-    if (!this.active.size) return null;
+  /**
+   * @param {string|null} except the key of a quantity whose own filter does not count
+   * @returns {Uint8Array|null} 1 for rows that pass; null when nothing is filtered
+   */
+  mask(except = null) {
+    const others = [...this.active.values()].filter(({ quantity }) => quantity.key !== except);
+    if (!others.length) return null;
     const mask = new Uint8Array(this.atlas.n).fill(1);
-    for (const { quantity, chosen, range, values } of this.active.values()) {
+    for (const { quantity, chosen, range, values } of others) {
       if (chosen) {
         const { codes } = this.atlas.labels[quantity.key.slice(6)];
         for (let i = 0; i < mask.length; i++) if (!chosen.has(codes[i])) mask[i] = 0;
@@ -132,6 +148,33 @@ export class RowFilters extends EventTarget {
     }
     return mask;
   }
+
+  /** What passes, by key, for the address: names of categories, or a range. */
+  get state() {
+    const state = {};
+    for (const [key, { quantity, chosen, range }] of this.active) {
+      const names = quantity.kind === "category" ? this.atlas.labels[key.slice(6)].values : null;
+      state[key] = names ? [...chosen].sort((a, b) => a - b).map((code) => names[code]) : range;
+    }
+    return state;
+  }
+
+  /** Set all filters at once from such a state; what is not known any more is left out. */
+  restore(state, quantities) {
+    this.active.clear();
+    for (const [key, passing] of Object.entries(state)) {
+      const quantity = quantities.find((one) => one.key === key);
+      if (!quantity) continue;
+      if (quantity.kind === "category") {
+        const names = this.atlas.labels[key.slice(6)].values;
+        const chosen = new Set(passing.map((name) => names.indexOf(String(name))).filter((code) => code >= 0));
+        if (chosen.size) this.active.set(key, { quantity, chosen });
+      } else if (typeof passing[0] === "number") {
+        this.active.set(key, { quantity, range: passing, values: quantityValues(this.atlas, quantity) });
+      }
+    }
+    this.changed();
+  }
 }
 
 /** "3: 41, 5: 12": the commonest labels among some rows, for each category column. */
@@ -139,6 +182,8 @@ export function commonLabels(atlas, rows, most = 4) {
   const lines = [];
   for (const [column, label] of Object.entries(atlas.labels)) {
     if (label.kind !== "category") continue;
+    // What tells the rows apart is listed below anyway.
+    if (lines.length === MOST_LABELS) return [...lines, "\u2026"];
     const counts = new Map();
     for (const i of rows) {
       const text = labelText(atlas, column, i) ?? "none";

@@ -1,9 +1,9 @@
 /**
- * A row as a table: name, value, the companion's value, range, and how strongly it changes here.
+ * A row as a table: name with the range in the rows, value, the companion's value, and how strongly it changes here.
  */
 
 import { element, formatNumber, uniqueId } from "./elements.js";
-import { featureText } from "./feature_text.js";
+import { cellText, columnOfFeature, spreadText, standingName } from "./feature_text.js";
 
 /** A page of the table; the rest is found by typing part of a name. */
 export const MOST_TABLE_ROWS = 150;
@@ -15,8 +15,6 @@ const TABLE_COLUMNS = [
   ["feature", "Feature"],
   ["value", "Value"],
   ["companion", "Beside"],
-  ["open", "\u00b1"],
-  ["range", "Range"],
   ["change", "Change"],
 ];
 
@@ -31,6 +29,7 @@ export class RowTable {
     this.values = null;
     this.companion = null;
     this.change = null;
+    this.columnOf = header.columns ? columnOfFeature(header) : null;
     this.sort = { column: "feature", descending: false };
     const id = uniqueId("table-filter");
     this.filter = element("input", {
@@ -42,6 +41,7 @@ export class RowTable {
       oninput: () => this.arrange(),
     });
     this.body = element("tbody");
+    this.beside = element("p", { class: "tf-note" });
     this.note = element("p", { class: "tf-note" });
     this.element = element(
       "div",
@@ -49,6 +49,7 @@ export class RowTable {
       header.features.length > FEW_TABLE_ROWS
         ? element("label", { class: "tf-field", for: id }, element("span", {}, "Find a feature"), this.filter)
         : null,
+      this.beside,
       element(
         "div",
         {
@@ -67,7 +68,7 @@ export class RowTable {
   makeHead() {
     this.heads = TABLE_COLUMNS.map(([key, title]) => {
       const button = element("button", { type: "button", onclick: () => this.sortBy(key) }, title);
-      if (key === "open") button.title = "How far rows usually lie from what the map makes of them";
+      if (key === "value") button.title = "The generated value, and how far rows usually lie from it";
       if (key === "change") {
         button.title = "How far the feature moves across a twentieth of the map, as a share of its range";
       }
@@ -84,11 +85,8 @@ export class RowTable {
 
   /** The number that a column is sorted by. */
   sortKey(j) {
-    const { feature_low: low, feature_high: high } = this.header;
     if (this.sort.column === "value") return this.values?.[j] ?? 0;
     if (this.sort.column === "companion") return this.companion?.[j] ?? NaN;
-    if (this.sort.column === "open") return this.header.left_open?.features[j] ?? 0;
-    if (this.sort.column === "range") return high[j] - low[j];
     if (this.sort.column === "change") return this.change?.[j] ?? 0;
     return j;
   }
@@ -97,8 +95,9 @@ export class RowTable {
   arrange() {
     const wanted = this.filter.value.trim().toLowerCase();
     const found = [];
-    this.header.features.forEach((name, j) => {
-      if (!wanted || name.toLowerCase().includes(wanted)) found.push(j);
+    this.header.features.forEach((_, j) => {
+      if (this.columnOf?.[j] === -1) return;
+      if (!wanted || standingName(this.header, j).toLowerCase().includes(wanted)) found.push(j);
     });
     const sign = this.sort.descending ? -1 : 1;
     const keys = new Map(found.map((j) => [j, this.sortKey(j)]));
@@ -120,19 +119,18 @@ export class RowTable {
   }
 
   makeLine(j) {
-    const { feature_low: low, feature_high: high, left_open: left } = this.header;
+    const { feature_low: low, feature_high: high } = this.header;
     const cells = {
-      value: element("td", {}),
+      value: element("td", { class: "tf-value-cell" }, element("span", {}), element("span", { class: "tf-cell-range" })),
       companion: element("td", { class: "tf-companion-cell" }),
-      open: element("td", {}, left ? formatNumber(left.features[j], 2) : ""),
-      range: element("td", {}, `${featureText(this.header, j, low[j], 2)} \u2026 ${featureText(this.header, j, high[j], 2)}`),
       change: element("td", {}),
     };
-    const name = this.header.features[j];
+    const name = standingName(this.header, j);
+    const range = `${cellText(this.header, j, low[j], 2)} to ${cellText(this.header, j, high[j], 2)}`;
     const item = element(
       "tr",
       {},
-      element("th", { scope: "row", title: name }, ...breakable(name)),
+      element("th", { scope: "row" }, ...breakable(name), element("span", { class: "tf-cell-range" }, range)),
       ...Object.values(cells),
     );
     return { j, item, ...cells };
@@ -141,23 +139,23 @@ export class RowTable {
   draw(values, companion) {
     this.values = values;
     this.companion = companion;
+    const spread = this.header.left_open?.features;
     for (const line of this.lines) {
-      line.value.textContent = featureText(this.header, line.j, values[line.j], 3);
-      line.companion.textContent = companion ? featureText(this.header, line.j, companion[line.j], 3) : "";
-      line.change.textContent = this.change ? `${formatNumber(100 * this.change[line.j], 2)}\u202f%` : "";
+      line.value.firstChild.textContent = cellText(this.header, line.j, values[line.j], 3);
+      line.value.lastChild.textContent = spreadText(this.header, line.j, values[line.j], spread?.[line.j]);
+      line.companion.textContent = companion ? cellText(this.header, line.j, companion[line.j], 3) : "";
+      line.change.textContent = this.change ? `${formatNumber(Number((100 * this.change[line.j]).toFixed(2)), 2)}\u202f%` : "";
     }
   }
 
-  /** What the column beside the generated values is called. */
+  /** Which row the column beside the generated values holds. */
   setCompanionTitle(title) {
-    const button = this.heads[2].firstChild;
-    button.textContent = title ?? "Beside";
-    button.title = title ?? "";
+    this.beside.textContent = title ? `Beside: ${title}` : "";
   }
 
   setChange(change) {
     this.change = change;
-    if (this.sort.column === "feature" || this.sort.column === "range") {
+    if (this.sort.column === "feature") {
       if (this.values) this.draw(this.values, this.companion);
     } else {
       this.arrange();

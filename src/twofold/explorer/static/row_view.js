@@ -7,16 +7,29 @@ import { RowBars } from "./row_bars.js";
 import { RowColumns } from "./row_columns.js";
 import { RowCurve } from "./row_curve.js";
 import { RowImage } from "./row_image.js";
+import { RowSpecial } from "./row_special.js";
 import { RowTable } from "./row_table.js";
 
-const VIEW_TITLES = { image: "Image", curve: "Curve", bars: "Bars", table: "Table", columns: "Columns" };
+const VIEW_TITLES = {
+  image: "Image",
+  special: "Special",
+  curve: "Curve",
+  bars: "Bars",
+  table: "Table",
+  columns: "Columns",
+};
+
+/** With this many features it helps to see which of them stand out. */
+const ENOUGH_FEATURES = 6;
 
 /** The views that make sense for these data, the one the header asks for among them. */
 export function sensibleViews(header) {
   const D = header.features.length;
-  if (header.columns) return ["columns", "table"];
+  const isSpecial = header.usual && D >= ENOUGH_FEATURES && !header.image_shape;
+  if (header.columns) return ["columns", ...(isSpecial ? ["special"] : []), "table"];
   const views = [];
   if (header.image_shape) views.push("image");
+  if (isSpecial) views.push("special");
   if (D >= 3) views.push("curve");
   if (!header.image_shape || D <= 64) views.push("bars");
   views.push("table");
@@ -26,9 +39,9 @@ export function sensibleViews(header) {
   return views;
 }
 
-/** What a companion is called where there is no room for its details. */
+/** What a companion is called in a line. */
 function headOf(companion) {
-  return companion?.role ? `${companion.role}: ${companion.title}` : companion?.title;
+  return companion && [companion.title, companion.detail].filter(Boolean).join(", ");
 }
 
 export class RowView extends EventTarget {
@@ -113,11 +126,26 @@ export class RowView extends EventTarget {
   /** Views are made when first asked for: a table of thousands of features is not free. */
   part(view) {
     if (!this.parts[view]) {
-      const Kind = { curve: RowCurve, bars: RowBars, table: RowTable, columns: RowColumns }[view];
+      const Kind = { special: RowSpecial, curve: RowCurve, bars: RowBars, table: RowTable, columns: RowColumns }[view];
       this.parts[view] = new Kind(this.header);
+      if (view === "special") this.prepareSpecial();
       if (this.change) this.parts[view].setChange?.(this.change);
     }
     return this.parts[view];
+  }
+
+  prepareSpecial() {
+    const { special } = this.parts;
+    if (this.places) special.setPlaces(this.places);
+    special.list.addEventListener("color", (event) =>
+      this.dispatchEvent(new CustomEvent("color", { detail: event.detail })),
+    );
+  }
+
+  /** Places that the row here can be compared with, by letter; null for none. */
+  setPlaces(places) {
+    this.places = places;
+    this.parts.special?.setPlaces(places);
   }
 
   setView(view) {
@@ -126,7 +154,7 @@ export class RowView extends EventTarget {
     this.view = view;
     this.radios.get(view).checked = true;
     this.stage.replaceChildren(this.part(view).element);
-    this.key.hidden = view === "image" || view === "table";
+    this.key.hidden = view === "image" || view === "table" || view === "special";
     this.key.dataset.view = view;
     this.parts.table?.setCompanionTitle(headOf(this.companion));
     this.draw();

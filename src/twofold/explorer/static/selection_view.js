@@ -1,9 +1,13 @@
 /**
- * The rows chosen by lasso: how many, which labels, their mean, and their download.
+ * The selected rows: how many, which labels, what tells them from the others, and how they leave the page.
  */
 
 import { countOf, element, textButton } from "./elements.js";
+import { KeptSelections } from "./kept_selections.js";
 import { commonLabels } from "./row_filters.js";
+import { fitsLink } from "./share.js";
+import { SpecialList } from "./special_list.js";
+import { groupMoments } from "./standing_out.js";
 
 /**
  * Mean of some rows, missing values left out. Codes are summed, not values: there may be many.
@@ -29,14 +33,41 @@ export function meanRow(atlas, rows) {
 }
 
 export class SelectionView extends EventTarget {
-  /** @param {object} atlas Fires "clear" and "download". */
+  /** @param {object} atlas Fires "clear", "download", "names", "link", "color", "recall" {rows} and "kept". */
   constructor(atlas) {
     super();
     this.atlas = atlas;
     this.rows = new Uint32Array(0);
     this.count = element("p", { class: "tf-selection-count", role: "status" });
     this.labels = element("div", { class: "tf-note" });
-    this.element = element(
+    this.linkNote = element("p", { class: "tf-note", hidden: true }, "Too many rows for a link: it leaves them out.");
+    this.special = new SpecialList(atlas.header, "What tells the selected rows from the others");
+    this.special.addEventListener("color", (event) => this.fire("color", event.detail));
+    this.against = element("select", {
+      class: "tf-input",
+      "aria-label": "Compare the selection with",
+      onchange: () => this.compare(),
+    });
+    this.specialBox = element(
+      "div",
+      { class: "tf-special-view" },
+      element("label", { class: "tf-special-against" }, element("span", {}, "What tells them from"), this.against),
+      this.special.element,
+    );
+    this.kept = new KeptSelections();
+    this.kept.addEventListener("recall", (event) => this.fire("recall", event.detail));
+    this.kept.addEventListener("change", () => {
+      this.listOthers();
+      this.fire("kept");
+    });
+    this.current = this.build();
+    this.element = element("div", { class: "tf-selection" }, this.current, this.kept.element);
+  }
+
+  build() {
+    const button = (title, what, hint) => textButton(title, () => this.fire(what), { title: hint });
+    this.linkButton = button("Copy link", "link", "A link that opens this page with these rows, filters and colours");
+    return element(
       "div",
       { class: "tf-selection" },
       this.count,
@@ -44,18 +75,55 @@ export class SelectionView extends EventTarget {
       element(
         "div",
         { class: "tf-buttons" },
-        textButton("Download CSV", () => this.dispatchEvent(new CustomEvent("download"))),
-        textButton("Clear", () => this.dispatchEvent(new CustomEvent("clear")), {
-          title: "Clear the selection (Escape)",
-        }),
+        textButton("Keep", () => this.kept.add(this.rows), { title: "Keep this selection beside others" }),
+        button("Clear", "clear", "Clear the selection (Escape)"),
+        button("Download CSV", "download", "The selected rows with their data and places"),
+        button("Row names", "names", "The names of the selected rows as CSV"),
+        this.linkButton,
       ),
+      this.linkNote,
+      this.specialBox,
     );
+  }
+
+  fire(type, detail) {
+    this.dispatchEvent(new CustomEvent(type, { detail }));
+  }
+
+  get isEmpty() {
+    return !this.rows.length && !this.kept.all.length;
   }
 
   /** @param {Uint32Array} rows */
   show(rows) {
     this.rows = rows;
+    this.current.hidden = !rows.length;
     this.count.textContent = rows.length ? `${countOf(rows.length, "row")} selected` : "";
     this.labels.replaceChildren(...commonLabels(this.atlas, rows).map((line) => element("p", {}, line)));
+    this.linkNote.hidden = this.linkButton.hidden || !rows.length || fitsLink(rows);
+    this.moments = rows.length && this.atlas.header.usual ? groupMoments(this.atlas, rows) : null;
+    this.listOthers();
+  }
+
+  /** What the selection can be compared with: all other rows, or a kept selection. */
+  listOthers() {
+    const before = this.against.value;
+    const names = this.kept.all.map(({ name }, k) => [String(k), name]);
+    this.against.replaceChildren(
+      ...[["", "all other rows"], ...names].map(([value, text]) => element("option", { value }, text)),
+    );
+    this.against.value = this.kept.all[before] ? before : "";
+    this.compare();
+  }
+
+  compare() {
+    const { moments } = this;
+    const other = this.kept.all[this.against.value];
+    const others = moments && other ? groupMoments(this.atlas, other.rows)?.mean : null;
+    const there = others ?? (moments?.restCount ? moments.rest : this.atlas.header.usual?.mean);
+    this.specialBox.hidden = !moments;
+    if (!moments) return;
+    const thereTitle = others ? `in ${other.name}` : moments.restCount ? "others" : "all rows";
+    this.special.show({ here: moments.mean, there, spread: moments.deviation, thereTitle });
   }
 }

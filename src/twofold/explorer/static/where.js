@@ -4,9 +4,16 @@
 
 import { element, formatNumber, icon } from "./elements.js";
 
-/** "(0.12, −0.3)" */
-export function placeText(x) {
-  return `(${Array.from(x, (value) => formatNumber(value, 3)).join(", ")})`;
+/** What is smaller than this share of the map is 0. */
+const NOTHING_ON_MAP = 1e-6;
+
+/** "(0.12, −0.3)" @param {ArrayLike<number>} x @param {{low: Float64Array, high: Float64Array}} atlas */
+export function placeText(x, { low, high }) {
+  const texts = Array.from(x, (value, d) => {
+    const isNothing = Math.abs(value) < NOTHING_ON_MAP * (high[d] - low[d]);
+    return formatNumber(isNothing ? 0 : value, 3);
+  });
+  return `(${texts.join(", ")})`;
 }
 
 export class Where extends EventTarget {
@@ -70,9 +77,9 @@ export class Where extends EventTarget {
     );
   }
 
-  /** @param {ArrayLike<number>} x @param {number|null} density null: it says nothing @param {boolean} isInside */
-  show(x, density, isInside) {
-    this.place.textContent = placeText(x);
+  /** @param {string} place @param {number|null} density null: it says nothing @param {boolean} isInside */
+  show(place, density, isInside) {
+    this.place.textContent = place;
     this.densityLine.hidden = density === null;
     this.density.textContent = density === null ? "" : formatNumber(density, 3);
     if (this.isInside === isInside) return;

@@ -1,0 +1,203 @@
+"""How the map looks, what is written on it and what leaves it as a picture, in a real browser."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+from explorer.browsing import OPTIONS, coloured, map_pixels, settle, smooth_images
+
+from twofold import explorer, upgrade
+
+WITHOUT_WEBGL = """
+  const own = HTMLCanvasElement.prototype.getContext;
+  HTMLCanvasElement.prototype.getContext = function (kind, ...more) {
+    return kind.startsWith("webgl") ? null : own.call(this, kind, ...more);
+  };
+"""
+
+
+def histogram(page, title):
+    """Return how high the bars of the rows that pass are, for one filter."""
+    path = page.locator(".tf-filter", has_text=title).locator(".tf-histogram-passing")
+    return path.get_attribute("d").count("M")
+
+
+@pytest.mark.slow
+def test_histograms_follow_each_other(images_file, open_page):
+    page = open_page(images_file)
+    page.get_by_text("More filters").click()
+    page.get_by_role("combobox", name="Filter by").fill("height")
+    page.keyboard.press("Enter")
+    all_bars = histogram(page, "height")
+    assert all_bars > 20
+    counts = page.locator(".tf-legend-scale .tf-count")
+    assert counts.all_inner_texts() == ["100", "100", "100"]
+    page.get_by_label("Lowest height").fill("330")
+    settle(page)
+    # Its own filter leaves a histogram as it is; the others see it.
+    assert histogram(page, "height") == all_bars
+    assert all(0 < int(count) < 50 for count in counts.all_inner_texts())
+    page.locator(".tf-category", has_text="left").click()
+    settle(page)
+    assert histogram(page, "height") <= all_bars
+    names = page.evaluate("() => twofold.map.names.map((name) => name.text)")
+    assert names == ["left"]
+
+
+@pytest.mark.slow
+def test_names_of_classes_are_where_their_rows_are(images, images_file, open_page):
+    page = open_page(images_file)
+    names = page.evaluate("() => twofold.map.names")
+    assert {name["text"] for name in names} == {"left", "middle", "right"}
+    for name in names:
+        rows = images.notes_.labels["third"] == name["text"]
+        low, high = images.embedding_[rows, 0].min(), images.embedding_[rows, 0].max()
+        assert low <= name["x"] <= high
+    page.get_by_text("Points and names").click()
+    page.get_by_label("Names of classes on the map").uncheck()
+    settle(page)
+    assert page.evaluate("() => twofold.map.names") == []
+
+
+@pytest.mark.slow
+def test_size_and_opacity_of_points(images_file, open_page):
+    page = open_page(images_file)
+    page.mouse.move(5, 5)
+    page.get_by_text("Points and names").click()
+    page.get_by_label("Names of classes on the map").uncheck()
+    settle(page)
+    before = coloured(map_pixels(page))
+    page.get_by_label("Size", exact=True).fill("10")
+    settle(page)
+    assert coloured(map_pixels(page)) > 2 * before
+    page.get_by_label("Size", exact=True).fill("0")
+    page.get_by_label("Opacity").fill("-20")
+    settle(page)
+    assert coloured(map_pixels(page)) < 0.6 * before
+
+
+@pytest.mark.slow
+def test_few_rows_in_view_are_pictures(images_file, open_page):
+    page = open_page(images_file)
+    assert page.evaluate("() => twofold.map.tagCount") == 3  # the names of the classes
+    page.evaluate("() => twofold.map.showPlace([...twofold.map.positions.slice(0, 2)], 5)")
+    settle(page)
+    assert 5 < page.evaluate("() => twofold.map.tagCount") <= 160
+
+
+@pytest.mark.slow
+def test_many_classes_are_folded_with_a_count(open_page, tmp_path):
+    X, Y = smooth_images(260, 4)
+    letters = np.array(list("ABCDEFGHIJKLMNOPQRSTUVWXYZ"))[np.arange(260) % 26]
+    model = upgrade(X, Y, **OPTIONS).annotate(labels={"letter": letters})
+    page = open_page(explorer.write(model, tmp_path / "a.html"))
+    names = page.locator(".tf-category-name:visible")
+    assert names.count() == 16
+    page.get_by_role("button", name="Show all 26 classes").click()
+    assert names.count() == 26
+    page.get_by_role("button", name="Show fewer").click()
+    assert names.count() == 16
+
+
+@pytest.mark.slow
+def test_the_map_leaves_as_png_and_svg(images_file, open_page):
+    page = open_page(images_file)
+    menu = page.locator(".tf-picture-menu")
+    menu.locator("summary").click()
+    with page.expect_download() as waiting:
+        menu.get_by_role("button", name="PNG").click()
+    assert waiting.value.path().read_bytes().startswith(b"\x89PNG")
+    assert not menu.get_by_role("button", name="PNG").is_visible()
+    menu.locator("summary").click()
+    with page.expect_download() as waiting:
+        menu.get_by_role("button", name="SVG").click()
+    found = ElementTree.parse(waiting.value.path())
+    space = "{http://www.w3.org/2000/svg}"
+    assert len(found.findall(f".//{space}circle")) == 300
+    assert {text.text for text in found.findall(f".//{space}text")} == {"left", "middle", "right"}
+    assert all(path.get("d").startswith("M") for path in found.findall(f".//{space}path")[:1])
+
+
+@pytest.mark.slow
+def test_without_webgl_points_are_drawn_all_the_same(images_file, browser):
+    context = browser.new_context(viewport={"width": 1200, "height": 800})
+    context.add_init_script(WITHOUT_WEBGL)
+    page = context.new_page()
+    problems = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.goto(images_file.as_uri())
+    page.evaluate("() => window.twofold.ready")
+    page.mouse.move(5, 5)
+    settle(page)
+    before = coloured(map_pixels(page))
+    assert before > 2_000
+    page.locator(".tf-category", has_text="left").click()
+    settle(page)
+    assert coloured(map_pixels(page)) < 0.6 * before
+    page.locator(".tf-category", has_text="left").click()
+    page.evaluate("() => twofold.setSelection([1, 2, 3])")
+    settle(page)
+    assert coloured(map_pixels(page)) < 0.6 * before
+    context.close()
+    assert not problems
+
+
+@pytest.mark.slow
+def test_two_maps_share_selection_colour_and_pointer(images, open_page, tmp_path):
+    other = images.embedding_[:, ::-1] * [1, -1]
+    page = open_page(
+        explorer.write(images, tmp_path / "a.html", beside={"turned": other}), width=1400
+    )
+    assert page.get_by_text("turned", exact=True).is_visible()
+    second = page.locator(".tf-second-map")
+    box = second.bounding_box()
+    page.keyboard.press("l")
+    page.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + 0.3 * box["height"])
+    page.mouse.down()
+    for across, down in ((0.8, 0.3), (0.8, 0.45), (0.2, 0.45)):
+        page.mouse.move(box["x"] + across * box["width"], box["y"] + down * box["height"], steps=4)
+    page.mouse.up()
+    settle(page)
+    assert "rows selected" in page.locator(".tf-selection").first.inner_text()
+    # A row found on one map is ringed on the other.
+    hovered = "() => twofold.map.hoveredRow"
+    for step in range(40):
+        page.mouse.move(box["x"] + (0.3 + 0.01 * step) * box["width"], box["y"] + box["height"] / 2)
+        page.wait_for_timeout(20)
+        if page.evaluate(hovered) >= 0:
+            break
+    assert page.evaluate(hovered) >= 0
+
+
+@pytest.mark.slow
+def test_a_selection_leaves_with_the_digits_of_the_table(open_page, tmp_path):
+    X, Y = smooth_images(60, 3)
+    Y = np.round(10 * Y, 2)
+    page = open_page(explorer.write(upgrade(X, Y, **OPTIONS), tmp_path / "a.html"))
+    page.evaluate("() => twofold.setSelection([3, 8, 20])")
+    settle(page)
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Download CSV").click()
+    found = pd.read_csv(waiting.value.path())
+    np.testing.assert_array_equal(found.iloc[:, 4:].to_numpy(), Y[[3, 8, 20]])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("view", ["special", "table", "bars"])
+def test_nothing_in_the_panel_is_cut_off(width, view, open_page, tmp_path):
+    X, Y = smooth_images(60, 3)
+    names = [f"a rather_long.name of feature number {k:03d}" for k in range(9)]
+    model = upgrade(X, pd.DataFrame(Y, columns=names), **OPTIONS)
+    model.annotate(names=[f"specimen-of-the-collection-{k:05d}" for k in range(60)])
+    page = open_page(explorer.write(model, tmp_path / "a.html", view=view), width=width, height=844)
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll(".tf-panel :is(span, td, th, p, button, dd)")]
+          .filter((e) => e.offsetParent && e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0)
+          .filter((e) => getComputedStyle(e).overflowX !== "visible" && !e.closest(".tf-hidden"))
+          .map((e) => e.outerHTML.slice(0, 120))"""
+    )
+    assert not cut
