@@ -24,8 +24,8 @@ import numpy.typing as npt
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.contract.kernel_description import KernelDescription, NearestMeans
+from twofold.contract.left_open import LeftOpen
 from twofold.contract.row_notes import NoteArray, RowNotes
-from twofold.contract.uncertain_model import LeftOpen
 from twofold.explorer.stand_in import DomainBox, cover
 
 FORMAT = 1
