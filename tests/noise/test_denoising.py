@@ -67,3 +67,16 @@ def test_the_noise_is_found_and_the_right_neighbourhood(sigma):
 
     assert noise_variance(Y, [15, 60], around) == pytest.approx(sigma**2, rel=0.15)
     assert set(asked) == {15, 60}
+
+
+def test_columns_that_are_missing_and_single_rows_say_nothing():
+    model = FactorModel(np.zeros(3), np.zeros((3, 0)), np.ones(3))
+
+    def around(rows, k):
+        return model.repeated(len(rows))
+
+    Y = np.random.default_rng(4).normal(size=(300, 3))
+    Y[:, 1] *= 0.1
+    Y[:, 2] = np.nan
+    assert noise_variance(Y, [0], around) == pytest.approx(0.01, rel=0.25)
+    assert noise_variance(Y[:1], [0], around) == 0

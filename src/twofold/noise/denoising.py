@@ -56,7 +56,8 @@ def noise_variance(Y: FloatArray, sizes: Iterable[int], around: AroundRows) -> f
     squares = np.stack([_quiet_squares(Y, around, int(k)) for k in sizes])
     halves = np.arange(len(Y)) % 2 == 0
     found = [_lowest(squares[:, half], squares[:, ~half]) for half in (halves, ~halves)]
-    return float(np.mean(found))
+    # Of too few rows nothing is known, and nothing is taken away.
+    return float(np.mean(found)) if np.isfinite(found).all() else 0.0
 
 
 def _quiet_squares(Y: FloatArray, around: AroundRows, k: int) -> FloatArray:
@@ -105,9 +106,18 @@ def _by_factors(R: FloatArray, observed: BoolArray, g: Gaussians) -> tuple[Float
 def _lowest(chosen_on: FloatArray, squares: FloatArray) -> float:
     """Return the mean of squares (sizes, m, D) where those they are chosen on are the lowest."""
     count = max(1, int(QUIET_SHARE * squares.shape[2]))
-    best = (np.inf, np.nan)
+    best = (np.inf, np.inf)
     for there, here in zip(chosen_on, squares, strict=True):
-        level = np.nanmean(there, axis=0)
+        level = _known_means(there)
         columns = np.argsort(level, kind="stable")[:count]
-        best = min(best, (float(level[columns].mean()), float(np.nanmean(here[:, columns]))))
+        found = _known_means(here[:, columns].reshape(-1, 1))[0]
+        best = min(best, (float(level[columns].mean()), float(found)))
     return best[1]
+
+
+def _known_means(values: FloatArray) -> FloatArray:
+    """Return the means of columns over what is not NaN; infinite of columns without any."""
+    known = ~np.isnan(values)
+    total = np.where(known, values, 0).sum(axis=0)
+    count = known.sum(axis=0)
+    return np.where(count > 0, total / np.maximum(count, 1), np.inf)

@@ -272,6 +272,7 @@ class KernelManifold(GrowingModel):
         self.loss_ = getattr(self, "loss_", Squared())  # the first files knew no other
         needed = ("feature_projector_", "feature_mean_row_", "feature_mean_")
         check_there(self, dict.fromkeys(needed, self.data_kernel is not None))
+        check_there(self, {"sample_weights_": hasattr(self, "sample_rows_")})
         loss = self._loss_of_new_rows()
         loss.value_and_slope(np.zeros((1, self.data_.shape[1])))  # a number may be missing
 
