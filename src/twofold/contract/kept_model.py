@@ -25,6 +25,7 @@ DERIVED = (
     "_space",
     "_map_noise",
     "_known_index",
+    "_sampled_places",
     "_noise_variances",
     "_local_slopes",
     "_sample_places",

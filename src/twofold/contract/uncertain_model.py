@@ -35,7 +35,14 @@ from twofold.process_settings import warn
 register_value_type(NoiseModel)
 
 # What is made from the noise model, or with it.
-FROM_NOISE = ("noise_", "_map_noise", "_known_index", "_noise_variances", "_local_slopes")
+FROM_NOISE = (
+    "noise_",
+    "_map_noise",
+    "_known_index",
+    "_sampled_places",
+    "_noise_variances",
+    "_local_slopes",
+)
 # Ways to fill the gaps of a row whose p-value is asked for.
 DRAWS_OF_GAPS = 8
 # Rows that are farther apart, and entries that are smaller, have squares with all their digits.

@@ -7,6 +7,7 @@ which `_restore` builds what regression and projection need.
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -185,7 +186,11 @@ class KernelManifold(GrowingModel):
     def _known_places(self, most: int | None = None) -> FloatArray:
         if self._keeps_rows():
             return super()._known_places(most)
-        return self._place(self.sample_rows_[:most])
+        return self._sampled_places if most is None else self._place(self.sample_rows_[:most])
+
+    @cached_property
+    def _sampled_places(self) -> FloatArray:
+        return self._place(self.sample_rows_)
 
     def _keep_sample(self, sample: DistinctRows) -> None:
         """Keep some of the rows behind landmarks, those of the lowest hash: they tell the noise."""
