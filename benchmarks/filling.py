@@ -8,7 +8,7 @@ those of a quantile regression forest that hold as many (`benchmarks/forest_inte
 the table as extra trees filled it). Of one case, 100 to 3,000 hidden entries are not enough to tell
 88 from 92 %: what holds is said of a table, all patterns together. KNNImputer and soft-impute
 (Mazumder, Hastie & Tibshirani 2010) choose their number of neighbours and their penalty by hiding
-another tenth of the entries. HyperImpute is not among the peers: it was not installed.
+another tenth of the entries. HyperImpute is not among the peers: it needs TensorFlow and more.
 Results are appended to `benchmarks/results/filling.jsonl` (not kept in git) as they come.
 """
 

@@ -9,23 +9,24 @@ from sklearn import datasets as sklearn_datasets
 
 from twofold.datasets import load_npz
 
-MOST_ROWS, MOST_COLUMNS = 300, 24
+MOST_ROWS, MOST_COLUMNS = 200, 16
 
 
-def waves(n: int = MOST_ROWS, D: int = 16, q: int = 3, seed: int = 0) -> np.ndarray:
+def waves(
+    n: int = MOST_ROWS, D: int = 16, q: int = 3, seed: int = 0, noise: float = 0.1
+) -> np.ndarray:
     """Return rows near a manifold with many bends."""
     random = np.random.default_rng(seed)
     X = random.uniform(-1, 1, (n, q))
     bends = np.sin(X @ random.normal(size=(q, 40)) * 2.2 + random.uniform(0, 6, 40))
-    return bends @ random.normal(size=(40, D)) / 5 + 0.1 * random.normal(size=(n, D))
+    return bends @ random.normal(size=(40, D)) / 5 + noise * random.normal(size=(n, D))
 
 
-def linear(n: int = MOST_ROWS, D: int = 12, q: int = 4) -> np.ndarray:
+def linear(n: int = MOST_ROWS, D: int = 12, q: int = 4, noise: float = 0.8) -> np.ndarray:
     """Return rows of one Gaussian with a few strong directions."""
     random = np.random.default_rng(0)
-    return random.normal(size=(n, q)) @ random.normal(size=(q, D)) + 0.8 * random.normal(
-        size=(n, D)
-    )
+    rows = random.normal(size=(n, q)) @ random.normal(size=(q, D))
+    return rows + noise * random.normal(size=(n, D))
 
 
 def from_file(name: str) -> Callable[[], np.ndarray]:

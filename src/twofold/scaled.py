@@ -138,6 +138,19 @@ class ScaledModel(GrowingModel):
     def _keeps_rows(self) -> bool:
         return self.model_._keeps_rows()
 
+    def _knows_rows(self) -> bool:
+        return self.model_._knows_rows()
+
+    def _known_rows(self) -> tuple[FloatArray, FloatArray]:
+        rows, weights = self.model_._known_rows()
+        return self._unscale(rows), weights
+
+    def _known_places(self, most: int | None = None) -> FloatArray:
+        return self.model_._known_places(most)
+
+    def _warn_if_open(self) -> None:
+        """Nothing to say: the model inside has said it."""
+
     def _own(self, Y: FloatArray) -> IntArray:
         return self.model_._own(self._new(Y))
 

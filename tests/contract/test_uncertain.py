@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 from families import FAMILIES, Family
 
 from twofold import PSOM, UKR, Scaled, load
-from twofold.contract.uncertain_model import open_share_warning
+from twofold.contract.left_open import LeftOpenWarning, open_share_warning
 from twofold.noise.left_out_places import nearest_other_images, seek_places
 
 EACH = [pytest.param(f, id=f.name, marks=f.marks) for f in FAMILIES]
@@ -104,26 +105,97 @@ def test_gaps_say_neither_that_a_row_is_odd_nor_that_it_is_not(arc):
     assert (arc.p_values(odd)[changed] < 0.05).mean() > 0.8
 
 
-def rows_with_shared_residuals(n, seed, D=12):
-    """Return places on an arc, rows that also move along two directions, and these with noise."""
+def noisy_rows(n, seed, D=12, noise=0.3):
+    """Return rows around an arc that also move along two directions, and these with noise."""
     random, F = np.random.default_rng(seed), np.random.default_rng(99).normal(size=(4, D))
     t = random.uniform(0, np.pi, n)
     clean = np.column_stack([np.cos(t), np.sin(t)]) @ F[:2]
     clean += 0.3 * random.normal(size=(n, 2)) @ F[2:]
-    return t, clean, clean + 0.3 * random.normal(size=(n, D))
+    return clean, clean + noise * random.normal(size=(n, D))
 
 
-def test_what_residuals_share_is_kept_and_what_one_has_is_noise():
-    t, _, train = rows_with_shared_residuals(250, 0)
-    _, clean, new = rows_with_shared_residuals(150, 1)
-    model = UKR(1, init=t[:, None], random_state=0, max_iter=1).fit(train)
-    between = model.reconstruct(new, use_residuals=True)
+@pytest.fixture(scope="module")
+def noisy():
+    return UKR(1, random_state=0, max_iter=10).fit(noisy_rows(250, 0)[1])
+
+
+def test_noise_is_taken_away_as_far_as_it_goes(noisy):
+    clean, new = noisy_rows(150, 1)
+    np.testing.assert_allclose(noisy.noise_std(), 0.3, rtol=0.15)
+    between = noisy.reconstruct(new, use_residuals=True)
     error = ((between - clean) ** 2).mean()
     assert error < 0.55 * ((new - clean) ** 2).mean()
-    assert error < 0.4 * ((model.reconstruct(new) - clean) ** 2).mean()
-    np.testing.assert_array_equal(model.reconstruct(new[3:4], use_residuals=True), between[3:4])
+    assert error < 0.6 * ((noisy.reconstruct(new) - clean) ** 2).mean()
+    np.testing.assert_array_equal(noisy.reconstruct(new[3:4], use_residuals=True), between[3:4])
+    known = noisy.reconstruct(new, use_residuals=True, noise_std=0.3)
+    assert ((known - clean) ** 2).mean() < 0.5 * ((new - clean) ** 2).mean()
     new[:5, 2] = np.nan
-    assert not np.isnan(model.reconstruct(new[:5], use_residuals=True)).any()
+    assert not np.isnan(noisy.reconstruct(new[:5], use_residuals=True)).any()
+
+
+def test_noise_that_is_known_is_used(noisy):
+    new = noisy_rows(20, 1)[1]
+    none = noisy.reconstruct(new, use_residuals=True, noise_std=0)
+    np.testing.assert_array_equal(none, new)
+    level = np.zeros(12)
+    level[4] = 0.3
+    moved = noisy.reconstruct(new, use_residuals=True, noise_std=level) != new
+    assert moved[:, 4].all()
+    assert not np.delete(moved, 4, axis=1).any()
+    for wrong in (-1, np.nan, [1, 2], "much"):
+        with pytest.raises(ValueError, match="noise_std"):
+            noisy.reconstruct(new, use_residuals=True, noise_std=wrong)
+    with pytest.raises(ValueError, match="use_residuals"):
+        noisy.reconstruct(new, noise_std=0.1)
+
+
+def test_noise_goes_with_the_units_of_columns(noisy):
+    scales = np.linspace(1, 20, 12)
+    train = noisy_rows(250, 0)[1] * scales
+    model = Scaled(UKR(1, random_state=0, max_iter=10)).fit(train)
+    found = model.noise_std() / train.std(axis=0)
+    np.testing.assert_allclose(found, found[0])
+
+
+def test_landmarks_know_their_noise(tmp_path):
+    clean, rows = noisy_rows(900, 3)
+    model = UKR(1, landmarks=40, random_state=0, max_iter=10).fit(rows[:700])
+    assert len(model.sample_rows_) == 500
+    new, truth = rows[700:], clean[700:]
+    cleaned = model.reconstruct(new, use_residuals=True)
+    assert ((cleaned - truth) ** 2).mean() < 0.6 * ((new - truth) ** 2).mean()
+    gaps = np.random.default_rng(0).random(new.shape) < 0.2
+    gaps[gaps.all(axis=1), 0] = False
+    partial = np.where(gaps, np.nan, new)
+    low, high = model.intervals(partial)
+    assert abs(((low <= new) & (new <= high))[gaps].mean() - 0.9) < 0.06
+    plain = model.complete(partial, use_residuals=False)
+    error = ((model.complete(partial) - new)[gaps] ** 2).mean()
+    assert error < 0.8 * ((plain - new)[gaps] ** 2).mean()
+    assert 0.05 < model.left_open().share < 0.5
+    assert 0.3 < model.p_values(new).mean() < 0.7
+    path = tmp_path / "landmarks.twofold"
+    model.save(path)
+    np.testing.assert_array_equal(load(path).complete(partial[:9]), model.complete(partial[:9]))
+
+
+def test_landmarks_keep_a_sample_of_all_rows_they_have_seen():
+    rows = noisy_rows(900, 4)[1]
+    model = UKR(1, landmarks=20, random_state=0, max_iter=3).fit(rows[:600])
+    before = model.noise_
+    model.partial_fit(rows[600:])
+    # The rows of lowest hash of all: the same ones as if they had come at once.
+    whole = UKR(1, landmarks=20, random_state=0, max_iter=1).fit(rows)
+    np.testing.assert_array_equal(model.sample_rows_, whole.sample_rows_)
+    assert model.noise_ is not before
+
+
+def test_old_files_of_landmarks_have_no_noise():
+    model = UKR(1, landmarks=10, random_state=0, max_iter=3).fit(TRAIN)
+    del model.sample_rows_, model.sample_weights_
+    assert not model.has_noise()
+    with pytest.raises(ValueError, match="does not keep the rows"):
+        model.left_open()
 
 
 def test_models_that_leave_no_row_out_fill_from_the_manifold():
@@ -139,7 +211,7 @@ def test_models_that_leave_no_row_out_fill_from_the_manifold():
 def test_every_model_has_noise(family: Family, tmp_path):
     model = family.make().fit(TRAIN[:60])
     if not model._has_noise():
-        with pytest.raises(ValueError, match="landmarks or kernel values"):
+        with pytest.raises(ValueError, match="kernel values"):
             _ = model.noise_
         return
     assert "noise_" not in vars(model)  # a fit does not pay for it
@@ -191,15 +263,33 @@ def test_rows_are_sought_without_themselves():
 
 def test_what_a_map_leaves_open_is_said(arc):
     left = arc.left_open()
-    residuals = TRAIN - arc._regress_without(arc.embedding_, arc.member_)
-    total = ((TRAIN - TRAIN.mean(axis=0)) ** 2).sum()
-    assert left.share == pytest.approx((residuals**2).sum() / total)
-    np.testing.assert_allclose(left.features, np.sqrt((residuals**2).mean(axis=0)))
+    new = NEW - arc.reconstruct(NEW)
+    total = ((TRAIN - TRAIN.mean(axis=0)) ** 2).mean()
+    assert left.share == pytest.approx((new**2).mean() / total, rel=0.25)
+    np.testing.assert_allclose(left.features, np.sqrt((new**2).mean(axis=0)), rtol=0.25)
     assert left.warning() == ""
-    noise = np.random.default_rng(0).normal(size=(60, 20))
-    model = UKR(1, random_state=0, max_iter=5).fit(noise)
-    assert "of the variance open" in model.left_open().warning()
     assert "no better than the mean" in open_share_warning(1.22)
-    landmarks = UKR(1, landmarks=10, random_state=0, max_iter=5).fit(TRAIN)
-    with pytest.raises(ValueError, match="does not keep the rows"):
-        landmarks.left_open()
+
+
+def test_a_map_that_follows_noise_leaves_more_open_than_at_trained_places():
+    noise = np.random.default_rng(0).normal(size=(200, 20))
+    model = UKR(2, random_state=0, max_iter=30).fit(noise[:100])
+    new = ((noise[100:] - model.reconstruct(noise[100:])) ** 2).mean()
+    trained = ((noise[:100] - model._regress_without(model.embedding_, model.member_)) ** 2).mean()
+    found = model.left_open().share * noise[:100].var(axis=0).mean()
+    assert trained < found < 1.1 * new
+    assert found > 0.8 * new
+
+
+def test_a_fit_warns_of_a_map_that_leaves_much_open():
+    noise = np.random.default_rng(0).normal(size=(60, 20))
+    with pytest.warns(LeftOpenWarning, match="of the variance open") as seen:
+        model = UKR(1, random_state=0, max_iter=5).fit(noise)
+    assert seen[0].filename == __file__
+    assert "of the variance open" in model.left_open().warning()
+    with pytest.warns(LeftOpenWarning) as seen:
+        Scaled(UKR(1, random_state=0, max_iter=5)).fit(noise)
+    assert len(seen) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        UKR(1, random_state=0, max_iter=5).fit(TRAIN)

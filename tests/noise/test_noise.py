@@ -113,3 +113,17 @@ def test_rows_that_are_all_equal_have_a_gaussian():
     )
     np.testing.assert_allclose(found.means, 1)
     assert np.isfinite(found.log_density).all()
+
+
+def test_neighbors_that_are_equally_far_do_not_count_less_than_nothing():
+    # The last of the neighbours may seem nearer than another one by a rounding error.
+    random = np.random.default_rng(0)
+    circle = random.normal(size=(300, 3))
+    circle /= np.linalg.norm(circle, axis=1, keepdims=True)
+    places = np.concatenate([np.zeros((1, 3)), circle, 0.5 * circle[:20]])
+    local = LocalGaussians(places, np.zeros_like(places), places, fit_factors(places))
+    for k in range(25, 200, 7):
+        neighbors = local.neighbors(places[:1], k)
+        shuffled = np.concatenate([neighbors[:, :1], neighbors[:, :0:-1]], axis=1)
+        for order in (neighbors, shuffled):
+            assert (local.weights(places[:1], order) >= 0).all()

@@ -78,5 +78,7 @@ def test_slopes_of_a_noisy_map_are_steadier_than_its_derivative():
     assert change(slopes).mean() < 0.75 * change(model.jacobian(X)).mean()
     assert change(slopes).mean() < 1.5
     landmarks = UKR(1, landmarks=10, random_state=0, max_iter=5).fit(Y)
+    assert landmarks.slopes(X[:, :1]).shape == (len(X), Y.shape[1], 1)
+    del landmarks.sample_rows_
     with pytest.raises(ValueError, match="jacobian"):
         landmarks.slopes(X[:, :1])

@@ -35,3 +35,10 @@ def test_odd_rows_are_drawn_with_what_makes_them_odd(model):
     cells = ax.images[0].get_array()
     assert cells.shape == (5, 4)
     np.testing.assert_allclose(cells[0], model.explain(rows[7:8]).deviations[0], rtol=1e-6)
+
+
+def test_rows_of_models_with_names_are_drawn_without_a_warning():
+    frame = load_iris(as_frame=True).data
+    named = UKR(init="pca", random_state=0, max_iter=3).fit(frame)
+    plots.intervals(named, frame.iloc[0])
+    plots.intervals(named, [5.1, np.nan, 1.4, 0.2])

@@ -31,8 +31,9 @@ from twofold.checks.parameters import is_number
 from twofold.contract import TwoWayModel, nested_models
 from twofold.contract.distinct_rows import merge_duplicates
 from twofold.contract.fitted_state import Array, FittedState, Size, Value, check_state
+from twofold.contract.left_open import LeftOpenWarning
 from twofold.model_files import ModelFile, write_model_file
-from twofold.process_settings import warn
+from twofold.process_settings import warn, without_warnings
 
 Labels = npt.NDArray[Any]
 N_FOLDS = 5
@@ -300,7 +301,8 @@ def _fitted(
             warn(f"{name} has {len(Y)} row(s): {reason} {advice}")
             observed = np.ma.masked_invalid(Y)
             return ClassMean(np.asarray(np.ma.average(observed, axis=0, weights=weights)))
-        model = clone(template).fit(Y, sample_weight=weights)
+        with without_warnings(LeftOpenWarning):  # of a class, where it is no news
+            model = clone(template).fit(Y, sample_weight=weights)
         if getattr(model, "stop_reason_", "") == "interrupted":
             # The model kept its best; who interrupts a classifier wants all of it to stop.
             raise KeyboardInterrupt

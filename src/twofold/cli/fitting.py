@@ -302,8 +302,6 @@ def summarize(
     console: Console, model: TwoWayModel, rows: TrainingTable | LargeTable, seconds: float
 ) -> dict[str, Any]:
     """Say how a fit went, and return it in facts."""
-    from twofold.contract.uncertain_model import open_share_warning
-
     start, reason = getattr(model, "start_", None), str(model.stop_reason_)
     n_iter, still_improving = int(model.n_iter_), describing.is_still_improving(model)
     end = describing.how_it_ended(reason, n_iter, still_improving, start)
@@ -313,8 +311,6 @@ def summarize(
         kind = "leave-one-out" if describing.is_left_out(model) else kind
         share = float(model.objective_) / rows.variance(model)
         console.say(f"{kind} error: {100 * share:.3g} % of the variance")
-        if words := open_share_warning(share):
-            console.warn(f"{words}.")
     return {
         "start": start,
         "iterations": n_iter,

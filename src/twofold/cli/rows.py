@@ -145,7 +145,8 @@ def denoise(
     output: arg.TableOutput = STANDARD,
     residuals: bool = arg.flag(
         "--residuals",
-        "Keep what columns have in common beside the map, and take away only what each has alone.",
+        "Take away only the noise: move each value towards what the rest of its row and the rows "
+        "around it let expect, as far as the noise of the table allows.",
     ),
     index: arg.Index = None,
     missing: arg.Missing = None,

@@ -387,9 +387,9 @@ def check_noise(model: TwoWayModel) -> None:
         )
     if not model.has_noise():
         raise CommandError(
-            "The model keeps landmarks or kernel values, not the rows it was fitted to, so that "
-            "nothing is known about what it leaves open.",
-            "Fit without landmarks.",
+            "The model keeps none of the rows it was fitted to, so nothing is known about what it "
+            "leaves open.",
+            "Fit it again, to rows.",
         )
 
 

@@ -5,6 +5,7 @@ with what a fit leaves. A family says that in a table, one line for each fitted 
 in a shape stand for sizes, which the first array of the table that has them decides:
 
     n  rows of the model      D  features      q  latent dimensions      N  rows passed to fit
+    s  rows kept beside landmarks
 
 What a fit only reports, and nothing computes with, is checked for its kind alone.
 """
@@ -193,11 +194,11 @@ class Noise:
         if not isinstance(value, NoiseModel):
             raise ValueError(f"is {_brief(value)}, no noise model")
         found = vars(value)
-        inside = dict(sizes)
-        check_state(found, NOISE, inside)
+        check_state(found, NOISE, {"D": sizes["D"]})
         if len(found["sizes"]) + 2 != found["weights"].shape[1]:
             raise ValueError("has weights for other neighbourhoods than it has sizes")
-        if len(found["sizes"]) and found["sizes"].max() > sizes.get("n", np.inf):
+        rows = sizes.get("s", sizes.get("n", np.inf))  # those of a sample, with landmarks
+        if len(found["sizes"]) and found["sizes"].max() > rows:
             raise ValueError("has neighbourhoods of more rows than there are")
 
 
@@ -207,7 +208,7 @@ NOISE: FittedState = {
     "mean": Array(("D",)),
     "loadings": Array(("D", "r")),
     "variances": Array(("D",), low=TINY),
-    "sizes": Array(("s",), "i", low=1),
+    "sizes": Array(("k",), "i", low=1),
     "weights": Array(("D", "E"), low=0),
     "stretch": Number(low=0),
     "usual": Array(("D",), low=0),

@@ -24,7 +24,9 @@ DERIVED = (
     "_surface",
     "_space",
     "_map_noise",
-    "_shared_residuals",
+    "_known_index",
+    "_sampled_places",
+    "_noise_variances",
     "_local_slopes",
     "_sample_places",
 )

@@ -93,7 +93,8 @@ def _answer(
         model._validate_latent(row)
     else:
         model._validate(row, reset=False)
-    task = model_task(model, with_noise=name in BY_NOISE or bool(named.get("return_std")))
+    asked = named.get("return_std") or named.get("use_residuals")
+    task = model_task(model, with_noise=name in BY_NOISE or bool(asked))
     if hasattr(X, "columns"):
         return _answer_frame(task, name, X, _names_of(model, X, *widths), named, n_parts, model)
     return _answer_array(task, name, X, _width_of(model, widths[1]), named, n_parts, model)

@@ -11,6 +11,7 @@ reconstruct                             f(g(y)): denoising
 complete                                fill NaN, leave the rest as it is
 left_open                               how far training rows lie from the map
 noise_, intervals, explain              what the manifold leaves open, and how far entries are off
+noise_std                               how large the noise of each feature is
 log_likelihood, p_values                how likely a row is
 score_samples, score                    negative squared reconstruction error, per row and mean
 density, in_domain                      how well the data supports a latent place
@@ -114,6 +115,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
             else:
                 self._fit_table(X, sample_weight)
             self._end_fit()
+        self._warn_if_open()
         return self
 
     def _fit_table(self, X: Any, sample_weight: Any) -> None:
@@ -201,7 +203,14 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     @answers_lazily("D", "D")
     @takes_tensors
-    def reconstruct(self, X: Any, *, use_residuals: bool = False, return_std: bool = False) -> Any:
+    def reconstruct(
+        self,
+        X: Any,
+        *,
+        use_residuals: bool = False,
+        noise_std: Any = None,
+        return_std: bool = False,
+    ) -> Any:
         """Return ``inverse_transform(transform(X))``: the rows as the manifold sees them.
 
         Parameters
@@ -209,9 +218,12 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         X : array-like of shape (n_samples, n_features)
             Rows; NaN marks missing entries.
         use_residuals : bool, default=False
-            Whether rows keep what the residuals of several features have in common, and lose only
-            what each has alone, as the residuals of training rows tell noise from the rest: the
-            mean of the row without noise, between the row and the manifold. False is the manifold.
+            Whether to return the rows without their noise, between the rows and the manifold: each
+            entry moves towards what the other entries of its row and the rows around it let expect,
+            as far as its noise allows (:mod:`twofold.noise.denoising`). False is the manifold.
+        noise_std : float or array-like of shape (n_features,), default=None
+            The standard deviation of the noise, if you know it, for ``use_residuals``. None
+            estimates it: :meth:`noise_std`.
         return_std : bool, default=False
             As in :meth:`inverse_transform`: the deviation of rows from the manifold.
 
@@ -220,9 +232,12 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         rows : ndarray of shape (n_samples, n_features)
         std : ndarray of shape (n_samples, n_features), with ``return_std``
         """
+        if noise_std is not None and not use_residuals:
+            raise ValueError("`noise_std` is for `use_residuals=True`; the manifold has no noise.")
         Y = self._rows_to_place(X)
         with _computing():
-            images = check_images(self._without_noise(Y) if use_residuals else self._return_trip(Y))
+            images = self._without_noise(Y, noise_std) if use_residuals else self._return_trip(Y)
+            check_images(images)
             return (images, self._deviations(self._place(Y))) if return_std else images
 
     @answers_lazily("D", "D")

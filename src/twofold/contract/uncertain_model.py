@@ -6,27 +6,43 @@ rows when it is first asked for, and kept with the model from then on.
 
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract.chunked_model import ChunkedModel
+from twofold.contract.distinct_rows import RowIndex
 from twofold.contract.lazy_answers import answers_lazily
+from twofold.contract.left_open import (
+    MOST_GLANCED_AT,
+    MOST_LOOKED_AT,
+    MOST_STARTS,
+    LeftOpen,
+    LeftOpenWarning,
+    left_open,
+)
 from twofold.contract.tensors import takes_tensors
 from twofold.engine.threads import single_threaded_blas
 from twofold.model_files import register_value_type
-from twofold.noise import FactorModel
+from twofold.noise.denoising import without_noise
 from twofold.noise.left_out_places import nearest_other_images, seek_places
 from twofold.noise.noise_model import MapNoise, NoiseModel, TrainedMap, log_units, make_noise
-from twofold.noise.shared_residuals import fit_shared, without_noise
 from twofold.noise.slopes import MOST_REFERENCES, LocalSlopes, Trial, half_hidden
+from twofold.process_settings import warn
 
 register_value_type(NoiseModel)
 
-# The share of the variance above which a map leaves much open, and rows that are looked at for it.
-MUCH_OPEN, MOST_LOOKED_AT = 0.5, 2_000
+# What is made from the noise model, or with it.
+FROM_NOISE = (
+    "noise_",
+    "_map_noise",
+    "_known_index",
+    "_sampled_places",
+    "_noise_variances",
+    "_local_slopes",
+)
 # Ways to fill the gaps of a row whose p-value is asked for.
 DRAWS_OF_GAPS = 8
 # Rows that are farther apart, and entries that are smaller, have squares with all their digits.
@@ -56,44 +72,18 @@ class Explanation:
         return order[: min(most, int((size >= 0).sum()))]
 
 
-@dataclass(frozen=True)
-class LeftOpen:
-    """How far training rows lie from what the others make of them.
-
-    Attributes
-    ----------
-    share : float
-        Squared residuals as a share of the variance, in the units in which the model measures
-        distances: 0 is a perfect map, 1 no better than the mean of the rows.
-    features : ndarray of shape (n_features,)
-        Root mean square of the residuals of each feature, in its own units.
-    rows : ndarray of shape (n_rows,)
-        Of each row, the root mean square of its residuals in units of ``features``, rising.
-    """
-
-    share: float
-    features: FloatArray
-    rows: FloatArray
-
-    def warning(self) -> str:
-        """Return what is to be said of a map that leaves much open, "" of others."""
-        return open_share_warning(self.share)
-
-
-def open_share_warning(share: float) -> str:
-    """Return what is to be said of a map that leaves a share of the variance open, or ""."""
-    if share >= 1:
-        return (
-            f"the map leaves {100 * share:.3g} % of the variance open: it tells a row left out no "
-            "better than the mean of the others does. Do not trust it; it needs more rows, or the "
-            "rows lie on no such manifold"
+def checked_noise(noise_std: Any, D: int) -> FloatArray:
+    """Return the deviation (D,) of the noise of each feature, as users give it."""
+    try:
+        found = np.broadcast_to(np.asarray(noise_std, dtype=np.float64), (D,))
+    except (TypeError, ValueError):
+        found = np.full(D, np.nan)
+    if not (np.isfinite(found).all() and (found >= 0).all()):
+        raise ValueError(
+            "`noise_std` must be a number of at least 0, or one for each of the "
+            f"{D} features; got {noise_std!r}."
         )
-    if share >= MUCH_OPEN:
-        return (
-            f"the map leaves {100 * share:.3g} % of the variance open: what it generates is a mean "
-            "that single rows lie far from"
-        )
-    return ""
+    return found
 
 
 class UncertainModel(ChunkedModel):
@@ -101,6 +91,8 @@ class UncertainModel(ChunkedModel):
 
     weights_: FloatArray
     _index: Any
+    # Whether images of a few hundred rows take next to no time beside a fit.
+    _regresses_quickly: ClassVar[bool] = True
 
     # ---- what is made at first use --------------------------------------------------------------
 
@@ -110,26 +102,32 @@ class UncertainModel(ChunkedModel):
         check_is_fitted(self)
         if not self._has_noise():
             raise ValueError(
-                "The model keeps landmarks or kernel values, not the rows that it was trained on, "
-                "or rows of numbers so large or small that their squares are none: nothing is "
-                "known about how far rows lie from it. Fit without landmarks, to rows as they are, "
-                "in other units."
+                "The model keeps kernel values and none of the rows it was trained on, or rows "
+                "of numbers so large or small that they cannot be squared: nothing is known about "
+                "how far rows lie from it. Fit it again to rows, in other units."
             )
         with single_threaded_blas():
             trained = self._trained_map()
             seek = partial(self._seek, trained.images)
-            return make_noise(trained, seek, self._log_densities_left_out(), 0)
+            rows = np.arange(len(trained.rows))
+            log_density = self._log_density_without(self._known_places(), rows)
+            return make_noise(trained, seek, log_density, 0)
 
     @cached_property
     def _map_noise(self) -> MapNoise:
         return MapNoise(self._trained_map(), self.noise_)
 
     @cached_property
-    def _shared_residuals(self) -> FactorModel:
-        """What the residuals of columns have in common, in units of the columns."""
-        trained, unit = self._trained_map(), self.noise_.unit
-        residuals = (trained.rows.astype(np.float64) - trained.images) / unit
-        return fit_shared(residuals, trained.weights, 0)
+    def _known_index(self) -> Any:
+        """Finds rows among those that tell of the noise."""
+        return self._index if self._keeps_rows() else RowIndex(self._known_rows()[0])
+
+    @cached_property
+    def _noise_variances(self) -> FloatArray:
+        """The variance (D,) of the noise of each feature, see :mod:`twofold.noise.denoising`."""
+        unit = self._distance_unit()
+        with single_threaded_blas():
+            return np.asarray(self._map_noise.noise_variance(unit) * unit**2)
 
     @cached_property
     def _local_slopes(self) -> LocalSlopes:
@@ -148,9 +146,10 @@ class UncertainModel(ChunkedModel):
 
     def _has_noise(self) -> bool:
         """Say whether there are rows that a noise model can be made of."""
-        if not self._keeps_rows():
+        if not self._knows_rows():
             return False
-        least, most = float(np.nanmin(self.data_)), float(np.nanmax(self.data_))
+        rows = self._known_rows()[0]
+        least, most = float(np.nanmin(rows)), float(np.nanmax(rows))
         low, high = SQUARABLE
         return most - least > low and max(-least, most) < high
 
@@ -161,9 +160,22 @@ class UncertainModel(ChunkedModel):
     def _takes_rows(self) -> bool:
         return not self.__sklearn_tags__().input_tags.pairwise
 
+    def _knows_rows(self) -> bool:
+        """Say whether the model keeps the rows it was trained on, or a sample of them."""
+        return self._keeps_rows()
+
+    def _known_rows(self) -> tuple[FloatArray, FloatArray]:
+        """Return rows (t, D) the model was trained on, in no order, and their weights (t,)."""
+        return self.data_, self.weights_
+
+    def _known_places(self, most: int | None = None) -> FloatArray:
+        """Return the latent points (t, q) of the known rows, or of the first ones."""
+        return self.latent_[:most]
+
     def _trained_map(self) -> TrainedMap:
-        images = self._regress_without(self.latent_, np.arange(len(self.latent_)))
-        return TrainedMap(self.data_, self.weights_, self._in_units(self.latent_), images)
+        (rows, weights), places = self._known_rows(), self._known_places()
+        images = self._regress_without(places, np.arange(len(places)))
+        return TrainedMap(rows, weights, self._in_units(places), images)
 
     def _in_units(self, X: FloatArray) -> FloatArray:
         """Return latent points in units of what is near."""
@@ -177,15 +189,17 @@ class UncertainModel(ChunkedModel):
         def image(X: FloatArray, rows: IntArray) -> FloatArray:
             return self._regress_without(X.astype(self.latent_.dtype), own[rows])
 
-        start = self.latent_[nearest_other_images(Y, images, own)].astype(np.float64)
+        start = self._known_places()[nearest_other_images(Y, images, own)].astype(np.float64)
         X = seek_places(Y, start, self._latent_unit(), image)
         return self._in_units(X), image(X, np.arange(len(X)))
 
-    def _log_densities_left_out(self) -> FloatArray:
-        """Return the log of the latent density (n,) at training points, without their own share."""
-        density = self._density(self.latent_).astype(np.float64)
-        own = self.weights_ / self.weights_.sum()
-        return self._log_density(np.maximum(density - own, 0))
+    def _log_density_without(self, X: FloatArray, own: IntArray) -> FloatArray:
+        """Return the log of the latent density (m,), without the share of known rows ``own``."""
+        density = self._density(X).astype(np.float64)
+        if self._keeps_rows():
+            shares = self.weights_ / self.weights_.sum()
+            density = np.maximum(density - np.where(own >= 0, shares[own], 0), 0)
+        return self._log_density(density)
 
     def _log_density(self, density: FloatArray) -> FloatArray:
         # Nowhere is less likely than a tenth of what bounds the domain: that far, no row tells.
@@ -194,29 +208,50 @@ class UncertainModel(ChunkedModel):
     # ---- what users ask -------------------------------------------------------------------------
 
     def left_open(self) -> LeftOpen:
-        """Say how far training rows, at most 2,000 of them, lie from what the model makes of them.
+        """Say how far rows like the training rows lie from what the model makes of them.
 
-        Each is left out of the regression where the family can do that, as UKR does.
+        Training rows, at most 500 of them, are placed again on the map without themselves where the
+        family can leave rows out, as UKR does. The others still lie as they were trained beside
+        them, so that new rows may lie a little farther off.
         """
         if not self.has_noise():
             raise ValueError(
                 "The model does not keep the rows that it was trained on, so that it is not known "
-                "how far they lie from it. Fit without landmarks, or look at `score` of new rows."
+                "how far they lie from it. Look at `score` of rows instead."
             )
-        chosen = np.arange(min(len(self.latent_), MOST_LOOKED_AT))  # rows are in no order
-        Y, weights = self.data_[chosen].astype(np.float64), self.weights_[chosen]
+        some = np.arange(min(len(self._known_rows()[0]), MOST_STARTS))  # rows are in no order
         with single_threaded_blas():
-            R = Y - self._regress_without(self.latent_[chosen], chosen)
-        seen = weights[:, None] * ~np.isnan(Y)
-        total = seen.sum(axis=0)
-        center = np.nansum(seen * Y, axis=0) / np.maximum(total, 1)
-        unit = getattr(self, "spread_", np.ones(Y.shape[1]))
-        open_, all_ = (float(np.nansum(seen * (values / unit) ** 2)) for values in (R, Y - center))
-        features = np.sqrt(np.nansum(seen * R**2, axis=0) / np.maximum(total, 1))
-        ratios = R / np.where(features > 0, features, 1)
-        known = np.maximum((~np.isnan(Y)).sum(axis=1), 1)
-        rows = np.sort(np.sqrt(np.nansum(ratios**2, axis=1) / known))
-        return LeftOpen(open_ / all_ if all_ else 0.0, features, rows)
+            starts = self._regress_without(self._known_places(len(some)), some)
+            chosen = some[:MOST_LOOKED_AT]
+            rows, weights = (part[chosen] for part in self._known_rows())
+            images = self._seek(starts, rows.astype(np.float64), chosen)[1]
+        return left_open(rows, images, weights, self._distance_unit())
+
+    def _distance_unit(self) -> FloatArray:
+        """Return the units (D,) of features in which the model measures distances."""
+        return np.ones(self._known_rows()[0].shape[1]) * getattr(self, "spread_", 1.0)
+
+    def _warn_if_open(self) -> None:
+        """Warn of a fitted map that leaves much open, as far as a quick look tells."""
+        if not self._regresses_quickly or not self.has_noise():
+            return
+        rows, weights = self._known_rows()
+        chosen = np.arange(min(len(rows), MOST_GLANCED_AT))
+        with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
+            images = self._regress_without(self._known_places(len(chosen)), chosen)
+            found = left_open(rows[chosen], images, weights[chosen], self._distance_unit())
+        if words := found.warning():
+            warn(f"{words[0].upper()}{words[1:]}.", LeftOpenWarning)
+
+    def noise_std(self) -> FloatArray:
+        """Return the standard deviation (n_features,) of the noise of each feature.
+
+        It is taken to be the same for all features, in the units in which the model measures
+        distances, and estimated from the directions in which rows vary least
+        (:mod:`twofold.noise.denoising`): an upper bound, close where some carry no signal.
+        """
+        check_is_fitted(self)
+        return np.sqrt(self._noise_variances)
 
     @answers_lazily("D", "D", is_pair=True)
     @takes_tensors
@@ -264,8 +299,8 @@ class UncertainModel(ChunkedModel):
         """
         if not self.has_noise():
             raise ValueError(
-                "The model does not keep the rows that it was trained on; slopes need them. Fit "
-                "without landmarks, or look at `jacobian`."
+                "The model does not keep the rows that it was trained on; slopes need them. Look "
+                "at `jacobian` instead."
             )
         places = self._validate_latent(X)
         unit = self._latent_unit()
@@ -339,21 +374,20 @@ class UncertainModel(ChunkedModel):
                 way[i] = filled[i] + noise[0]
         return found
 
-    def _without_noise(self, Y: FloatArray) -> FloatArray:
-        """Return rows (m, D) less what only one column of their residuals has."""
-        X, own = self._place(Y), self._own(Y)
-        images = self._regress_without(X, own)
-        unit = self.noise_.unit
-        left = without_noise((Y.astype(np.float64) - images) / unit, self._shared_residuals)
-        return (images + left * unit).astype(Y.dtype)
+    def _without_noise(self, Y: FloatArray, noise_std: Any) -> FloatArray:
+        """Return rows (m, D) less their noise, of deviation ``noise_std`` or what is estimated."""
+        noise = (
+            self._noise_variances
+            if noise_std is None
+            else checked_noise(noise_std, Y.shape[1]) ** 2
+        )
+        means, deviations = (part.astype(np.float64) for part in self._expected(Y))
+        return without_noise(Y, means, deviations**2, noise).astype(Y.dtype)
 
     def _log_likelihood(self, Y: FloatArray) -> FloatArray:
         X, own = self._place(Y), self._own(Y)
         found = self._map_noise.likeliest(Y, self._in_units(X), own)
-        density = self._density(X).astype(np.float64)
-        shares = self.weights_ / self.weights_.sum()
-        density = np.maximum(density - np.where(own >= 0, shares[own], 0), 0)
-        log_density = self._log_density(density)
+        log_density = self._log_density_without(X, own)
         return np.asarray(found.log_density - log_units(self.noise_, Y) + log_density)
 
     def _expected(self, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -365,8 +399,8 @@ class UncertainModel(ChunkedModel):
         return means.astype(Y.dtype), deviations.astype(Y.dtype)
 
     def _own(self, Y: FloatArray) -> IntArray:
-        """Return the numbers (m,) of rows among the training rows, -1 for others."""
-        return np.asarray(self._index.find(Y))
+        """Return the numbers (m,) of rows among the known ones, -1 for others."""
+        return np.asarray(self._known_index.find(Y))
 
     def _filled(self, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return rows with gaps filled, and the deviations of what was filled, 0 elsewhere."""
@@ -392,7 +426,7 @@ class UncertainModel(ChunkedModel):
 
     def _forget_noise(self) -> None:
         """Drop what was made of rows that have changed."""
-        for name in ("noise_", "_map_noise", "_shared_residuals", "_local_slopes"):
+        for name in FROM_NOISE:
             self.__dict__.pop(name, None)
 
     def _rows_to_fill(self, X: Any) -> FloatArray:

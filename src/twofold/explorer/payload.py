@@ -19,8 +19,8 @@ import numpy as np
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.contract.kernel_description import KernelDescription, NearestMeans
+from twofold.contract.left_open import LeftOpen
 from twofold.contract.row_notes import RowNotes
-from twofold.contract.uncertain_model import LeftOpen
 from twofold.explorer.label_columns import add_labels
 from twofold.explorer.scale import Scale, short
 from twofold.explorer.sections import Sections, add_fact

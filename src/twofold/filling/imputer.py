@@ -182,8 +182,9 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             scale = scale_of(left, spread[hidden], columns, Z.shape[1], counts)
             ratios = np.abs(left) / np.sqrt(scale.variances(spread)[hidden])
             self._hidden = Ratios(ratios, columns, counts)
-            step = Round(experts, weights, scale)
-            trial.take(step)
+            trial.take(Round(experts, weights, scale))
+            # As weights of other entries fill them: their own have seen what they are.
+            trial.filled.rows[hidden] = truth + left
             random.set_state(seed)
             step = Round(table.experts(needed, random), weights, scale)
             table.take(step)

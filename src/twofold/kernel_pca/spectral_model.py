@@ -139,6 +139,8 @@ class FeatureSpace:
 class SpectralModel(TwoWayModel):
     """A model whose latent points are coordinates on axes in the feature space of a kernel."""
 
+    _regresses_quickly: ClassVar[bool] = False  # pre-images may be searched for
+
     # An estimator sets `_space` in `_restore` and says in `_place_complete` where rows lie.
 
     fitted_state: ClassVar[FittedState] = {

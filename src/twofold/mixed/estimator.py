@@ -260,6 +260,7 @@ class Mixed(ScaledModel):
         X: Any,
         *,
         use_residuals: bool = False,
+        noise_std: Any = None,
         return_std: bool = False,
         return_probabilities: bool = False,
     ) -> Any:
@@ -269,7 +270,9 @@ class Mixed(ScaledModel):
         :meth:`TwoWayModel.reconstruct` and :meth:`inverse_transform`.
         """
         given = as_frame(X)
-        found = super().reconstruct(X, use_residuals=use_residuals, return_std=return_std)
+        found = super().reconstruct(
+            X, use_residuals=use_residuals, noise_std=noise_std, return_std=return_std
+        )
         F, std = found if return_std else (found, None)
         return self._answer(F, given, return_probabilities, std)
 

@@ -41,6 +41,12 @@ class Gaussians:
         """Return those of some rows."""
         return Gaussians(self.means[rows], self.factors[rows], self.variances[rows])
 
+    def stretched(self, factor: FloatArray) -> "Gaussians":
+        """Return those of rows whose columns are multiplied by a factor (D,)."""
+        return Gaussians(
+            self.means * factor, self.factors * factor[:, None], self.variances * factor**2
+        )
+
     def marginal_variances(self) -> FloatArray:
         """Return the variance (m, D) of every entry, nothing being known."""
         return self.variances + (self.factors**2).sum(axis=2)

@@ -3,7 +3,8 @@
 The error of a hidden entry, in deviations that were expected of it, is a ratio. Intervals reach as
 far as the ratio below which the share ``level`` of these lie, counted as they are like entries that
 are missing (:func:`twofold.noise.hidden_entries.likeness`). A column has its own, with those of all
-columns counted like 30 more entries of it.
+columns counted like 30 more entries of it. The entry that is asked for is one more: of n ratios,
+the share (n + 1) / n times the level is taken.
 
 What is expected of an entry of column d where local Gaussians expect the variance s:
 
@@ -81,6 +82,7 @@ def conformal_reach(hidden: Ratios, n_columns: int, level: float) -> FloatArray:
         raise ValueError(
             "No entry could be hidden to learn how far off the others are. Fit to more rows."
         )
+    most = worth(hidden.counts)
     reach = np.full(n_columns, quantile(hidden.sizes, hidden.counts, level))
     shares = (np.arange(POOLED) + 0.5) / POOLED
     pooled = quantiles(hidden.sizes, hidden.counts, shares)
@@ -88,17 +90,29 @@ def conformal_reach(hidden: Ratios, n_columns: int, level: float) -> FloatArray:
     for d in np.unique(hidden.columns):
         own = hidden.columns == d
         sizes = np.concatenate([hidden.sizes[own], pooled])
-        reach[d] = quantile(sizes, np.concatenate([hidden.counts[own], weight]), level)
+        counts = np.concatenate([hidden.counts[own], weight])
+        # Those of all columns are worth 30 entries, and no more than there are.
+        entries = min(worth(hidden.counts[own]) + ENTRIES_OF_ALL, most)
+        reach[d] = quantiles(sizes, counts, np.array([with_new_one(level, entries)]))[0]
     return reach
 
 
 def quantile(values: FloatArray, counts: FloatArray, level: float) -> float:
-    """Return the least value such that a new one is below it with probability ``level``.
+    """Return the least value such that a new one is below it with probability ``level``."""
+    return float(quantiles(values, counts, np.array([with_new_one(level, worth(counts))]))[0])
 
-    The new one counts, too, like the others on average; it may be larger than all.
+
+def worth(counts: FloatArray) -> float:
+    """Return how many entries that count alike those that count by ``counts`` (h,) are worth."""
+    return float(counts.sum() ** 2 / max((counts**2).sum(), np.finfo(np.float64).tiny))
+
+
+def with_new_one(level: float, entries: float) -> float:
+    """Return the share of so many entries below which a new one lies with probability ``level``.
+
+    The new one may be larger than all: of n entries it is (n + 1) / n times the level.
     """
-    worth = counts.sum() ** 2 / (counts**2).sum()
-    return float(quantiles(values, counts, np.array([min(level * (1 + 1 / worth), 1)]))[0])
+    return min(level * (1 + 1 / max(entries, 1)), 1.0)
 
 
 def quantiles(values: FloatArray, counts: FloatArray, shares: FloatArray) -> FloatArray:

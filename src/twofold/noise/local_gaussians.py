@@ -72,7 +72,8 @@ class LocalGaussians:
         farthest = squares[:, -1:]
         # Where all are equally far, or all there is counts, they count alike.
         flat = squares[:, :1] >= farthest * (1 - 1e-9)
-        w = np.where(flat, 1, 1 - squares / np.where(farthest > 0, farthest, 1))
+        # Rows as far as the last may seem to lie a rounding error beyond it.
+        w = np.where(flat, 1, np.maximum(1 - squares / np.where(farthest > 0, farthest, 1), 0))
         return np.asarray(w / w.sum(axis=1, keepdims=True))
 
     def around(self, neighbors: IntArray, w: FloatArray) -> Gaussians:

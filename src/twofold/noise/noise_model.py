@@ -19,8 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.noise.conditioning import Conditional, condition
+from twofold.noise.conditioning import Conditional, Gaussians, condition
 from twofold.noise.conformal import Ratios, conformal_reach
+from twofold.noise.denoising import MOST_LOOKED_AT, noise_variance
 from twofold.noise.factor_model import FactorModel, fit_factors
 from twofold.noise.hidden_entries import (
     entries_to_hide,
@@ -150,12 +151,29 @@ class MapNoise:
     ) -> Conditional:
         """Return what the k rows around places say of scaled rows Z (m, D)."""
         parts = [slice(i, i + ROWS_AT_A_TIME) for i in range(0, max(len(Z), 1), ROWS_AT_A_TIME)]
-        found = []
-        for part in parts:
-            neighbors = self._around.neighbors(places[part], k, None if own is None else own[part])
-            weights = self._around.weights(places[part], neighbors)
-            found.append(condition(Z[part], self._around.around(neighbors, weights)))
+        found = [
+            condition(Z[part], self.gaussians(places[part], None if own is None else own[part], k))
+            for part in parts
+        ]
         return Conditional.joined(found)
+
+    def gaussians(self, places: FloatArray, own: IntArray | None, k: int) -> Gaussians:
+        """Return the Gaussians of the k rows around places (m, q), without their own (m,)."""
+        neighbors = self._around.neighbors(places, k, own)
+        return self._around.around(neighbors, self._around.weights(places, neighbors))
+
+    def noise_variance(self, unit: FloatArray) -> float:
+        """Return the variance of the noise of an entry, columns being measured in units (D,)."""
+        stretch = self.noise.unit / unit
+        chosen = np.arange(min(len(self.trained.rows), MOST_LOOKED_AT))  # rows are in no order
+        Z = self.scaled(self.trained.rows[chosen]) * stretch
+
+        def around(rows: IntArray, k: int) -> Gaussians:
+            if k == 0:
+                return self.noise.gaussian.repeated(len(rows)).stretched(stretch)
+            return self.gaussians(self.trained.places[rows], rows, k).stretched(stretch)
+
+        return noise_variance(Z, self.noise.sizes if len(self.noise.sizes) else [0], around)
 
     def likeliest(self, Y: FloatArray, places: FloatArray, own: IntArray | None) -> Conditional:
         """Return rows as the neighbourhoods of middle size see them, in units of the columns."""

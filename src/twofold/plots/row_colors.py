@@ -110,13 +110,16 @@ def row_errors(model: TwoWayModel) -> FloatArray:
             "keep them. Pass the data: errors(model, X), or latent_map(model, "
             "color=np.sqrt(-model.score_samples(X)))."
         )
-    rows = model.data_
-    if hasattr(model, "feature_names_in_"):
-        # A model that was fitted with names warns of rows without them.
-        import pandas as pd
+    return _of_rows(model, distances(model, named_rows(model, model.data_)))
 
-        rows = pd.DataFrame(rows, columns=model.feature_names_in_)
-    return _of_rows(model, distances(model, rows))
+
+def named_rows(model: TwoWayModel, Y: FloatArray) -> Any:
+    """Return rows with the names of the model's columns: without them it warns, if it has any."""
+    if not hasattr(model, "feature_names_in_"):
+        return Y
+    import pandas as pd
+
+    return pd.DataFrame(Y, columns=model.feature_names_in_)
 
 
 def distances(model: TwoWayModel, Y: Any) -> FloatArray:

@@ -10,7 +10,7 @@ from twofold.contract import TwoWayModel
 from twofold.plots import drawing
 from twofold.plots.drawing import COLORS
 from twofold.plots.names import shortened
-from twofold.plots.row_colors import feature_names
+from twofold.plots.row_colors import feature_names, named_rows
 
 # Letters of a name below an axis.
 MOST_LETTERS = 18
@@ -41,8 +41,9 @@ def intervals(model: TwoWayModel, row: Any, level: float = 0.9, *, ax: Axes | No
     >>> ax = plots.intervals(model, [5.1, float("nan"), 1.4, 0.2])
     """
     Y = np.asarray(row, dtype=np.float64).reshape(1, -1)
-    low, high = model.intervals(Y, level)
-    filled = model.complete(Y, use_residuals=True)
+    rows = named_rows(model, Y)
+    low, high = model.intervals(rows, level)
+    filled = model.complete(rows, use_residuals=True)
     center, unit = model.noise_.center, model.noise_.unit
     low, high, values = ((part[0] - center) / unit for part in (low, high, filled))
     names = [shortened(name, MOST_LETTERS) for name in feature_names(model)]

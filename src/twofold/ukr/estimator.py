@@ -22,7 +22,7 @@ from sklearn.utils import check_random_state
 from twofold.array_types import FloatArray, IntArray
 from twofold.checks.parameters import check_choice, check_count, check_progress, is_number
 from twofold.checks.rows import check_differences, check_entries
-from twofold.contract.distinct_rows import row_keys
+from twofold.contract.distinct_rows import merge_duplicates, row_keys
 from twofold.engine import DEGREES, check_cutoff
 from twofold.engine.gpu.library import DEVICES
 from twofold.engine.sums import PRECISIONS
@@ -414,8 +414,11 @@ class UKR(KernelManifold):
         """Set the fitted attributes that a fit comes to."""
         if fit.landmarks is not None:
             # Landmarks become the rows of the model; the rows passed to fit are projected.
+            rows, weights = self.data_, self.weights_
             self.data_, self.weights_ = fit.landmarks, np.ones(len(fit.landmarks))
             self.member_ = np.full(len(self.member_), -1)
+            if fit.features is None:
+                self._keep_sample(merge_duplicates(rows, weights))
         if fit.features is not None:
             if not isinstance(fit.features.kernel, Custom):
                 self.data_kernel_ = fit.features.kernel

@@ -7,6 +7,7 @@ which `_restore` builds what regression and projection need.
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.checks.rows import check_missing
-from twofold.contract.distinct_rows import DistinctRows
+from twofold.contract.distinct_rows import DistinctRows, merge_duplicates
 from twofold.contract.fitted_state import (
     COMMON,
     TINY,
@@ -69,6 +70,8 @@ SOME_ROWS, ITERATIONS_OF_SOME = 1_000, 100
 # What is left out while so many rows are trained: on MNIST an evaluation takes four fifths of the
 # time, and the error changes in the fifth digit.
 ROUGH_CUTOFF = 1e-4
+# Rows that a model with landmarks keeps, at least and at most; between, as many as landmarks.
+LEAST_SAMPLED, MOST_SAMPLED = 500, 2_000
 # A tenth of a fit is enough to settle rows that arrive where the others already lie.
 PARTIAL_SHARE = 10
 
@@ -77,6 +80,9 @@ class KernelManifold(GrowingModel):
     """Latent points, the rows they carry, and the regression between them."""
 
     fitted_state: ClassVar[FittedState] = {
+        "n_features_in_": COMMON["n_features_in_"],
+        "sample_rows_": Array(("s", "D"), has_gaps=True, is_optional=True),
+        "sample_weights_": Array(("s",), low=TINY, is_optional=True),
         **COMMON,
         "n_components_": Size("q", is_optional=True),
         "kernel_": Value((str, Kernel), get_kernel),
@@ -161,12 +167,35 @@ class KernelManifold(GrowingModel):
         return self._space is None and isinstance(self.loss_, Squared)
 
     def _regress_without(self, X: FloatArray, own: IntArray) -> FloatArray:
-        if self._space is not None:
+        # Each of the rows behind landmarks moves them little: none has to be left out.
+        if self._space is not None or self.landmarks is not None:
             return self._regress(X)
         return self._surface.regress_without(X * self.latent_scale_, own)
 
     def _keeps_rows(self) -> bool:
         return super()._keeps_rows() and self._space is None
+
+    def _knows_rows(self) -> bool:
+        return self._keeps_rows() or (self._space is None and hasattr(self, "sample_rows_"))
+
+    def _known_rows(self) -> tuple[FloatArray, FloatArray]:
+        if self._keeps_rows():
+            return super()._known_rows()
+        return self.sample_rows_, self.sample_weights_
+
+    def _known_places(self, most: int | None = None) -> FloatArray:
+        if self._keeps_rows():
+            return super()._known_places(most)
+        return self._sampled_places if most is None else self._place(self.sample_rows_[:most])
+
+    @cached_property
+    def _sampled_places(self) -> FloatArray:
+        return self._place(self.sample_rows_)
+
+    def _keep_sample(self, sample: DistinctRows) -> None:
+        """Keep some of the rows behind landmarks, those of the lowest hash: they tell the noise."""
+        kept = sample.lowest(min(max(LEAST_SAMPLED, len(self.data_)), MOST_SAMPLED))
+        self.sample_rows_, self.sample_weights_ = kept.Y, kept.weights
 
     def _squared_errors(self, Y: FloatArray) -> FloatArray:
         if self._space is None:
@@ -248,6 +277,7 @@ class KernelManifold(GrowingModel):
         self.loss_ = getattr(self, "loss_", Squared())  # the first files knew no other
         needed = ("feature_projector_", "feature_mean_row_", "feature_mean_")
         check_there(self, dict.fromkeys(needed, self.data_kernel is not None))
+        check_there(self, {"sample_weights_": hasattr(self, "sample_rows_")})
         loss = self._loss_of_new_rows()
         loss.value_and_slope(np.zeros((1, self.data_.shape[1])))  # a number may be missing
 
@@ -289,6 +319,10 @@ class KernelManifold(GrowingModel):
         from twofold.ukr.adaptation import ADAPTATIONS, take_in
 
         check_missing(Y, columns=False)
+        if hasattr(self, "sample_rows_"):
+            rows = np.concatenate([self.sample_rows_, Y])
+            counts = np.concatenate([self.sample_weights_, weights])
+            self._keep_sample(merge_duplicates(rows, counts))
         first, surface = self.data_, self._surface
         earlier = getattr(self, "row_weights_", np.ones(len(self.embedding_)))
         gamma = float(getattr(self, "smoothness_", 0.0))

@@ -1,0 +1,71 @@
+"""What a map leaves open of the rows it was trained on, and what is to be said about it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from twofold.array_types import FloatArray
+
+# The share of the variance above which a map leaves much open.
+MUCH_OPEN = 0.5
+# Rows that are looked at for it, after a fit, and rows beside whose images they may begin.
+MOST_LOOKED_AT, MOST_GLANCED_AT, MOST_STARTS = 500, 200, 5_000
+
+
+class LeftOpenWarning(UserWarning):
+    """A map leaves most of the variance of its rows open."""
+
+
+@dataclass(frozen=True)
+class LeftOpen:
+    """How far training rows lie from what the others make of them.
+
+    Attributes
+    ----------
+    share : float
+        Squared residuals as a share of the variance, in the units in which the model measures
+        distances: 0 is a perfect map, 1 no better than the mean of the rows.
+    features : ndarray of shape (n_features,)
+        Root mean square of the residuals of each feature, in its own units.
+    rows : ndarray of shape (n_rows,)
+        Of each row, the root mean square of its residuals in units of ``features``, rising.
+    """
+
+    share: float
+    features: FloatArray
+    rows: FloatArray
+
+    def warning(self) -> str:
+        """Return what is to be said of a map that leaves much open, "" of others."""
+        return open_share_warning(self.share)
+
+
+def open_share_warning(share: float) -> str:
+    """Return what is to be said of a map that leaves a share of the variance open, or ""."""
+    if share >= 1:
+        return (
+            f"the map leaves {100 * share:.3g} % of the variance open: it tells a row left out no "
+            "better than the mean of the others does. Do not trust it; it needs more rows, or the "
+            "rows lie on no such manifold"
+        )
+    if share >= MUCH_OPEN:
+        return (
+            f"the map leaves {100 * share:.3g} % of the variance open: what it generates is a mean "
+            "that single rows lie far from"
+        )
+    return ""
+
+
+def left_open(Y: FloatArray, images: FloatArray, weights: FloatArray, unit: FloatArray) -> LeftOpen:
+    """Return what images (m, D) of rows Y (m, D) of weights (m,) leave open, in units (D,)."""
+    Y = Y.astype(np.float64)
+    R = Y - images
+    seen = weights[:, None] * ~np.isnan(Y)
+    total = np.maximum(seen.sum(axis=0), 1)
+    center = np.nansum(seen * Y, axis=0) / total
+    open_, all_ = (float(np.nansum(seen * (values / unit) ** 2)) for values in (R, Y - center))
+    features = np.sqrt(np.nansum(seen * R**2, axis=0) / total)
+    ratios = R / np.where(features > 0, features, 1)
+    known = np.maximum((~np.isnan(Y)).sum(axis=1), 1)
+    rows = np.sort(np.sqrt(np.nansum(ratios**2, axis=1) / known))
+    return LeftOpen(open_ / all_ if all_ else 0.0, features, rows)
