@@ -13,6 +13,7 @@ from on_device import DEVICE, HAS_GPU, torch
 
 from twofold import UKR, load
 from twofold.engine import KernelSums
+from twofold.engine.gpu import library
 from twofold.engine.gpu.library import in_parts
 from twofold.kernels import GAUSSIAN, QUARTIC
 from twofold.losses import EpsilonInsensitive, Huber, Squared
@@ -63,8 +64,9 @@ def make_landmark_problem(**options):
     problem, X, Y = make_problem(**options)
     filled = np.nan_to_num(Y)
     landmarks = CarriedRows(filled[::5], np.ones(len(Y[::5])), None, problem.rows.unit)
-    joint = _with_landmarks(problem, landmarks, problem.rows.scaled(filled))
-    return joint, np.concatenate([X, X[::5] + 0.1])
+    Z = X[::5] + 0.1
+    joint, _ = _with_landmarks(problem, landmarks, problem.rows.scaled(filled), Z)
+    return joint, np.concatenate([X, Z])
 
 
 CASES = {
@@ -217,6 +219,19 @@ def test_all_rows_start_beside_their_representatives(name, monkeypatch):
     _, expected = scale_each_dimension(*common_scale(X, error), error)
     assert found.error == pytest.approx(expected, rel=0.02)
     assert found.X.shape == (130, 2)
+
+
+def test_without_a_driver_torch_is_not_even_imported(monkeypatch):
+    def refuse(name):
+        raise OSError(f"{name}: cannot open shared object file")
+
+    def load():
+        raise AssertionError("torch takes seconds to import")
+
+    monkeypatch.setattr(library.ctypes, "CDLL", refuse)
+    monkeypatch.setattr(library, "find_spec", lambda name: name)
+    monkeypatch.setattr(library, "load_torch", load)
+    assert library.why_no_gpu.__wrapped__() == "no CUDA driver is found."
 
 
 def test_no_gpu_is_said(monkeypatch):

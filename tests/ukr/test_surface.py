@@ -7,8 +7,9 @@ from kernel_cases import ALL_KERNELS, FINITE, SMOOTH, name_of
 from oracles import kernel_sums as oracle
 from ukr.problems import make_surface, make_table
 
+from twofold.engine import KernelSums
 from twofold.kernels import GAUSSIAN, QUARTIC
-from twofold.ukr.surface import CarriedRows
+from twofold.ukr.surface import CarriedRows, Surface
 
 situations = pytest.mark.parametrize(
     ("weighted", "missing"), [(False, False), (True, False), (True, True)]
@@ -216,3 +217,32 @@ def test_single_precision_stays_single():
         assert rows.V.dtype == rows.Y.dtype == rows.mean.dtype == np.float32
         assert rows.regress(rows.V)[0].dtype == np.float32
         assert rows.mean_without((np.arange(3))[:, None]).dtype == np.float32
+
+
+@pytest.mark.parametrize("q", [1, 2, 5])
+@pytest.mark.parametrize("missing", [0.0, 0.4])
+def test_distances_and_their_slopes_are_those_of_residuals(q, missing):
+    rng = np.random.default_rng(q)
+    surface = make_surface(GAUSSIAN, rng.normal(size=(60, q)), rng.normal(size=(60, 4)))
+    X, Y = rng.normal(size=(15, q)), rng.normal(size=(15, 4))
+    known = (rng.uniform(size=Y.shape) >= missing).astype(float)
+    f, J, density, rise = surface.look(X)
+    r, J = (f - Y) * known, J * known[:, None]
+    expected = (
+        (r**2).sum(axis=1),
+        np.einsum("iad,id->ia", J, r),
+        np.einsum("iad,ibd->iab", J, J),
+        density,
+        rise,
+    )
+    found = surface.distances_at(X, Y, known)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
+
+
+def test_gaps_of_training_rows_and_local_polynomials_need_residuals():
+    X, Y, _, observed = make_table(missing=True)
+    assert make_surface(GAUSSIAN, X, Y).distances_can_be_taken()
+    assert not make_surface(GAUSSIAN, X, Y, observed=observed).distances_can_be_taken()
+    local = CarriedRows(Y, np.ones(len(Y)), None, degree=1)
+    assert not Surface(X, local, KernelSums(GAUSSIAN, n_jobs=1)).distances_can_be_taken()

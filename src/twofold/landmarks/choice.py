@@ -44,7 +44,8 @@ def choose_landmarks(
     # clusters without rows, which are replaced below.
     with single_threaded(), without_warnings(ConvergenceWarning):
         centres = quantize(rows, summed, count, rng)
-    return _replace_idle(centres, rows)
+    # As many rows as k-means has seen show which centres are idle.
+    return _replace_idle(centres, rows[rng.permutation(len(rows))[: FINE_ROWS * count]])
 
 
 def _find_means(

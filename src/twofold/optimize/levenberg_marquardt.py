@@ -66,6 +66,16 @@ class Residuals(NamedTuple):
     places: FloatArray | None = None  # (b, q) where it was looked instead, e.g. on a border
 
 
+class NormalEquations(NamedTuple):
+    """What rough searches need of b problems at b places, where residuals are taken elsewhere."""
+
+    error: FloatArray  # (b,), rᵀWr
+    gradient: FloatArray  # (b, q), JᵀWr
+    curvature: FloatArray  # (b, q, q), JᵀWJ
+    inside: BoolArray | None = None  # as of `Residuals`
+    places: FloatArray | None = None
+
+
 @dataclass(frozen=True)
 class LeastSquares:
     """Where the rows ended."""
@@ -92,7 +102,7 @@ class LeastSquares:
 
 
 def levenberg_marquardt(
-    look: Callable[[FloatArray, IntArray], Residuals],
+    look: Callable[[FloatArray, IntArray], Residuals | NormalEquations],
     start: ArrayLike,
     *,
     lo: ArrayLike | None = None,
@@ -109,7 +119,8 @@ def levenberg_marquardt(
     Parameters
     ----------
     look : ``(x (b, q), rows (b,)) -> Residuals``; rows are the numbers of the rows that x belongs
-        to. Steps are refused to where residuals or derivatives are not finite
+        to. Steps are refused to where residuals or derivatives are not finite. For rough searches
+        `NormalEquations` are enough
     start : (n, q), moved into the bounds where it lies outside
     lo, hi : bounds (q,) or (n, q); None for none
     scale : (q,) size of a large step of each coordinate; ``hi - lo``, or 1 where that is infinite
@@ -147,6 +158,10 @@ def levenberg_marquardt(
     return LeastSquares(state.x, state.error, rows.converged, rows.n_iter)
 
 
+_Found = tuple[FloatArray, FloatArray, FloatArray]
+NOTHING: FloatArray = np.empty((0, 0, 0))
+
+
 class _State(NamedTuple):
     """Where all rows stand; gradients and curvatures are in units of the scale."""
 
@@ -164,7 +179,7 @@ class _Rows:
 
     def __init__(
         self,
-        look: Callable[[FloatArray, IntArray], Residuals],
+        look: Callable[[FloatArray, IntArray], Residuals | NormalEquations],
         start: FloatArray,
         lo: ArrayLike | None,
         hi: ArrayLike | None,
@@ -191,19 +206,27 @@ class _Rows:
 
     def _look(
         self, x: FloatArray, rows: IntArray
-    ) -> tuple[tuple[FloatArray, FloatArray, FloatArray], FloatArray, FloatArray, Residuals]:
-        """Return error, gradient and curvature; Jacobian, weighted residuals, and all of it."""
+    ) -> tuple[_Found, FloatArray, FloatArray, Residuals | NormalEquations]:
+        """Return error, gradient and curvature; Jacobian, weighted residuals, and all of it.
+
+        Where no residuals come, there are none of the latter two.
+        """
         seen = self.look(x, rows)
-        r, J, weights, loss = seen[:4]
-        pulled = r if weights is None else weights * r
-        # One memory layout, whatever comes: the loop is compiled anew for each.
-        J, pulled = np.ascontiguousarray(J), np.ascontiguousarray(pulled)
-        counted = np.ones((1, 1), r.dtype) if weights is None else np.ascontiguousarray(weights)
-        error, gradient, curvature = _normal_equations(np.ascontiguousarray(r), J, pulled, counted)
+        J = pulled = NOTHING
+        if isinstance(seen, NormalEquations):
+            error, gradient, curvature = seen[:3]
+        else:
+            r, J, weights, loss = seen[:4]
+            pulled = r if weights is None else weights * r
+            # One memory layout, whatever comes: the loop is compiled anew for each.
+            J, pulled = np.ascontiguousarray(J), np.ascontiguousarray(pulled)
+            counted = np.ones((1, 1), r.dtype) if weights is None else np.ascontiguousarray(weights)
+            found = _normal_equations(np.ascontiguousarray(r), J, pulled, counted)
+            error, gradient, curvature = found
+            if loss is not None:
+                error = loss.astype(np.float64)
         # Sums over all residuals and derivatives: none of them is finite unless all those are.
         lost = ~(np.isfinite(gradient).all(axis=1) & np.isfinite(curvature).all(axis=(1, 2)))
-        if loss is not None:
-            error = loss.astype(np.float64)
         error[lost | ~np.isfinite(error)] = np.inf
         scale = self.scale[rows]
         curvature *= scale[:, :, None] * scale[:, None, :]

@@ -67,9 +67,9 @@ MOST_OF_MANY, LEAST_OF_MANY, ROWS_TIMES_ITERATIONS = 60, 15, 2_400_000
 # 10,000 rows of MNIST at q = 8, 80, 120 and 200 iterations leave 0.172, 0.173 and 0.176 of the
 # variance of new ones; digits and 3,000 rows agree, tables of some hundred rows do not.
 SOME_ROWS, ITERATIONS_OF_SOME = 1_000, 100
-# What is left out while so many rows are trained: on MNIST an evaluation takes four fifths of the
-# time, and the error changes in the fifth digit.
-ROUGH_CUTOFF = 1e-4
+# What is left out while more rows than that are trained: on MNIST an evaluation takes four fifths of
+# the time, and the error changes in the fifth digit.
+ROUGH_ROWS, ROUGH_CUTOFF = 2_000, 1e-4
 # Rows that a model with landmarks keeps, at least and at most; between, as many as landmarks.
 LEAST_SAMPLED, MOST_SAMPLED = 500, 2_000
 # A tenth of a fit is enough to settle rows that arrive where the others already lie.
@@ -399,7 +399,7 @@ class KernelManifold(GrowingModel):
         """Return the problem of rows Y (n, D), NaN where missing, as the parameters shape it."""
         kernel, device = get_kernel(self.kernel_, training=True), self._device(len(Y), training)
         # Tiles of a GPU come and go as a whole: with a rough cutoff the error would jump.
-        is_rough = training and len(Y) > MANY_ROWS and device == "cpu"
+        is_rough = training and len(Y) > ROUGH_ROWS and device == "cpu"
         cutoff = max(self.cutoff, ROUGH_CUTOFF) if is_rough else self.cutoff
         precision = getattr(self, "precision", "fp32")
         engine = KernelSums(kernel, cutoff, self.n_jobs, device=device, precision=precision)

@@ -20,6 +20,7 @@ step. A step that leaves the domain ends on its border, and one that does not lo
 shortened.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -31,7 +32,12 @@ from twofold.engine.sums import MANY_QUERIES
 from twofold.engine.threads import run_tasks
 from twofold.losses import Loss, Squared, in_unit
 from twofold.neighborhoods.nearest import insert_sorted, k_smallest
-from twofold.optimize.levenberg_marquardt import LeastSquares, Residuals, levenberg_marquardt
+from twofold.optimize.levenberg_marquardt import (
+    LeastSquares,
+    NormalEquations,
+    Residuals,
+    levenberg_marquardt,
+)
 from twofold.rowwise import TILE, blocks
 from twofold.ukr.devices import is_projected_on_device
 from twofold.ukr.surface import Surface
@@ -114,6 +120,25 @@ def _project_some(
     else:
         starts = places[:, None]
     n_starts = starts.shape[1]
+    is_low = surface.X.shape[1] <= GRIDDED
+    # A row so far away that its distance overflows stays at its start; nothing else comes of it.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return levenberg_marquardt(
+            _look_of(surface, Y, known, loss, n_starts),
+            starts.reshape(-1, starts.shape[2]),
+            scale=surface.kernel_width,
+            n_starts=n_starts,
+            max_iter=MAX_STEPS,
+            step_tolerance=STEP_TOLERANCE,
+            gradient_tolerance=0.0,
+            decrease_tolerance=DECREASE_TOLERANCE if is_low else DECREASE_TOLERANCE_BEYOND,
+        ).best_of(n_starts)
+
+
+def _look_of(
+    surface: Surface, Y: FloatArray, known: FloatArray | None, loss: Loss, n_starts: int
+) -> Callable[[FloatArray, IntArray], Residuals | NormalEquations]:
+    """Return what the search asks at places of starts, of which each row Y (m, D) has some."""
 
     def look(X: FloatArray, rows: IntArray) -> Residuals:
         X, f, J, density = _look_inside(surface, X.astype(Y.dtype))
@@ -128,30 +153,42 @@ def _project_some(
         weights = np.where(residual == 0, 0, slope / np.where(residual == 0, 1, 2 * residual))
         return Residuals(residual, J, weights.astype(Y.dtype), error, inside, places)
 
-    is_low = surface.X.shape[1] <= GRIDDED
-    # A row so far away that its distance overflows stays at its start; nothing else comes of it.
-    with np.errstate(over="ignore", invalid="ignore"):
-        return levenberg_marquardt(
-            look,
-            starts.reshape(-1, starts.shape[2]),
-            scale=surface.kernel_width,
-            n_starts=n_starts,
-            max_iter=MAX_STEPS,
-            step_tolerance=STEP_TOLERANCE,
-            gradient_tolerance=0.0,
-            decrease_tolerance=DECREASE_TOLERANCE if is_low else DECREASE_TOLERANCE_BEYOND,
-        ).best_of(n_starts)
+    def look_closely(X: FloatArray, rows: IntArray) -> NormalEquations:
+        own = Y[rows // n_starts]
+        counted = np.ones_like(Y[:1]) if known is None else known[rows // n_starts]
+
+        def take_distances(X: FloatArray, some: IntArray | slice) -> tuple[FloatArray, ...]:
+            return surface.distances_at(X, own[some], counted if known is None else counted[some])
+
+        X, *found, density, _ = _move_inside(surface, X.astype(Y.dtype), take_distances)
+        inside, places = density >= surface.threshold, X.astype(np.float64)
+        return NormalEquations(found[0], found[1], found[2], inside, places)
+
+    is_plain = isinstance(loss, Squared) and surface.distances_can_be_taken()
+    return look_closely if is_plain else look
 
 
 def _look_inside(
     surface: Surface, X: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return places, f, its derivative and the density there; places outside are moved in.
+    """Return places, f, its derivative and the density there; places outside are moved in."""
+    X, f, J, density, _ = _move_inside(surface, X, lambda X, _: surface.look(X))
+    return X, f, J, density
 
-    They go up the slope of the logarithm of the density, by Newton's steps to its border: a row
-    whose nearest place is on the border slides along it.
+
+def _move_inside(
+    surface: Surface,
+    X: FloatArray,
+    look: Callable[[FloatArray, IntArray | slice], tuple[FloatArray, ...]],
+) -> tuple[FloatArray, ...]:
+    """Return places and what a look at them shows, density and its rise last.
+
+    Places outside of the domain are moved in. They go up the slope of the logarithm of the
+    density, by Newton's steps to its border: a row whose nearest place is on the border slides
+    along it. ``look`` is told places and which of all they are.
     """
-    f, J, density, rise = surface.look(X)
+    seen = look(X, slice(None))
+    density, rise = seen[-2:]
     for _ in range(BORDER_STEPS):
         out = np.flatnonzero((density < surface.threshold) & (density > 0))
         steepness = (rise[out] ** 2).sum(axis=1)
@@ -162,8 +199,9 @@ def _look_inside(
         step = (lacking / steepness)[:, None] * rise[out]
         X = X.copy()
         X[out] += step.astype(X.dtype)
-        f[out], J[out], density[out], rise[out] = surface.look(X[out])
-    return X, f, J, density
+        for part, there in zip(seen, look(X[out], out), strict=True):
+            part[out] = there
+    return X, *seen
 
 
 def _starts(surface: Surface, Y: FloatArray, known: FloatArray | None, bound: float) -> FloatArray:

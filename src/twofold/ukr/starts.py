@@ -37,7 +37,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -69,7 +69,15 @@ from twofold.neighborhoods.tsne import (
 from twofold.rowwise import blocks
 from twofold.ukr.devices import is_summed_on_device
 from twofold.ukr.objective import Problem, common_scale, scale_each_dimension
-from twofold.ukr.placing import PLACING_NEIGHBORS, PLACING_REACH, Tell, Tsne, place, refine
+from twofold.ukr.placing import (
+    ALL_ROWS_NEIGHBORS,
+    PLACING_NEIGHBORS,
+    PLACING_REACH,
+    Tell,
+    Tsne,
+    place,
+    refine,
+)
 
 ALL = ("pca", "lle", "isomap", "laplacian", "tsne")
 # Unsupervised nearest neighbours only if asked for: on a line training ends about as low from them
@@ -92,6 +100,8 @@ _MIN_ROWS = 8
 _THICK_NEIGHBORS, _THICKNESS = 8, 2.0
 # Rows handled by one task; fixed, so that the blocks do not depend on the number of threads.
 _BLOCK_ROWS = 4_096
+# Rows up to which neighbours are sought before it is known that t-SNE wins; some two seconds.
+MOST_AHEAD = 100_000
 # Embeddings that carry distances, so that their aspect ratio means something.
 _COMMON_SCALE = ("pca", "isomap", "tsne", "unn")
 
@@ -169,7 +179,10 @@ class _Search:
             lowest = min(start.error for start in self.starts)
             if not self.interrupted and lowest > WELL_UNFOLDED * self.problem.spread():
                 self.tell("start embeddings", 0, 1)
-                self.try_methods(candidates, ("tsne",))
+                # On a device neighbours are found there, and quickly.
+                on_device = is_summed_on_device(self.problem)
+                with nullcontext() if on_device else candidates.looking_ahead():
+                    self.try_methods(candidates, ("tsne",))
             return
         self.try_methods(candidates, (init,))
         if not any(_method(start.name) == init for start in self.starts):
@@ -263,6 +276,7 @@ class Candidates:
                 "Lower it or pass more features."
             )
         self.q, self.seed, self.n_jobs = q, random_state, n_jobs
+        self._neighbors: Future[NeighborTable] | None = None
         # The rows that stand for all, in their order.
         self.chosen: IntArray = np.arange(n)
         if n > MAX_REPRESENTATIVES:
@@ -404,6 +418,24 @@ class Candidates:
         placed[self.chosen] = X
         return standardize(name, placed)
 
+    @contextmanager
+    def looking_ahead(self) -> Iterator[None]:
+        """Search the neighbours of all rows inside the block, while representatives are embedded.
+
+        That embedding keeps one core busy. Where another one wins the search was in vain, so it is
+        left for later where it takes long.
+        """
+        n = len(self.Y)
+        if not len(self.chosen) < n <= MOST_AHEAD or count_threads(self.n_jobs) == 1:
+            yield
+            return
+        with ThreadPoolExecutor(1) as pool:
+            self._neighbors = pool.submit(self._neighbors_of_all, ALL_ROWS_NEIGHBORS)
+            yield
+
+    def _neighbors_of_all(self, k: int) -> NeighborTable:
+        return most_neighbors(self.Y, k, self.seed, self.n_jobs)
+
     def _tsne_of_all(self) -> Tsne:
         def mixed(near: csr_array, wide: csr_array, share: float) -> csr_array:
             return csr_array((1 - share) * near + share * wide)
@@ -412,7 +444,7 @@ class Candidates:
             return descend(P, X, steps, n_jobs=self.n_jobs, tell=tell)
 
         return Tsne(
-            lambda k: most_neighbors(self.Y, k, self.seed, self.n_jobs),
+            lambda k: self._neighbors.result() if self._neighbors else self._neighbors_of_all(k),
             partial(affinities, n_jobs=self.n_jobs),
             mixed,
             go_on,

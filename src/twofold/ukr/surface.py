@@ -30,6 +30,7 @@ from scipy.sparse import csr_array
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.checks.rows import LARGEST, LARGEST_SINGLE
+from twofold.compiled import compiled, square
 from twofold.contract.family import DOMAIN_SHARE
 from twofold.engine import (
     Degree,
@@ -292,6 +293,26 @@ class Surface:
         total = np.where(sums.values[:, -1:] > 0, sums.values[:, -1:], 1)
         return f, J, self._density(sums), sums.slopes[:, :, -1] / total
 
+    def distances_can_be_taken(self) -> bool:
+        """Say whether `distances_at` serves: for plain means of complete rows."""
+        return self.rows.degree == 0 and self.rows.observed is None
+
+    def distances_at(
+        self, X: FloatArray, Y: FloatArray, known: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return ``||r||²`` (m,), ``Jᵀr`` (m, q) and ``JᵀJ`` (m, q, q) with ``r = f(x) - y``.
+
+        Rows Y (m, D) are scaled; entries count where ``known`` (m, D), or (1, D) for all, is 1 and
+        not where it is 0. Density and its rise come last, as in `look`; to form f and J for
+        all places at once would take as long as the sums themselves.
+        """
+        sums = self.prepared.at(X, slopes=True)
+        m, q = X.shape
+        error, gradient, curvature = np.empty(m), np.empty((m, q)), np.empty((m, q, q))
+        rise = np.empty(X.shape, dtype=sums.values.dtype)
+        _take_distances(sums.values, sums.slopes, Y, known, error, gradient, curvature, rise)
+        return error, gradient, curvature, self._density(sums), rise
+
     def lowest_density(self) -> float:
         """Return the lowest density at a training point."""
         return float(self.density(self.X).min())
@@ -325,6 +346,46 @@ class Surface:
             numbers, groups = numbers[grid.order], np.unique(grid.starts)
         f, _ = self.rows.regress(self.prepared.at(self.X[numbers]).values)
         return StartingPlaces(numbers, f, self.X[numbers], groups)
+
+
+@compiled
+def _take_distances(
+    A: FloatArray,
+    dA: FloatArray,
+    Y: FloatArray,
+    known: FloatArray,
+    error: FloatArray,
+    gradient: FloatArray,
+    curvature: FloatArray,
+    rise: FloatArray,
+) -> None:
+    """Write what `Surface.distances_at` returns, from sums (m, D + 1) and their slopes."""
+    m, q, C = dA.shape
+    f, r, J = np.empty(C - 1, A.dtype), np.empty(C - 1, A.dtype), np.empty((q, C - 1), A.dtype)
+    for i in range(m):
+        total, squares = A[i, C - 1], 0.0
+        # A row takes the same way whether others have gaps or not.
+        counted = known[min(i, known.shape[0] - 1)]
+        if not total > 0:
+            total = A.dtype.type(1)
+        for d in range(C - 1):
+            f[d] = A[i, d] / total
+            r[d] = (f[d] - Y[i, d]) * counted[d]
+            squares += square(np.float64(r[d]))
+        error[i] = squares
+        for a in range(q):
+            rise[i, a] = dA[i, a, C - 1] / total
+            pull = 0.0
+            for d in range(C - 1):
+                J[a, d] = (dA[i, a, d] / total - f[d] * rise[i, a]) * counted[d]
+                pull += np.float64(J[a, d]) * np.float64(r[d])
+            gradient[i, a] = pull
+            for b in range(a + 1):
+                product = 0.0
+                for d in range(C - 1):
+                    product += np.float64(J[a, d]) * np.float64(J[b, d])
+                curvature[i, a, b] = product
+                curvature[i, b, a] = product
 
 
 class StartingPlaces:

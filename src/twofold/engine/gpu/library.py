@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -32,6 +34,8 @@ def why_no_gpu() -> str:
     missing = [name for name in ("torch", "triton") if find_spec(name) is None]
     if missing:
         return f"{' and '.join(missing)} cannot be imported. {INSTALL}"
+    if not _has_driver():
+        return "no CUDA driver is found."
     torch = load_torch()
     if not torch.cuda.is_available():
         return "torch finds no CUDA device."
@@ -39,6 +43,15 @@ def why_no_gpu() -> str:
     if major < 8:
         return f"{torch.cuda.get_device_name()} has compute capability {major}.{minor}, below 8.0."
     return ""
+
+
+def _has_driver() -> bool:
+    """Say whether the CUDA driver is there: torch, which knows too, takes seconds to import."""
+    try:
+        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return False
+    return True
 
 
 def in_parts(n: int, rows: int, work: Callable[[slice], None]) -> None:
