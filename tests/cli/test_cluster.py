@@ -93,8 +93,20 @@ def test_what_does_not_go_together_is_refused(fitted, parts):
     assert "--label" in refused("fit", parts, "--label", "species", *where, code=2)
     assert "unn" in refused("fit", parts, "--method", "unn", *where, code=2)
     assert "-o FOLDER" in refused("transform", path, parts, "-o", "out.csv", *where, code=2)
-    assert "-o FOLDER" in refused("complete", path, parts, "-o", "s3://a/b", *where, code=2)
     assert "--error" in refused("transform", path, parts, "--error", *where, code=2)
+
+
+def test_parts_go_to_stores_by_their_address(fitted, frame, parts, address, tmp_path):
+    path, _ = fitted
+    (tmp_path / "store").mkdir()
+    store = (tmp_path / "store").as_uri()
+    run_well("transform", path, parts, "-o", store, "--scheduler", address)
+    wanted = twofold.load(path).transform(frame[COLUMNS].dropna(how="all"))
+    np.testing.assert_array_equal(read(tmp_path / "store").dropna(how="all"), wanted)
+    told = refused(
+        "transform", path, "nowhere://bucket/*.parquet", "-o", store, "--scheduler", address
+    )
+    assert "nowhere" in told
 
 
 @pytest.mark.slow

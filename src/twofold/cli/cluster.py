@@ -78,7 +78,7 @@ def open_parts(path: str) -> Any:
         )
     try:
         return read(path)
-    except (OSError, FileNotFoundError) as error:
+    except (OSError, ImportError, ValueError) as error:
         raise CommandError(f"{shown(path)} cannot be read: {error}") from error
 
 
@@ -160,7 +160,7 @@ def _write_parts(
     *,
     with_noise: bool,
 ) -> None:
-    if output == STANDARD or Path(output).suffix or "://" in output:
+    if output == STANDARD or Path(output).suffix:
         raise UsageError(
             "With --scheduler the result is part files in a folder that all workers see.",
             "Name it with -o FOLDER.",
@@ -171,12 +171,14 @@ def _write_parts(
         frame = open_parts(path)
         features = match_columns(model, list(frame.columns), path).features
         table = DaskTable(frame)
-        folder = Path(output).resolve()
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = output.rstrip("/")
+        if not is_address(output):
+            folder = str(Path(output).resolve())
+            Path(folder).mkdir(parents=True, exist_ok=True)
         write = dask.delayed(_write)
         task, width = model_task(model, with_noise=with_noise), len(str(len(table.parts)))
         parts = [
-            write(make, task, part, features, str(folder / f"part-{number:0{width}}.parquet"))
+            write(make, task, part, features, f"{folder}/part-{number:0{width}}.parquet")
             for number, part in enumerate(table.parts)
         ]
         n_rows = sum(table.lengths)
@@ -198,10 +200,18 @@ def _write(
     """Write what is made of a part; under its name it is complete."""
     with on_this_thread():
         found = make(model, frame, features)
-    partly = f"{target}.{os.getpid()}.tmp"
-    found.to_parquet(partly)
-    os.replace(partly, target)
+    if is_address(target):
+        found.to_parquet(target)  # an object of a store is there when it is complete
+    else:
+        partly = f"{target}.{os.getpid()}.tmp"
+        found.to_parquet(partly)
+        os.replace(partly, target)
     return len(found)
+
+
+def is_address(path: str) -> bool:
+    """Say whether a path is that of a store, such as s3://bucket/parts, and no local one."""
+    return "://" in path
 
 
 def _known_rows(frame: pd.DataFrame, features: list[str]) -> tuple[Any, Any]:

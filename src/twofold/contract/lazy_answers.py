@@ -55,12 +55,12 @@ def model_task(model: Any, *, with_noise: bool = False) -> Any:
     import cloudpickle
     import dask
 
-    content = cloudpickle.dumps(_without_callbacks(model))
+    content = cloudpickle.dumps(without_callbacks(model))
     key = f"twofold-model-{hashlib.sha256(content).hexdigest()[:16]}-{int(with_noise)}"
     return dask.delayed(_opened)(content, with_noise, dask_key_name=key)
 
 
-def _without_callbacks(model: Any) -> Any:
+def without_callbacks(model: Any) -> Any:
     """Return the model without what only a fit calls, and what may not travel."""
     from twofold.contract.kept_model import RUN_ONLY
 
@@ -84,11 +84,16 @@ def _opened(content: bytes, with_noise: bool) -> Any:
 def _answer(
     model: Any, name: str, X: Any, widths: tuple[str, str], named: Mapping[str, Any], n_parts: int
 ) -> Any:
-    from twofold.tables.dask_tables import in_one_piece_of_columns, one_row_like
+    from twofold.tables.dask_tables import (
+        in_one_piece_of_columns,
+        missing_row_like,
+        one_row_like,
+    )
 
     check_is_fitted(model)
     _check_request(model, name, X, named)
-    X, row = in_one_piece_of_columns(X), one_row_like(X)
+    X = in_one_piece_of_columns(X)
+    row = missing_row_like(X) if model._mixed_columns() else one_row_like(X)
     if widths[0] == "q":
         model._validate_latent(row)
     else:
