@@ -96,6 +96,13 @@ def test_what_does_not_go_together_is_refused(fitted, parts):
     assert "--error" in refused("transform", path, parts, "--error", *where, code=2)
 
 
+def test_files_that_are_not_there_are_named(address, tmp_path):
+    where = ["-o", tmp_path / "m.twofold", "--scheduler", address]
+    told = refused("fit", str(tmp_path / "*.parquet"), *where)
+    assert "No file that holds a table matches" in told
+    assert ".parquet or .csv" in refused("fit", str(tmp_path / "*.xlsx"), *where, code=2)
+
+
 def test_parts_go_to_stores_by_their_address(fitted, frame, parts, address, tmp_path):
     path, _ = fitted
     (tmp_path / "store").mkdir()

@@ -64,22 +64,27 @@ def connected(console: Console, scheduler: str) -> Iterator[Any]:
         client.close(timeout=5)
 
 
-def open_parts(path: str) -> Any:
-    """Return the data frame of dask of part files, such as ``data/*.parquet``."""
-    import dask.dataframe as dd
-
-    readers = {".parquet": dd.read_parquet, ".csv": dd.read_csv}
-    suffix = ".parquet" if os.path.isdir(path) else Path(path).suffix.lower()
-    read = readers.get(suffix)
-    if read is None:
+def check_parts(path: str) -> None:
+    """Raise if a path does not name files of a kind that workers read."""
+    if not os.path.isdir(path) and Path(path).suffix.lower() not in (".parquet", ".csv"):
         raise UsageError(
             f"With --scheduler a table is .parquet or .csv files, such as 'data/*.parquet', or a "
             f"folder of .parquet files; got {shown(path)}."
         )
+
+
+def open_parts(path: str) -> Any:
+    """Return the dask dataframe of part files, such as ``data/*.parquet``."""
+    import dask.dataframe as dd
+
+    read = dd.read_csv if path.lower().endswith(".csv") else dd.read_parquet
     try:
-        return read(path)
+        frame = read(path)
     except (OSError, ImportError, ValueError) as error:
         raise CommandError(f"{shown(path)} cannot be read: {error}") from error
+    if len(frame.columns) == 0:
+        raise CommandError(f"No file that holds a table matches {shown(path)}.")
+    return frame
 
 
 def fit_parts(
@@ -95,6 +100,7 @@ def fit_parts(
     """Fit to part files where they lie, and write the model."""
     from twofold.scaled import Scaled
 
+    check_parts(path)
     with connected(console, scheduler):
         frame = open_parts(path)
         used, left_out = _numbers_of(frame, path, columns, drop)
@@ -167,6 +173,7 @@ def _write_parts(
         )
     import dask
 
+    check_parts(path)
     with connected(console, scheduler):
         frame = open_parts(path)
         features = match_columns(model, list(frame.columns), path).features

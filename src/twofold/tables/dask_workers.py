@@ -17,10 +17,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from twofold.tables.dask_tables import cluster_lost, current_client
+from twofold.tables.dask_tables import ClusterLostError, cluster_lost, current_client
 
 # Times that something is asked for before the workers are given up: each may die once in a while.
 TRIES = 5
+# Seconds that a cluster may be without any worker.
+PATIENCE = 120.0
 
 _sharing: ContextVar[Any] = ContextVar("the client of the workers that share sums", default=None)
 
@@ -65,7 +67,13 @@ class KeptByAll:
 
     def _ask(self, work: Callable[..., list[Any]], changing: Any, n_tasks: int) -> list[Any]:
         client = self._client
-        client.wait_for_workers(1)
+        try:
+            client.wait_for_workers(1, timeout=PATIENCE)
+        except TimeoutError as error:
+            raise ClusterLostError(
+                f"The cluster has had no worker for {PATIENCE:.0f} seconds. Start workers and make "
+                "the call again; a fit with `checkpoint` goes on with what it had come to."
+            ) from error
         workers = client.nthreads()
         if self._kept is None:
             self._kept = client.scatter(self._value, broadcast=True, hash=False)
