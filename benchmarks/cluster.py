@@ -7,6 +7,7 @@ grows (RssAnon, which leaves mapped files out).
 
     python -m benchmarks.cluster --rows 50000 200000 --workers 1 2 4
     python -m benchmarks.cluster --rows 2000000 --workers 2 --transform-only
+    python -m benchmarks.cluster --rows 20000 --workers 2 --no-landmarks
     python -m benchmarks.cluster --rows 20000 --per-row   # what a row costs, without a cluster
 """
 
@@ -100,7 +101,11 @@ def sample_bytes(path: Path, model: UKR, n: int, D: int) -> int:
     return total
 
 
-def settings(args: argparse.Namespace, n_jobs: int) -> dict[str, object]:
+def settings(args: argparse.Namespace, n_jobs: int) -> dict[str, Any]:
+    """Return the parameters of all models; without landmarks steps are costly enough to share."""
+    if getattr(args, "no_landmarks", False):
+        how: dict[str, Any] = {"degree": 1, "init": "pca", "max_iter": 5, "random_state": 0}
+        return {**how, "verbose": False, "n_jobs": n_jobs}
     return {
         "landmarks": args.landmarks,
         "random_state": 0,
@@ -123,6 +128,9 @@ def measure(path: Path, n: int, workers: int, args: argparse.Namespace) -> None:
         model = UKR(**settings(args, workers)).fit(few)
         model.transform(few).compute()  # everybody has opened what is compiled
         words = [f"{n:>10,} rows, {workers} workers:"]
+        if args.no_landmarks:
+            print(*words, fitted_both_ways(rows, lazy, workers, args), flush=True)
+            return
         if not args.transform_only:
             words.append(fitted_both_ways(rows, lazy, workers, args))
             sent = sample_bytes(path, model, n, args.columns) / 1e6
@@ -140,7 +148,7 @@ def fitted_both_ways(rows: Any, lazy: da.Array, workers: int, args: argparse.Nam
     alone = seconds_of(lambda: found.append(UKR(**settings(args, workers)).fit(rows)))
     with Peak() as peak:
         spread = seconds_of(lambda: found.append(UKR(**settings(args, workers)).fit(lazy)))
-    equal = np.array_equal(found[1].embedding_.compute(), found[0].embedding_)
+    equal = np.array_equal(np.asarray(found[1].embedding_), found[0].embedding_)
     return (
         f"fit {spread:.1f} s, {spread / alone:.3f} of {workers} threads, client "
         f"{peak.megabytes:+.0f} MB, same bits: {equal};"
@@ -193,6 +201,9 @@ def main() -> None:
     parser.add_argument("--columns", type=int, default=50)
     parser.add_argument("--landmarks", type=int, default=100)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument(
+        "--no-landmarks", action="store_true", help="fits of all rows, whose sums workers share"
+    )
     parser.add_argument("--transform-only", action="store_true", help="a fit to few rows only")
     parser.add_argument("--per-row", action="store_true", help="what a row costs, and no cluster")
     args = parser.parse_args()
