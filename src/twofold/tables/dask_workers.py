@@ -11,7 +11,7 @@ sent again: the process that asks has it.
 from __future__ import annotations
 
 from asyncio import CancelledError
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent import futures
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -74,27 +74,13 @@ class KeptByAll:
                 f"The cluster has had no worker for {PATIENCE:.0f} seconds. Start workers and make "
                 "the call again; a fit with `checkpoint` goes on with what it had come to."
             ) from error
-        workers = client.nthreads()
         if self._kept is None:
             self._kept = client.scatter(self._value, broadcast=True, hash=False)
         given = client.scatter(changing, broadcast=True, hash=False)
-        asked, done, threads = [], 0, 0
-        for worker, own in sorted(workers.items()):
-            threads += own
-            first, done = done, round(n_tasks * threads / sum(workers.values()))
-            if first < done:
-                asked.append(
-                    client.submit(
-                        work,
-                        self._kept,
-                        given,
-                        first,
-                        done,
-                        workers=[worker],
-                        allow_other_workers=True,
-                        pure=False,
-                    )
-                )
+        asked = []
+        for worker, first, stop in _shares(client.nthreads(), n_tasks):
+            where = {"workers": [worker], "allow_other_workers": True, "pure": False}
+            asked.append(client.submit(work, self._kept, given, first, stop, **where))
         try:
             return [result for results in client.gather(asked) for result in results]
         except BaseException:
@@ -103,10 +89,19 @@ class KeptByAll:
             raise
 
 
+def _shares(threads: Mapping[str, int], n_tasks: int) -> Iterator[tuple[str, int, int]]:
+    """Yield workers with the first of their tasks and the one after the last."""
+    total, counted, stop = sum(threads.values()), 0, 0
+    for worker, own in sorted(threads.items()):
+        counted += own
+        first, stop = stop, round(n_tasks * counted / total)
+        if first < stop:
+            yield worker, first, stop
+
+
 def _is_of_workers(error: BaseException) -> bool:
     """Say whether workers died, and others may do what they were asked for."""
     from distributed import KilledWorker
-    from distributed.comm import CommClosedError
 
-    kinds = (CancelledError, futures.CancelledError, KilledWorker, CommClosedError)
-    return isinstance(error, kinds)
+    # A connection that is closed is an OSError.
+    return isinstance(error, CancelledError | futures.CancelledError | KilledWorker | OSError)
