@@ -1,9 +1,10 @@
 """What a transform over a cluster costs, predicted from one task, beside what it took.
 
 One task is run in this process: seconds and bytes of memory a row. From these follow, for any
-number of workers, the seconds of all rows, the most memory of a worker, and the bytes that reach
-the workers (the model, once each; results of parts stay where they are). Then the same is measured
-on worker processes. docs/cluster.md says what the model gives for clusters that nobody has here.
+number of workers, the seconds of all rows, the most memory of a worker, and the bytes that are sent
+(the model, and what is said about tasks; results of parts stay where they are). Then the same is
+measured on worker processes, on a machine that does nothing else. docs/cluster.md says what follows
+for clusters that nobody has here.
 
     python -m benchmarks.cluster_model --rows 400000 --workers 1 2 4
 """
@@ -21,6 +22,7 @@ from typing import Any
 
 import cloudpickle
 import numpy as np
+import psutil
 from distributed import Client, LocalCluster, wait
 
 from benchmarks.beyond_memory import chunks, write
@@ -28,6 +30,9 @@ from benchmarks.cluster import in_parts, seconds_of, settings
 from benchmarks.cluster_parquet import Watched
 from twofold import UKR
 from twofold.contract import lazy_answers
+
+# What is said about a part: read, placed, kept.
+BYTES_OF_A_TASK = 5_000
 
 
 @dataclass(frozen=True)
@@ -41,11 +46,14 @@ class Costs:
     bytes_of_model: int
 
     def predicted(self, n: int, rows_of_a_part: int, workers: int) -> tuple[float, float, float]:
-        """Return seconds, MB of memory of a worker beyond what it begins with, and kB received."""
+        """Return seconds, MB of memory of a worker beyond what it begins with, and kB sent."""
         at_once = min(workers, os.cpu_count() or 1)
         part = rows_of_a_part * (self.bytes_of_row + self.bytes_of_task)
         places = self.bytes_of_place * n / workers
-        return n * self.seconds / at_once, (part + places) / 1e6, self.bytes_of_model / 1e3
+        # The model goes to the scheduler, from there to the worker that opens it, and on to the
+        # others; a part is a task, of which scheduler, worker and client speak.
+        sent = (workers + 1) * self.bytes_of_model + BYTES_OF_A_TASK * n / rows_of_a_part
+        return n * self.seconds / at_once, (part + places) / 1e6, sent / 1e3
 
 
 def costs_of(model: UKR, rows: np.ndarray) -> Costs:
@@ -66,8 +74,9 @@ def costs_of(model: UKR, rows: np.ndarray) -> Costs:
     return Costs(seconds / n, most / n, rows.nbytes // n, found.nbytes // n, sent)
 
 
-def received(dask_worker: Any) -> float:
-    return float(dask_worker.transfer_incoming_bytes_total)
+def sent_here() -> int:
+    """Return the bytes that processes of this machine have sent to each other."""
+    return int(psutil.net_io_counters(pernic=True)["lo"].bytes_sent)
 
 
 def measured(model: UKR, lazy: Any, workers: int) -> tuple[float, float, float]:
@@ -85,14 +94,14 @@ def measured(model: UKR, lazy: Any, workers: int) -> tuple[float, float, float]:
         before = Watched(cluster)
         time.sleep(1)
         before.stop()
-        sent = sum(client.run(received).values())
+        sent = sent_here()
         during = Watched(cluster)
         kept: list[Any] = []
         seconds = seconds_of(lambda: kept.append(wait(model.transform(lazy).persist())))
         during.stop()
-        sent = sum(client.run(received).values()) - sent
+        sent = sent_here() - sent
     growth = max(during.most[name] - before.most[name] for name in before.most)
-    return seconds, growth, sent / workers / 1e3
+    return seconds, growth, sent / 1e3
 
 
 def main() -> None:
@@ -116,7 +125,7 @@ def main() -> None:
         lazy = in_parts(path, args.rows, args.columns)
         for workers in args.workers:
             pairs = zip(
-                ("s", "MB a worker", "kB received a worker"),
+                ("s", "MB a worker", "kB sent"),
                 costs.predicted(args.rows, lazy.chunks[0][0], workers),
                 measured(model, lazy, workers),
                 strict=True,
