@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -121,3 +127,27 @@ def test_a_scheduler_that_is_not_there_is_named(parts, tmp_path):
     told = refused("fit", parts, "-o", tmp_path / "m.twofold", "--scheduler", "tcp://127.0.0.1:1")
     assert "No scheduler answers at 'tcp://127.0.0.1:1'" in told
     assert "--scheduler local" in told
+
+
+@pytest.mark.slow
+def test_ctrl_c_cancels_without_a_word_of_the_workers(fitted, parts, tmp_path):
+    """As on a terminal: every process of the group is interrupted, workers, too."""
+    path, _ = fitted
+    code = "from twofold.cli import main; main()"
+    words = ["transform", path, parts, "-o", tmp_path / "places", "--scheduler", "local"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, words)],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "places").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    told = process.communicate(timeout=120)[1]
+    assert process.returncode == 130
+    assert "Interrupted" in told
+    assert "Traceback" not in told
+    assert all(file.suffix == ".parquet" for file in (tmp_path / "places").iterdir())

@@ -89,16 +89,18 @@ def test_an_interrupt_cancels_what_was_asked_for(client):
     assert not any(client.processing().values())
 
 
-def pids_of(client: distributed.Client, n_workers: int, gone: set[int]) -> set[int]:
+def wait_until_replaced(client: distributed.Client, gone: set[int], n_workers: int) -> list[int]:
     """Return the processes of all workers, once those that are gone have been replaced."""
-    deadline = time.monotonic() + 600
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         try:
             pids = set(client.run(os.getpid).values())
         except OSError:  # a worker that was killed is not missed yet
             pids = set()
         if len(pids) == n_workers and not pids & gone:
-            return pids
+            # A worker that dies before its keeper has heard of its start is never replaced.
+            time.sleep(2)
+            return sorted(pids)
         time.sleep(0.5)
     raise TimeoutError("A worker was not replaced.")
 
@@ -128,7 +130,7 @@ def test_a_killed_worker_changes_nothing(n_workers, asked):
         compute()
         usual, gone = time.monotonic() - began, set()
         for _ in range(10):
-            pids = sorted(pids_of(client, n_workers, gone))
+            pids = wait_until_replaced(client, gone, n_workers)
             moment, pid = random.uniform(0, usual), int(random.choice(pids))
             gone.add(pid)
             timer = threading.Timer(moment, os.kill, (pid, signal.SIGKILL))

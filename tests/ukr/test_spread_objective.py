@@ -6,10 +6,10 @@ import os
 import pickle
 import signal
 import threading
-import time
 
 import numpy as np
 import pytest
+from contract.test_workers import wait_until_replaced
 
 from twofold import UKR, Scaled
 from twofold.engine import KernelSums
@@ -180,8 +180,7 @@ def test_a_killed_worker_changes_nothing():
                 assert value == wanted[0]
                 np.testing.assert_array_equal(grad, wanted[1])
             timer.join()
-            while len(client.nthreads()) < 2 or pid in client.run(os.getpid).values():
-                time.sleep(0.2)  # until it has been replaced
+            wait_until_replaced(client, {pid}, 2)
 
 
 def test_a_cluster_without_workers_is_named(monkeypatch):

@@ -8,6 +8,7 @@ that dies leaves nothing that looks like a result.
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -42,10 +43,9 @@ def connected(console: Console, scheduler: str) -> Iterator[Any]:
     if scheduler == HERE:
         n_workers = os.cpu_count() or 1
         console.say(f"starting {counted(n_workers, 'worker')} on this machine")
-        with (
-            LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0") as own,
-            Client(own) as client,
-        ):
+        with _interrupts_held():
+            own = LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0")
+        with own, Client(own) as client:
             yield client
         return
     try:
@@ -62,6 +62,22 @@ def connected(console: Console, scheduler: str) -> Iterator[Any]:
         raise CommandError(str(error), None) from error
     finally:
         client.close(timeout=5)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Let a Ctrl-C wait until the block ends; processes that are started inside never see one.
+
+    The keyboard interrupts all processes of a terminal, and only this one knows what to do.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # where there is no such thing
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def check_parts(path: str) -> None:

@@ -74,9 +74,11 @@ class KeptByAll:
                 f"The cluster has had no worker for {PATIENCE:.0f} seconds. Start workers and make "
                 "the call again; a fit with `checkpoint` goes on with what it had come to."
             ) from error
+        # To one worker, from which others fetch what they need: a broadcast waits for ever if a
+        # worker dies in the middle of it.
         if self._kept is None:
-            self._kept = client.scatter(self._value, broadcast=True, hash=False)
-        given = client.scatter(changing, broadcast=True, hash=False)
+            self._kept = client.scatter(self._value, hash=False)
+        given = client.scatter(changing, hash=False)
         asked = []
         for worker, first, stop in _shares(client.nthreads(), n_tasks):
             where = {"workers": [worker], "allow_other_workers": True, "pure": False}
