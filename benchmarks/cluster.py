@@ -26,14 +26,15 @@ from typing import Any
 import cloudpickle
 import dask.array as da
 import numpy as np
+import psutil
 from distributed import Client, LocalCluster
 
 from benchmarks.beyond_memory import chunks, write
 from twofold import UKR
 from twofold.contract import spread_fitting
 
-# Of parts of at most so many rows there are at least so many, so that no worker waits long.
-ROWS_OF_A_PART, LEAST_PARTS = 25_000, 16
+# So many parts there are at least, so that no worker waits long.
+LEAST_PARTS = 16
 
 
 class Peak:
@@ -66,17 +67,17 @@ def part_of(path: str, start: int, stop: int) -> np.ndarray:
     return np.array(np.load(path, mmap_mode="r")[start:stop])
 
 
-def edges_of_parts(n: int) -> list[int]:
+def edges_of_parts(n: int, rows_of_a_part: int = 25_000) -> list[int]:
     """Return the first row of each part, and the number of all rows."""
-    n_parts = max(LEAST_PARTS, n // ROWS_OF_A_PART)
+    n_parts = max(LEAST_PARTS, n // rows_of_a_part)
     return np.linspace(0, n, n_parts + 1).astype(int).tolist()
 
 
-def in_parts(path: Path, n: int, D: int) -> da.Array:
+def in_parts(path: Path, n: int, D: int, rows_of_a_part: int = 25_000) -> da.Array:
     """Return the file as an array of dask whose parts are read by whoever computes them."""
     import dask
 
-    edges = edges_of_parts(n)
+    edges = edges_of_parts(n, rows_of_a_part)
     read = dask.delayed(part_of)
     pairs = pairwise(edges)
     return da.concatenate(
@@ -118,7 +119,7 @@ def settings(args: argparse.Namespace, n_jobs: int) -> dict[str, Any]:
 
 def measure(path: Path, n: int, workers: int, args: argparse.Namespace) -> None:
     """Print one line: seconds over a cluster, beside those of as many threads."""
-    rows, lazy = np.load(path, mmap_mode="r"), in_parts(path, n, args.columns)
+    rows, lazy = np.load(path, mmap_mode="r"), in_parts(path, n, args.columns, args.part)
     small = np.array(rows[: 20 * args.landmarks])
     with (
         LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster,
@@ -135,10 +136,15 @@ def measure(path: Path, n: int, workers: int, args: argparse.Namespace) -> None:
             words.append(fitted_both_ways(rows, lazy, workers, args))
             sent = sample_bytes(path, model, n, args.columns) / 1e6
             words.append(f"sample {sent:.1f} MB;")
+        own, others = psutil.Process(), [psutil.Process(w.pid) for w in cluster.workers.values()]
+        used = computing_of([own])
         alone = seconds_of(lambda: model.transform(rows))
+        used, used_by_workers = computing_of([own]) - used, computing_of([own, *others])
         with Peak() as peak:
             spread = seconds_of(lambda: model.transform(lazy).sum().compute())
-    words.append(f"transform {spread:.1f} s, {spread / alone:.3f} of {workers} threads;")
+        used_by_workers = computing_of([own, *others]) - used_by_workers
+    words.append(f"transform {spread:.1f} s, {spread / alone:.3f} of {workers} threads")
+    words.append(f"({used_by_workers / used:.3f} of their computing);")
     print(*words, f"client {peak.megabytes:+.0f} MB", flush=True)
 
 
@@ -153,6 +159,11 @@ def fitted_both_ways(rows: Any, lazy: da.Array, workers: int, args: argparse.Nam
         f"fit {spread:.1f} s, {spread / alone:.3f} of {workers} threads, client "
         f"{peak.megabytes:+.0f} MB, same bits: {equal};"
     )
+
+
+def computing_of(processes: list[psutil.Process]) -> float:
+    """Return the seconds that processes have computed, in the system, too."""
+    return sum(sum(process.cpu_times()[:2]) for process in processes)
 
 
 def seconds_of(work: Callable[[], object]) -> float:
@@ -198,6 +209,7 @@ def per_row(args: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rows", type=int, nargs="+", default=[50_000, 200_000])
+    parser.add_argument("--part", type=int, default=25_000, help="rows of a part")
     parser.add_argument("--columns", type=int, default=50)
     parser.add_argument("--landmarks", type=int, default=100)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])

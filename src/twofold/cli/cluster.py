@@ -24,8 +24,7 @@ from twofold.cli.columns import find_columns, latent_names, match_columns, split
 from twofold.cli.console import CommandError, Console, Interrupted, UsageError, counted, listed
 from twofold.cli.describing import how_it_ended, is_still_improving
 from twofold.cli.streaming import as_rows
-from twofold.contract.lazy_answers import model_task
-from twofold.engine.threads import on_this_thread
+from twofold.contract.lazy_answers import in_a_task, model_task
 from twofold.tables.dask_tables import ClusterLostError, DaskTable, keep_all
 
 if TYPE_CHECKING:
@@ -221,7 +220,7 @@ def _write(
     make: Callable[..., pd.DataFrame], model: Any, frame: Any, features: list[str], target: str
 ) -> int:
     """Write what is made of a part; under its name it is complete."""
-    with on_this_thread():
+    with in_a_task():
         found = make(model, frame, features)
     if is_address(target):
         found.to_parquet(target)  # an object of a store is there when it is complete

@@ -30,9 +30,9 @@ from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.checks.rows import check_missing, checked_weights, validate_rows
 from twofold.contract.chunked_model import ChunkedModel, Overview
 from twofold.contract.distinct_rows import DistinctRows, LowestRows, row_keys
-from twofold.contract.lazy_answers import model_task, without_callbacks
+from twofold.contract.lazy_answers import in_a_task, model_task, without_callbacks
 from twofold.engine.gpu.library import why_no_gpu
-from twofold.engine.threads import on_this_thread, single_threaded_blas
+from twofold.engine.threads import single_threaded_blas
 from twofold.tables.chunks import NO_ROWS
 from twofold.tables.dask_tables import (
     DaskTable,
@@ -252,7 +252,7 @@ def _place(
             "fitted to: a part must be the same each time it is computed. Give random numbers a "
             "seed, or write the table to files first."
         )
-    with on_this_thread(), single_threaded_blas():
+    with in_a_task(), single_threaded_blas():
         return model._place(Y)
 
 

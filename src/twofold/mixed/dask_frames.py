@@ -18,8 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import FloatArray
 from twofold.checks.rows import is_lazy
-from twofold.contract.lazy_answers import model_task
-from twofold.engine.threads import on_this_thread
+from twofold.contract.lazy_answers import in_a_task, model_task
 from twofold.tables.dask_tables import DaskTable, array_of_parts, compute_all, weights_in_parts
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def _ask(
 ) -> pd.DataFrame:
     if len(part) == 0:
         return empty
-    with on_this_thread():
+    with in_a_task():
         if name == "inverse_transform":
             return cast(pd.DataFrame, model.inverse_transform(part.to_numpy())).set_axis(part.index)
         return cast(pd.DataFrame, getattr(model, name)(part, **named))

@@ -21,6 +21,7 @@ import numpy as np
 from twofold.array_types import FloatArray
 from twofold.engine.runs import NodesRun, StripRun
 from twofold.engine.threads import run_tasks
+from twofold.process_settings import keep_freed_memory
 from twofold.tables.dask_workers import KeptByAll
 from twofold.ukr.objective import Reconstruction
 
@@ -80,6 +81,7 @@ def sum_strips(objective: Reconstruction, X: FloatArray, first: int, stop: int) 
     """Sum some strips of an evaluation at X: what a worker does."""
     from distributed import get_worker
 
+    keep_freed_memory()
     run = begin(objective, X, is_empty=False)
     assert isinstance(run, StripRun)
     strips = run.strips()[first:stop]
