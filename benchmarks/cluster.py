@@ -6,6 +6,8 @@ with as many threads; bytes of the sample that reach the client; how much the me
 grows (RssAnon, which leaves mapped files out).
 
     python -m benchmarks.cluster --rows 50000 200000 --workers 1 2 4
+    python -m benchmarks.cluster --rows 2000000 --workers 2 --transform-only
+    python -m benchmarks.cluster --rows 20000 --workers 2 --no-landmarks
     python -m benchmarks.cluster --rows 20000 --per-row   # what a row costs, without a cluster
 """
 
@@ -16,19 +18,23 @@ import tempfile
 import threading
 import time
 import tracemalloc
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import cloudpickle
 import dask.array as da
 import numpy as np
+import psutil
 from distributed import Client, LocalCluster
 
-from benchmarks.beyond_memory import chunks
+from benchmarks.beyond_memory import chunks, write
 from twofold import UKR
 from twofold.contract import spread_fitting
 
-PARTS = 16
+# So many parts there are at least, so that no worker waits long.
+LEAST_PARTS = 16
 
 
 class Peak:
@@ -61,11 +67,17 @@ def part_of(path: str, start: int, stop: int) -> np.ndarray:
     return np.array(np.load(path, mmap_mode="r")[start:stop])
 
 
-def in_parts(path: Path, n: int, D: int) -> da.Array:
+def edges_of_parts(n: int, rows_of_a_part: int = 25_000) -> list[int]:
+    """Return the first row of each part, and the number of all rows."""
+    n_parts = max(LEAST_PARTS, n // rows_of_a_part)
+    return np.linspace(0, n, n_parts + 1).astype(int).tolist()
+
+
+def in_parts(path: Path, n: int, D: int, rows_of_a_part: int = 25_000) -> da.Array:
     """Return the file as an array of dask whose parts are read by whoever computes them."""
     import dask
 
-    edges = np.linspace(0, n, PARTS + 1).astype(int).tolist()
+    edges = edges_of_parts(n, rows_of_a_part)
     read = dask.delayed(part_of)
     pairs = pairwise(edges)
     return da.concatenate(
@@ -78,7 +90,7 @@ def sample_bytes(path: Path, model: UKR, n: int, D: int) -> int:
     most = model._most_rows(D) or n
     enough = most + spread_fitting.MARGIN * np.sqrt(most) + 1
     bound = min(spread_fitting.LARGEST_KEY, int(spread_fitting.LARGEST_KEY * enough / n))
-    edges = np.linspace(0, n, PARTS + 1).astype(int).tolist()
+    edges = edges_of_parts(n)
     fresh, total = UKR(landmarks=model.landmarks), 0
     fresh.n_features_in_ = D
     for a, b in pairwise(edges):
@@ -90,7 +102,11 @@ def sample_bytes(path: Path, model: UKR, n: int, D: int) -> int:
     return total
 
 
-def settings(args: argparse.Namespace, n_jobs: int) -> dict[str, object]:
+def settings(args: argparse.Namespace, n_jobs: int) -> dict[str, Any]:
+    """Return the parameters of all models; without landmarks steps are costly enough to share."""
+    if getattr(args, "no_landmarks", False):
+        how: dict[str, Any] = {"degree": 1, "init": "pca", "max_iter": 5, "random_state": 0}
+        return {**how, "verbose": False, "n_jobs": n_jobs}
     return {
         "landmarks": args.landmarks,
         "random_state": 0,
@@ -102,36 +118,58 @@ def settings(args: argparse.Namespace, n_jobs: int) -> dict[str, object]:
 
 
 def measure(path: Path, n: int, workers: int, args: argparse.Namespace) -> None:
-    rows, lazy = np.load(path, mmap_mode="r"), in_parts(path, n, args.columns)
-    small = np.array(rows[:2000])
+    """Print one line: seconds over a cluster, beside those of as many threads."""
+    rows, lazy = np.load(path, mmap_mode="r"), in_parts(path, n, args.columns, args.part)
+    small = np.array(rows[: 20 * args.landmarks])
     with (
         LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster),
     ):
-        first = UKR(**settings(args, workers)).fit(da.from_array(small, chunks=(100, args.columns)))
-        first.transform(da.from_array(small, chunks=(100, args.columns))).compute()
-        started = time.perf_counter()
-        alone = UKR(**settings(args, workers)).fit(rows)
-        fit_alone = time.perf_counter() - started
+        few = da.from_array(small, chunks=(100, args.columns))
+        model = UKR(**settings(args, workers)).fit(few)
+        model.transform(few).compute()  # everybody has opened what is compiled
+        words = [f"{n:>10,} rows, {workers} workers:"]
+        if args.no_landmarks:
+            print(*words, fitted_both_ways(rows, lazy, workers, args), flush=True)
+            return
+        if not args.transform_only:
+            words.append(fitted_both_ways(rows, lazy, workers, args))
+            sent = sample_bytes(path, model, n, args.columns) / 1e6
+            words.append(f"sample {sent:.1f} MB;")
+        own, others = psutil.Process(), [psutil.Process(w.pid) for w in cluster.workers.values()]
+        used = computing_of([own])
+        alone = seconds_of(lambda: model.transform(rows))
+        used, used_by_workers = computing_of([own]) - used, computing_of([own, *others])
         with Peak() as peak:
-            started = time.perf_counter()
-            model = UKR(**settings(args, workers)).fit(lazy)
-            fit_spread = time.perf_counter() - started
-        equal = np.array_equal(model.embedding_.compute(), alone.embedding_)
-        started = time.perf_counter()
-        alone.transform(rows)
-        transform_alone = time.perf_counter() - started
-        started = time.perf_counter()
-        alone.transform(lazy).sum().compute()
-        transform_spread = time.perf_counter() - started
-    sent = sample_bytes(path, alone, n, args.columns) / 1e6
-    print(
-        f"{n:>10,} rows, {workers} workers: fit {fit_spread:6.1f} s, {fit_spread / fit_alone:.2f} "
-        f"of {workers} threads; transform {transform_spread:6.1f} s, "
-        f"{transform_spread / transform_alone:.2f}; sample {sent:.1f} MB; "
-        f"client {peak.megabytes:+.0f} MB; same bits: {equal}",
-        flush=True,
+            spread = seconds_of(lambda: model.transform(lazy).sum().compute())
+        used_by_workers = computing_of([own, *others]) - used_by_workers
+    words.append(f"transform {spread:.1f} s, {spread / alone:.3f} of {workers} threads")
+    words.append(f"({used_by_workers / used:.3f} of their computing);")
+    print(*words, f"client {peak.megabytes:+.0f} MB", flush=True)
+
+
+def fitted_both_ways(rows: Any, lazy: da.Array, workers: int, args: argparse.Namespace) -> str:
+    """Return what a fit to all rows takes, and whether both ways come to the same."""
+    found: list[UKR] = []
+    alone = seconds_of(lambda: found.append(UKR(**settings(args, workers)).fit(rows)))
+    with Peak() as peak:
+        spread = seconds_of(lambda: found.append(UKR(**settings(args, workers)).fit(lazy)))
+    equal = np.array_equal(np.asarray(found[1].embedding_), found[0].embedding_)
+    return (
+        f"fit {spread:.1f} s, {spread / alone:.3f} of {workers} threads, client "
+        f"{peak.megabytes:+.0f} MB, same bits: {equal};"
     )
+
+
+def computing_of(processes: list[psutil.Process]) -> float:
+    """Return the seconds that processes have computed, in the system, too."""
+    return sum(sum(process.cpu_times()[:2]) for process in processes)
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
 
 
 def per_row(args: argparse.Namespace) -> None:
@@ -171,9 +209,14 @@ def per_row(args: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rows", type=int, nargs="+", default=[50_000, 200_000])
+    parser.add_argument("--part", type=int, default=25_000, help="rows of a part")
     parser.add_argument("--columns", type=int, default=50)
     parser.add_argument("--landmarks", type=int, default=100)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument(
+        "--no-landmarks", action="store_true", help="fits of all rows, whose sums workers share"
+    )
+    parser.add_argument("--transform-only", action="store_true", help="a fit to few rows only")
     parser.add_argument("--per-row", action="store_true", help="what a row costs, and no cluster")
     args = parser.parse_args()
     if args.per_row:
@@ -182,7 +225,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for n in args.rows:
             path = Path(folder) / f"rows-{n}.npy"
-            np.save(path, np.concatenate(list(chunks(n, args.columns))))
+            write(path, n, args.columns)
             for workers in args.workers:
                 measure(path, n, workers, args)
 

@@ -66,3 +66,28 @@ def forked_child():
 
 if __name__ == "__main__":
     {"last_user_of_blas": last_user_of_blas, "forked_child": forked_child}[sys.argv[1]]()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a setting of glibc")
+def test_workers_of_dask_use_freed_memory_again():
+    """Pages that are touched for the first time, by arrays of a MB made over and over."""
+    code = (
+        "import resource, sys, numpy as np; "
+        "from twofold.process_settings import keep_freed_memory; "
+        "sys.argv[1] == 'kept' and keep_freed_memory(); "
+        "np.ones(2**17); before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt; "
+        "sums = [float(np.ones(2**17).sum()) for _ in range(50)]; "
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)"
+    )
+    told = {}
+    for how in ("kept", "given back"):
+        found = subprocess.run(
+            [sys.executable, "-c", code, how],
+            env={**os.environ, "MALLOC_TRIM_THRESHOLD_": "65536"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        told[how] = int(found.stdout)
+    assert told["given back"] > 50 * 200  # 256 pages each
+    assert told["kept"] < 2 * 256

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -93,8 +99,27 @@ def test_what_does_not_go_together_is_refused(fitted, parts):
     assert "--label" in refused("fit", parts, "--label", "species", *where, code=2)
     assert "unn" in refused("fit", parts, "--method", "unn", *where, code=2)
     assert "-o FOLDER" in refused("transform", path, parts, "-o", "out.csv", *where, code=2)
-    assert "-o FOLDER" in refused("complete", path, parts, "-o", "s3://a/b", *where, code=2)
     assert "--error" in refused("transform", path, parts, "--error", *where, code=2)
+
+
+def test_files_that_are_not_there_are_named(address, tmp_path):
+    where = ["-o", tmp_path / "m.twofold", "--scheduler", address]
+    told = refused("fit", str(tmp_path / "*.parquet"), *where)
+    assert "No file that holds a table matches" in told
+    assert ".parquet or .csv" in refused("fit", str(tmp_path / "*.xlsx"), *where, code=2)
+
+
+def test_parts_go_to_stores_by_their_address(fitted, frame, parts, address, tmp_path):
+    path, _ = fitted
+    (tmp_path / "store").mkdir()
+    store = (tmp_path / "store").as_uri()
+    run_well("transform", path, parts, "-o", store, "--scheduler", address)
+    wanted = twofold.load(path).transform(frame[COLUMNS].dropna(how="all"))
+    np.testing.assert_array_equal(read(tmp_path / "store").dropna(how="all"), wanted)
+    told = refused(
+        "transform", path, "nowhere://bucket/*.parquet", "-o", store, "--scheduler", address
+    )
+    assert "nowhere" in told
 
 
 @pytest.mark.slow
@@ -102,3 +127,27 @@ def test_a_scheduler_that_is_not_there_is_named(parts, tmp_path):
     told = refused("fit", parts, "-o", tmp_path / "m.twofold", "--scheduler", "tcp://127.0.0.1:1")
     assert "No scheduler answers at 'tcp://127.0.0.1:1'" in told
     assert "--scheduler local" in told
+
+
+@pytest.mark.slow
+def test_ctrl_c_cancels_without_a_word_of_the_workers(fitted, parts, tmp_path):
+    """As on a terminal: every process of the group is interrupted, workers, too."""
+    path, _ = fitted
+    code = "from twofold.cli import main; main()"
+    words = ["transform", path, parts, "-o", tmp_path / "places", "--scheduler", "local"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, words)],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "places").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    told = process.communicate(timeout=120)[1]
+    assert process.returncode == 130
+    assert "Interrupted" in told
+    assert "Traceback" not in told
+    assert all(file.suffix == ".parquet" for file in (tmp_path / "places").iterdir())

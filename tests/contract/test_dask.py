@@ -175,6 +175,8 @@ def test_means_of_scores_and_domains_follow(named):
     Y = sheet(30, seed=3)
     rows = da.from_array(Y, chunks=(7, 4))
     assert model.score(rows) == pytest.approx(model.score(Y), rel=1e-12)
+    frame = pd.DataFrame(Y, columns=NAMES)
+    assert named.score(dd.from_pandas(frame, npartitions=3)) == pytest.approx(named.score(frame))
     inside = model.in_domain(model.transform(rows))
     assert_bits(inside, model.in_domain(model.transform(Y)))
 
@@ -217,6 +219,9 @@ def test_scores_of_rows_among_each_other_are_refused():
     rows = da.from_array(sheet(40), chunks=(10, 4))
     with pytest.raises(TypeError, match=r"table of dask.*\[::100\]\.compute"):
         compare(rows, {"own": sheet(40)[:, :2]})
+    frame = dd.from_pandas(pd.DataFrame(sheet(40), columns=NAMES), npartitions=2)
+    with pytest.raises(TypeError, match=r"sample\(frac=0\.01\)\.compute"):
+        compare(frame, {"own": sheet(40)[:, :2]})
 
 
 def test_rows_at_fault_are_named_within_their_part():

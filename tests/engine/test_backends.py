@@ -10,7 +10,7 @@ from engine.regression import make_regression
 from finite_differences import numerical_gradient, relative_error
 from kernel_cases import ALL_KERNELS, FINITE, SMOOTH, name_of
 
-from twofold.engine import KernelSums, sums
+from twofold.engine import KernelSums, runs
 from twofold.kernels import GAUSSIAN, QUARTIC, Kernel
 
 BACKENDS = ["cpu_dense", "cpu_cells"]
@@ -90,7 +90,7 @@ def test_gradients_by_queries_and_by_references_are_told_apart(backend):
 @pytest.mark.parametrize("kernel", [GAUSSIAN, QUARTIC], ids=name_of)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
 def test_any_number_of_threads_gives_the_same_bits(backend, kernel, dtype, monkeypatch):
-    monkeypatch.setattr(sums, "MOST_PAIRS", 2**13)
+    monkeypatch.setattr(runs, "MOST_PAIRS", 2**13)
     problem = make_regression(kernel, 2, "own", seed=4, n=1_000)
     once = problem.found(kernel, dtype=dtype, n_jobs=1, backend=backend)
     for n_jobs in (2, 3):
@@ -101,7 +101,7 @@ def test_any_number_of_threads_gives_the_same_bits(backend, kernel, dtype, monke
 
 @backends
 def test_many_blocks_equal_the_oracle(backend, monkeypatch):
-    monkeypatch.setattr(sums, "MOST_PAIRS", 2**13)
+    monkeypatch.setattr(runs, "MOST_PAIRS", 2**13)
     problem = make_regression(GAUSSIAN, 2, "own weights", seed=5, n=700)
     found = problem.found(GAUSSIAN, cutoff=1e-14, n_jobs=2, backend=backend)
     assert_close(found, problem.expected(GAUSSIAN), 1e-9)

@@ -13,6 +13,7 @@ from twofold.engine import (
     LocalFit,
     PreparedReferences,
     polynomial_terms,
+    runs,
     sums,
 )
 from twofold.engine.local_loops import RIDGE
@@ -211,7 +212,7 @@ def test_gradients_equal_differences(kernel, degree, q, backend):
 def test_gradients_of_a_few_points_in_several_chunks(degree, backend, monkeypatch):
     # So few that this is quick without compilation as well.
     for name, number in (("N_STRIPS", 1), ("LEAST_PAIRS", 4), ("MOST_PAIRS", 4)):
-        monkeypatch.setattr(sums, name, number)
+        monkeypatch.setattr(runs, name, number)
     fits = Fits(GAUSSIAN, 2, degree, "queries weights", seed=3, n=12, m=3, D=1)
     _, _, by_query, by_reference = fits.evaluate(backend=backend)
     expected = differences(lambda Q: fits.evaluate(Q=Q, backend=backend)[1], fits.Q, 1e-4)
@@ -336,8 +337,8 @@ def test_the_basis_is_the_weights_of_the_oracle(kernel, degree, q):
 @degrees
 @pytest.mark.parametrize("kernel", [GAUSSIAN, TRIWEIGHT], ids=name_of)
 def test_any_number_of_threads_gives_the_same_bits(kernel, degree, monkeypatch):
-    monkeypatch.setattr(sums, "LEAST_PAIRS", 2**11)
-    monkeypatch.setattr(sums, "MOST_PAIRS", 2**13)
+    monkeypatch.setattr(runs, "LEAST_PAIRS", 2**11)
+    monkeypatch.setattr(runs, "MOST_PAIRS", 2**13)
     monkeypatch.setattr(sums, "QUERIES_PER_CHUNK", 32)
     fits = Fits(kernel, 2, degree, "weights missing hidden", n=300)
 

@@ -9,7 +9,7 @@ from finite_differences import numerical_gradient, relative_error
 from kernel_cases import name_of
 from oracles.kernel_sums import squared_distances
 
-from twofold.engine import KernelSums, PreparedReferences, cells, sums
+from twofold.engine import KernelSums, PreparedReferences, cells, runs
 from twofold.kernels import GAUSSIAN, QUARTIC
 
 BACKENDS = ["cpu_dense", "cpu_cells"]
@@ -70,7 +70,7 @@ def test_gradient_equals_central_differences(backend, kernel):
 @kernels
 @shapes
 def test_any_number_of_threads_gives_the_same_bits(backend, kernel, shape, monkeypatch):
-    monkeypatch.setattr(sums, "MOST_PAIRS", 2**13)
+    monkeypatch.setattr(runs, "MOST_PAIRS", 2**13)
     problem = make_problem(kernel, 8, shape, n=1_000)
     once = problem.found(kernel, dtype=np.float32, n_jobs=1, backend=backend)
     for n_jobs in (2, 3):

@@ -8,6 +8,7 @@ that dies leaves nothing that looks like a result.
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,8 +24,7 @@ from twofold.cli.columns import find_columns, latent_names, match_columns, split
 from twofold.cli.console import CommandError, Console, Interrupted, UsageError, counted, listed
 from twofold.cli.describing import how_it_ended, is_still_improving
 from twofold.cli.streaming import as_rows
-from twofold.contract.lazy_answers import model_task
-from twofold.engine.threads import on_this_thread
+from twofold.contract.lazy_answers import in_a_task, model_task
 from twofold.tables.dask_tables import ClusterLostError, DaskTable, keep_all
 
 if TYPE_CHECKING:
@@ -42,10 +42,9 @@ def connected(console: Console, scheduler: str) -> Iterator[Any]:
     if scheduler == HERE:
         n_workers = os.cpu_count() or 1
         console.say(f"starting {counted(n_workers, 'worker')} on this machine")
-        with (
-            LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0") as own,
-            Client(own) as client,
-        ):
+        with _interrupts_held():
+            own = LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0")
+        with own, Client(own) as client:
             yield client
         return
     try:
@@ -64,22 +63,43 @@ def connected(console: Console, scheduler: str) -> Iterator[Any]:
         client.close(timeout=5)
 
 
-def open_parts(path: str) -> Any:
-    """Return the data frame of dask of part files, such as ``data/*.parquet``."""
-    import dask.dataframe as dd
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Let a Ctrl-C wait until the block ends; processes that are started inside never see one.
 
-    readers = {".parquet": dd.read_parquet, ".csv": dd.read_csv}
-    suffix = ".parquet" if os.path.isdir(path) else Path(path).suffix.lower()
-    read = readers.get(suffix)
-    if read is None:
+    The keyboard interrupts all processes of a terminal, and only this one knows what to do.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # where there is no such thing
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def check_parts(path: str) -> None:
+    """Raise if a path does not name files of a kind that workers read."""
+    if not os.path.isdir(path) and Path(path).suffix.lower() not in (".parquet", ".csv"):
         raise UsageError(
             f"With --scheduler a table is .parquet or .csv files, such as 'data/*.parquet', or a "
             f"folder of .parquet files; got {shown(path)}."
         )
+
+
+def open_parts(path: str) -> Any:
+    """Return the dask dataframe of part files, such as ``data/*.parquet``."""
+    import dask.dataframe as dd
+
+    read = dd.read_csv if path.lower().endswith(".csv") else dd.read_parquet
     try:
-        return read(path)
-    except (OSError, FileNotFoundError) as error:
+        frame = read(path)
+    except (OSError, ImportError, ValueError) as error:
         raise CommandError(f"{shown(path)} cannot be read: {error}") from error
+    if len(frame.columns) == 0:
+        raise CommandError(f"No file that holds a table matches {shown(path)}.")
+    return frame
 
 
 def fit_parts(
@@ -95,6 +115,7 @@ def fit_parts(
     """Fit to part files where they lie, and write the model."""
     from twofold.scaled import Scaled
 
+    check_parts(path)
     with connected(console, scheduler):
         frame = open_parts(path)
         used, left_out = _numbers_of(frame, path, columns, drop)
@@ -160,23 +181,26 @@ def _write_parts(
     *,
     with_noise: bool,
 ) -> None:
-    if output == STANDARD or Path(output).suffix or "://" in output:
+    if output == STANDARD or Path(output).suffix:
         raise UsageError(
             "With --scheduler the result is part files in a folder that all workers see.",
             "Name it with -o FOLDER.",
         )
     import dask
 
+    check_parts(path)
     with connected(console, scheduler):
         frame = open_parts(path)
         features = match_columns(model, list(frame.columns), path).features
         table = DaskTable(frame)
-        folder = Path(output).resolve()
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = output.rstrip("/")
+        if not is_address(output):
+            folder = str(Path(output).resolve())
+            Path(folder).mkdir(parents=True, exist_ok=True)
         write = dask.delayed(_write)
         task, width = model_task(model, with_noise=with_noise), len(str(len(table.parts)))
         parts = [
-            write(make, task, part, features, str(folder / f"part-{number:0{width}}.parquet"))
+            write(make, task, part, features, f"{folder}/part-{number:0{width}}.parquet")
             for number, part in enumerate(table.parts)
         ]
         n_rows = sum(table.lengths)
@@ -196,12 +220,20 @@ def _write(
     make: Callable[..., pd.DataFrame], model: Any, frame: Any, features: list[str], target: str
 ) -> int:
     """Write what is made of a part; under its name it is complete."""
-    with on_this_thread():
+    with in_a_task():
         found = make(model, frame, features)
-    partly = f"{target}.{os.getpid()}.tmp"
-    found.to_parquet(partly)
-    os.replace(partly, target)
+    if is_address(target):
+        found.to_parquet(target)  # an object of a store is there when it is complete
+    else:
+        partly = f"{target}.{os.getpid()}.tmp"
+        found.to_parquet(partly)
+        os.replace(partly, target)
     return len(found)
+
+
+def is_address(path: str) -> bool:
+    """Say whether a path is that of a store, such as s3://bucket/parts, and no local one."""
+    return "://" in path
 
 
 def _known_rows(frame: pd.DataFrame, features: list[str]) -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ another, the table was changed in between.
 import hashlib
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -31,6 +31,7 @@ from twofold.contract.kept_model import KeptModel
 from twofold.optimize import Event, Journal, ProgressBar
 from twofold.tables.chunks import NO_ROWS, ChunkedTable, check_chunk, check_precision
 from twofold.tables.dask_tables import DaskTable
+from twofold.tables.dask_workers import shared_with_workers
 
 # Rows that are placed before progress is shown.
 ROWS_AT_A_TIME = 4096
@@ -70,7 +71,8 @@ class ChunkedModel(KeptModel):
     def _fit_chunks(self, table: ChunkedTable, sample_weight: Any) -> None:
         """Fit to a table in chunks; one that needs all rows at once loads them, if they fit."""
         if self._most_rows(1) is None:
-            self._fit_table(table.whole(), sample_weight)
+            with shared_with_workers() if isinstance(table, DaskTable) else nullcontext():
+                self._fit_table(table.whole(), sample_weight)
             return
         with ExitStack() as stack:
             bars = [stack.enter_context(bar) for bar in self._bars()]
@@ -81,7 +83,7 @@ class ChunkedModel(KeptModel):
         check_size(Y, self._wanted_dimensions(Y), seen.n_rows)
         self.data_, self.weights_ = Y, seen.sample.weights
         self.member_ = np.full(seen.n_kept, -1)
-        latent = self._fit_distinct(self.data_, self.weights_, seen.sample.first)
+        latent = self._fit_sample(table, seen.sample.first)
         self.latent_ = latent.astype(Y.dtype)
         self._wake()
         self._bound_domain()
@@ -90,6 +92,18 @@ class ChunkedModel(KeptModel):
             self._embed_chunks(table, seen, _Teller(bars, "placing rows"))
         is_spread = isinstance(table, DaskTable)
         self._keep_weights(seen.weights_kept(None if is_spread else _weights_of_all(sample_weight)))
+
+    def _fit_sample(self, table: ChunkedTable, source: IntArray) -> FloatArray:
+        """Return latent points of the rows that stand for all, found here or by a worker."""
+        if isinstance(table, DaskTable) and self._lacks_device():
+            from twofold.contract.spread_fitting import fit_on_worker
+
+            return fit_on_worker(self, source)
+        return self._fit_distinct(self.data_, self.weights_, source)
+
+    def _lacks_device(self) -> bool:
+        """Say whether a device is asked for that this process does not have."""
+        return False
 
     def _bars(self) -> list[ProgressBar]:
         """Return what shows progress, if that is wanted."""

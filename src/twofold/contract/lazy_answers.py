@@ -12,7 +12,8 @@ columns where rows come back, with those of ``get_feature_names_out`` for latent
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -21,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.checks.rows import RowError, is_lazy
 from twofold.engine.threads import on_this_thread
+from twofold.process_settings import keep_freed_memory
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -50,17 +52,25 @@ def answers_lazily(given: str, found: str, *, is_pair: bool = False) -> Callable
     return decorate
 
 
+@contextmanager
+def in_a_task() -> Iterator[None]:
+    """Compute as one of many tasks of a worker: on this thread, with memory used again."""
+    keep_freed_memory()
+    with on_this_thread():
+        yield
+
+
 def model_task(model: Any, *, with_noise: bool = False) -> Any:
     """Return a delayed model: one task, whose result goes to each worker once."""
     import cloudpickle
     import dask
 
-    content = cloudpickle.dumps(_without_callbacks(model))
+    content = cloudpickle.dumps(without_callbacks(model))
     key = f"twofold-model-{hashlib.sha256(content).hexdigest()[:16]}-{int(with_noise)}"
     return dask.delayed(_opened)(content, with_noise, dask_key_name=key)
 
 
-def _without_callbacks(model: Any) -> Any:
+def without_callbacks(model: Any) -> Any:
     """Return the model without what only a fit calls, and what may not travel."""
     from twofold.contract.kept_model import RUN_ONLY
 
@@ -74,7 +84,7 @@ def _without_callbacks(model: Any) -> Any:
 def _opened(content: bytes, with_noise: bool) -> Any:
     import pickle
 
-    with on_this_thread():
+    with in_a_task():
         model = pickle.loads(content)
         if with_noise and model._has_noise():
             _ = model.noise_
@@ -84,11 +94,16 @@ def _opened(content: bytes, with_noise: bool) -> Any:
 def _answer(
     model: Any, name: str, X: Any, widths: tuple[str, str], named: Mapping[str, Any], n_parts: int
 ) -> Any:
-    from twofold.tables.dask_tables import in_one_piece_of_columns, one_row_like
+    from twofold.tables.dask_tables import (
+        in_one_piece_of_columns,
+        missing_row_like,
+        one_row_like,
+    )
 
     check_is_fitted(model)
     _check_request(model, name, X, named)
-    X, row = in_one_piece_of_columns(X), one_row_like(X)
+    X = in_one_piece_of_columns(X)
+    row = missing_row_like(X) if model._mixed_columns() else one_row_like(X)
     if widths[0] == "q":
         model._validate_latent(row)
     else:
@@ -160,7 +175,7 @@ def _ask(block: Any, model: Any, asked: str, named: Any, stacked: Any, tail: Any
     if len(block) == 0:
         return np.empty((*stacked, 0, *tail), dtype=model.latent_.dtype)
     try:
-        with on_this_thread():
+        with in_a_task():
             found = getattr(model, asked)(block, **named)
     except RowError as error:
         error.add_note("Rows are counted within their part of the table.")

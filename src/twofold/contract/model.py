@@ -306,7 +306,8 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
     @takes_tensors
     def score(self, X: Any, y: None = None) -> float:
         """Return the mean of :meth:`score_samples` of ``X``; higher is better. ``y`` is ignored."""
-        return float(self.score_samples(X).mean())
+        mean: Any = self.score_samples(X).mean()
+        return float(mean.compute() if hasattr(mean, "compute") else mean)
 
     def _complete_with_noise(
         self, Y: FloatArray, return_std: bool, n_draws: int | None, random_state: Any

@@ -26,18 +26,21 @@ from typing import Any
 
 import numpy as np
 
-from twofold.array_types import BoolArray, FloatArray
+from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.checks.rows import check_missing, checked_weights, validate_rows
 from twofold.contract.chunked_model import ChunkedModel, Overview
 from twofold.contract.distinct_rows import DistinctRows, LowestRows, row_keys
-from twofold.contract.lazy_answers import model_task
-from twofold.engine.threads import on_this_thread, single_threaded_blas
+from twofold.contract.lazy_answers import in_a_task, model_task, without_callbacks
+from twofold.engine.gpu.library import why_no_gpu
+from twofold.engine.threads import single_threaded_blas
 from twofold.tables.chunks import NO_ROWS
 from twofold.tables.dask_tables import (
     DaskTable,
     array_of_parts,
     compute_all,
+    current_client,
     keep_all,
+    losses_told,
     merged,
     one_row_like,
     weights_in_parts,
@@ -195,6 +198,32 @@ def _together(parts: list[_Seen], most: int) -> _Seen:
     )
 
 
+def fit_on_worker(model: ChunkedModel, source: IntArray) -> FloatArray:
+    """Fit the sample of a model on a worker that has a GPU, as this process has none.
+
+    What only this process can do is left out: callbacks, progress and checkpoints.
+    """
+    client = current_client()
+    missing = {} if client is None else client.run(why_no_gpu)
+    able = [worker for worker, reason in missing.items() if not reason]
+    if not able:
+        raise RuntimeError(
+            f"device='cuda' needs a GPU: {why_no_gpu()} None of the {len(missing)} workers has one "
+            "either. Use device='auto' or 'cpu'."
+        )
+    with losses_told(client):
+        # Sent as parameters and arrays; what the device is becomes known there.
+        sent = client.scatter(without_callbacks(model), workers=able[:1], hash=False)
+        latent, found = client.submit(_fit_there, sent, source, workers=able).result()
+    model.__dict__.update(found)
+    return np.asarray(latent)
+
+
+def _fit_there(model: ChunkedModel, source: IntArray) -> tuple[FloatArray, dict[str, Any]]:
+    latent = model._fit_distinct(model.data_, model.weights_, source)
+    return latent, {name: value for name, value in vars(model).items() if name.endswith("_")}
+
+
 def place_parts(model: ChunkedModel, table: DaskTable, seen: SpreadOverview, tell: Tell) -> None:
     """Set ``embedding_``, an array of dask; its parts are placed where their rows lie."""
     import dask
@@ -223,7 +252,7 @@ def _place(
             "fitted to: a part must be the same each time it is computed. Give random numbers a "
             "seed, or write the table to files first."
         )
-    with on_this_thread(), single_threaded_blas():
+    with in_a_task(), single_threaded_blas():
         return model._place(Y)
 
 

@@ -2,7 +2,8 @@
 
 from twofold.engine.local_fit import DEGREES, Degree, FitGroup, LocalFit, polynomial_terms
 from twofold.engine.plan import Plan, plan
-from twofold.engine.sums import KernelSums, PreparedReferences, Respond, Sums, check_cutoff
+from twofold.engine.runs import Respond
+from twofold.engine.sums import KernelSums, PreparedReferences, Sums, check_cutoff
 
 __all__ = [
     "DEGREES",

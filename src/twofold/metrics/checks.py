@@ -17,9 +17,10 @@ def checked_table(
     Their squares must be numbers, too, unless ``any_size`` says that only ranks are looked at.
     """
     if is_lazy(table):
+        some = ".sample(frac=0.01)" if hasattr(table, "columns") else "[::100]"
         raise TypeError(
-            f"`{name}` is a table of dask, and its rows are compared with each other: pass those "
-            f"that fit into memory, e.g. every hundredth, `{name}[::100].compute()`."
+            f"`{name}` is a table of dask, and its rows are compared with each other: pass some "
+            f"that fit into memory, such as one in a hundred, `{name}{some}.compute()`."
         )
     check_numeric(table)
     if isinstance(table, np.ma.MaskedArray):

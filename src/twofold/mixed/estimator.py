@@ -36,12 +36,14 @@ from twofold.contract.row_notes import RowNotes
 from twofold.contract.uncertain_model import Explanation
 from twofold.engine.threads import single_threaded_blas
 from twofold.mixed.columns import Column, LevelColumn, scales
+from twofold.mixed.dask_frames import answers_frames, sample_of, scaled_features_of
 from twofold.mixed.frames import TableKind, as_frame
 from twofold.mixed.kinds import KINDS, LeftOut, fit_column
 from twofold.model_files import ModelFile
 from twofold.noise.noise_model import TrainedMap
 from twofold.scaled import Scaled, ScaledModel
 from twofold.tables.chunks import ChunkedTable
+from twofold.tables.dask_tables import DaskTable
 from twofold.ukr import UKR
 
 LEVELS_NAMED = 5
@@ -165,9 +167,21 @@ class Mixed(ScaledModel):
         return Y
 
     def _fit_chunks(self, table: ChunkedTable, sample_weight: Any) -> None:
-        raise TypeError(
-            "Mixed is fitted to a table in memory; pass a frame, such as pandas.read_parquet(path)."
-        )
+        if not isinstance(table, DaskTable):
+            raise TypeError(
+                "Mixed is fitted to a table in memory or a data frame of dask; pass a frame, such "
+                "as pandas.read_parquet(path)."
+            )
+        most = self._most_rows(table.width)
+        if most is None:
+            super()._fit_chunks(table, sample_weight)
+            return
+        sample, weights = sample_of(table, sample_weight, most)
+        frame, self.table_kind_ = as_frame(sample)
+        self._fit_columns(frame, weights)
+        inner = UKR() if self.model is None else clone(self.model)
+        rows = scaled_features_of(self, table)
+        self.model_ = inner.fit(rows, sample_weight=sample_weight)
 
     def _choose_columns(self, frame: pd.DataFrame, weights: FloatArray) -> None:
         """Set ``columns_`` and ``left_out_``."""
@@ -233,6 +247,7 @@ class Mixed(ScaledModel):
 
     # ---- there and back -------------------------------------------------------------------------
 
+    @answers_frames
     def inverse_transform(
         self, X: Any, *, return_std: bool = False, return_probabilities: bool = False
     ) -> Any:
@@ -255,6 +270,7 @@ class Mixed(ScaledModel):
             return self._answer(F, None, return_probabilities, std)
         return self._answer(super().inverse_transform(X), None, return_probabilities)
 
+    @answers_frames
     def reconstruct(
         self,
         X: Any,
@@ -276,6 +292,7 @@ class Mixed(ScaledModel):
         F, std = found if return_std else (found, None)
         return self._answer(F, given, return_probabilities, std)
 
+    @answers_frames
     def complete(
         self,
         X: Any,
@@ -351,6 +368,7 @@ class Mixed(ScaledModel):
         names = [column.name for column in self.columns_]
         return pd.DataFrame(dict(zip(names, found, strict=True)), index=as_frame(X)[0].index)
 
+    @answers_frames
     def intervals(self, X: Any, level: float = 0.9) -> Any:
         """Return two tables between whose values entries are expected, given the others of a row.
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 from pandas.api import types
 
+from twofold.checks.rows import is_lazy
 from twofold.model_files import register_value_type
 
 
@@ -61,6 +62,11 @@ def as_frame(X: Any) -> tuple[pd.DataFrame, TableKind]:
         return _named(table.to_pandas(date_as_object=False)), kind
     if isinstance(X, dict):
         return _named(pd.DataFrame(X)), TableKind("pandas")
+    if is_lazy(X):
+        raise TypeError(
+            "Expected a table in memory; got a dask dataframe. Pass some of its rows, such as one "
+            "in a hundred, `X.sample(frac=0.01).compute()`."
+        )
     raise TypeError(
         "Expected a table with named columns, of pandas, polars or pyarrow; got "
         f"{type(X).__name__}. Arrays of numbers go to twofold.Scaled, or become a table by "

@@ -67,7 +67,11 @@ class ChunkedTable:
                 "are free, too little for a fit that holds all of it. UKR(landmarks='auto') is "
                 "fitted to tables of any length."
             )
-        return self._joined(list(self))
+        return self._joined(self._all())
+
+    def _all(self) -> list[Any]:
+        """Return all chunks."""
+        return list(self)
 
     def _size(self) -> tuple[int, int, int]:
         """Return how many rows and columns there are, and the bytes of a number."""

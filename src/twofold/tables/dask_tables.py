@@ -62,6 +62,9 @@ class DaskTable(ChunkedTable):
         for part in self.parts:
             yield part.compute()
 
+    def _all(self) -> list[Any]:
+        return compute_all(self.parts)  # side by side
+
     def _count_rows(self) -> list[int]:
         if self.columns is None and not np.isnan(self.table.chunks[0]).any():
             return list(map(int, self.table.chunks[0]))
@@ -93,6 +96,11 @@ def one_row_like(table: Any) -> Any:
     import pandas as pd
 
     return pd.DataFrame(row, columns=table.columns)
+
+
+def missing_row_like(table: Any) -> Any:
+    """Return a row without entries, in the columns and about the types of a data frame of dask."""
+    return table._meta.reset_index(drop=True).reindex([0]) if hasattr(table, "columns") else table
 
 
 def array_of_parts(parts: Sequence[Any], lengths: Sequence[int], width: int, dtype: Any) -> Any:
@@ -144,7 +152,7 @@ def compute_all(parts: Sequence[Any], tell: Callable[[int], None] = lambda done:
     import dask
 
     client, kept = current_client(), keep_all(parts, tell)
-    with _losses_told(client):
+    with losses_told(client):
         return list(dask.compute(*kept))
 
 
@@ -156,7 +164,7 @@ def keep_all(parts: Sequence[Any], tell: Callable[[int], None] = lambda done: No
     _check_owner(parts, client)
     if client is None:
         return list(dask.persist(*parts))
-    with _losses_told(client):
+    with losses_told(client):
         kept = list(dask.persist(*parts))
         _wait(client, kept, tell)
         return kept
@@ -170,7 +178,7 @@ def _check_owner(parts: Sequence[Any], client: Any) -> None:
 
     owners = {future.client for future in futures_of(list(parts))}
     if owners - {client}:
-        raise _lost()
+        raise cluster_lost()
 
 
 def _wait(client: Any, kept: list[Any], tell: Callable[[int], None]) -> None:
@@ -196,18 +204,18 @@ def _check_future(future: Any) -> None:
     if future.status == "error":
         raise future.exception()
     if future.status == "cancelled":
-        raise _lost()
+        raise cluster_lost()
 
 
 @contextmanager
-def _losses_told(client: Any) -> Iterator[None]:
+def losses_told(client: Any) -> Iterator[None]:
     """Turn what dask raises when a scheduler is gone into an error that says so."""
     try:
         yield
     except (Exception, CancelledError) as error:
         if client is None or not _is_loss(error, client):
             raise
-        raise _lost() from error
+        raise cluster_lost() from error
 
 
 def _is_loss(error: BaseException, client: Any) -> bool:
@@ -220,7 +228,8 @@ def _is_loss(error: BaseException, client: Any) -> bool:
     return isinstance(error, OSError) and client.status != "running"
 
 
-def _lost() -> ClusterLostError:
+def cluster_lost() -> ClusterLostError:
+    """Return the error that says what to do about a scheduler that is gone."""
     return ClusterLostError(
         "The scheduler of dask was lost, or has cancelled what it was asked for. See to it that it "
         "runs, connect to it by `dask.distributed.Client(...)`, and make the call again; a fit "

@@ -422,6 +422,9 @@ class KernelManifold(GrowingModel):
             return "cpu"
         return "cuda"
 
+    def _lacks_device(self) -> bool:
+        return getattr(self, "device", "cpu") == "cuda" and bool(why_no_gpu())
+
     def _beyond_gpu(self) -> str:
         """Name a parameter by which a fit is beyond a GPU; empty if there is none."""
         return ""

@@ -28,6 +28,7 @@ from twofold.latent.starts import fill_for_start
 from twofold.losses import Loss, in_unit, rows_of
 from twofold.regularization import Regularization, n_left_out
 from twofold.rowwise import data_unit
+from twofold.tables.dask_workers import sharing_workers
 from twofold.ukr.surface import CarriedRows, Surface
 
 # Kernel widths, in distances to the nearest neighbour, that the grid of factors runs through.
@@ -66,7 +67,7 @@ class Reconstruction:
         """Return R(X) and dR/dX, for all latent points."""
         X = X.astype(self.rows.Y.dtype, copy=False)
         n = len(self.share)
-        losses, by_query, by_reference = self.engine.evaluate(
+        found = self.engine.evaluate(
             X[:n],
             self.references.V,
             self._respond,
@@ -74,6 +75,12 @@ class Reconstruction:
             hidden=self.hidden,
             local=self.references.local(X.shape[1]),
         )
+        return self._summed(*found)
+
+    def _summed(
+        self, losses: FloatArray, by_query: FloatArray, by_reference: FloatArray
+    ) -> tuple[float, FloatArray]:
+        """Return the value and the gradient by all latent points."""
         value = float(losses.sum(dtype=np.float64))
         if self.landmarks is None:
             return value, by_query + by_reference
@@ -193,13 +200,20 @@ class Problem:
         hidden = self.hidden
         if hidden is None and self.landmarks is None:
             hidden = np.arange(len(self.rows.Y))[:, None]
-        return Reconstruction(
+        made_of = (
             self.rows,
             self._loss_and_unit[0],
             self.engine,
             hidden if cross_validated else None,
             self.landmarks,
         )
+        workers = sharing_workers()
+        if workers is None or self.engine.device != "cpu":
+            return Reconstruction(*made_of)
+        # Imported at first use: few fits have workers elsewhere.
+        from twofold.ukr.spread_objective import SpreadReconstruction
+
+        return SpreadReconstruction(workers, *made_of)
 
     def surface(self, X: FloatArray) -> Surface:
         """Return the manifold through the references at X; rows can be projected onto it."""

@@ -87,6 +87,14 @@ class CarriedRows:
         self._denominators = slice(D, D + 1 if observed is None else 2 * D)
         self._locals: dict[int, LocalFit] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Half of what would travel to another process is made there.
+        return {name: value for name, value in vars(self).items() if name != "V"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.V = self._columns(self.weights.astype(self.Y.dtype)[:, None])
+
     def _own_mean(self, Y: FloatArray) -> FloatArray:
         total = self.mass.sum(axis=0)
         # In units, so that sums of very large rows are numbers; NaN where nothing is observed drops

@@ -14,7 +14,8 @@ from twofold.engine.local_fit import LocalFit
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from twofold.engine.sums import KernelSums, Respond
+    from twofold.engine.runs import Respond
+    from twofold.engine.sums import KernelSums
 
 # Numbers of sums and slopes that are on the device at once.
 MOST_NUMBERS = 2**29

@@ -1,0 +1,114 @@
+"""A table larger than its workers' memory: Parquet parts, fitted and transformed, memory watched.
+
+A noisy curved sheet is written as Parquet parts. Workers with a limit of memory each fit a map to
+it, place all rows, and write the places. Printed: seconds of each step, the most memory of each
+worker (its resident set, code and packages included) and of the client (its own pages, less what it
+had before), and whether a worker was ended for want of memory.
+
+    python -m benchmarks.cluster_parquet --rows 5000000 --columns 50 --workers 2 --memory 2GB
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import dask.dataframe as dd
+import pandas as pd
+import psutil
+from distributed import Client, LocalCluster
+
+from benchmarks.beyond_memory import chunks
+from benchmarks.cluster import Peak
+from twofold import UKR
+
+
+class Watched:
+    """The most memory of each worker of a cluster, and all processes that its workers had."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster, self.most, self.pids = cluster, dict[str, float](), set[int]()
+        self._done = threading.Event()
+        self._looker = threading.Thread(target=self._look, daemon=True)
+        self._looker.start()
+
+    def _look(self) -> None:
+        while not self._done.wait(0.2):
+            for name, nanny in self._cluster.workers.items():
+                try:
+                    used = psutil.Process(nanny.pid).memory_info().rss / 1e6
+                except (psutil.Error, TypeError, ValueError):  # between two lives
+                    continue
+                self.pids.add(nanny.pid)
+                self.most[str(name)] = max(self.most.get(str(name), 0.0), used)
+
+    def stop(self) -> None:
+        """Look no longer."""
+        self._done.set()
+        self._looker.join()
+
+
+def write_parts(folder: Path, n: int, D: int) -> int:
+    """Write n rows as Parquet files of 50,000 rows; return their bytes."""
+    folder.mkdir()
+    names = [f"feature {j}" for j in range(D)]
+    for number, Y in enumerate(chunks(n, D)):
+        path = folder / f"part-{number:05}.parquet"
+        pd.DataFrame(Y, columns=names).to_parquet(path, compression=None)
+    return sum(path.stat().st_size for path in folder.iterdir())
+
+
+def measure(folder: Path, args: argparse.Namespace) -> None:
+    with (
+        LocalCluster(
+            n_workers=args.workers,
+            threads_per_worker=1,
+            memory_limit=args.memory,
+            dashboard_address=":0",
+        ) as cluster,
+        Client(cluster),
+        Peak() as client,
+    ):
+        watched = Watched(cluster)
+        table = dd.read_parquet(folder / "parts")
+        started = time.perf_counter()
+        model = UKR(
+            landmarks=args.landmarks, init="pca", max_iter=20, random_state=0, verbose=False
+        ).fit(table)
+        print(
+            f"fitted {len(model.embedding_):,} rows: {time.perf_counter() - started:.0f} s",
+            flush=True,
+        )
+        started = time.perf_counter()
+        model.transform(table).to_parquet(folder / "places")
+        print(f"placed and written: {time.perf_counter() - started:.0f} s", flush=True)
+        print(f"mean squared error: {-model.score(table.partitions[:2]):.5f} a row")
+        watched.stop()
+    n_places = sum(len(pd.read_parquet(path)) for path in (folder / "places").glob("*.parquet"))
+    print(f"places in files: {n_places:,}")
+    shown = ", ".join(f"{used:.0f}" for used in watched.most.values())
+    print(f"most memory of the workers: {shown} MB; of the client {client.megabytes:+.0f} MB")
+    print(f"processes of workers: {len(watched.pids)} (more than {args.workers}: one was ended)")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--columns", type=int, default=50)
+    parser.add_argument("--landmarks", type=int, default=50)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--memory", default="2GB")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        started = time.perf_counter()
+        size = write_parts(Path(folder) / "parts", args.rows, args.columns)
+        seconds = time.perf_counter() - started
+        print(f"{args.rows:,} x {args.columns}: {size / 1e9:.2f} GB, {seconds:.0f} s", flush=True)
+        measure(Path(folder), args)
+
+
+if __name__ == "__main__":
+    main()
