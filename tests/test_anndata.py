@@ -163,7 +163,7 @@ def test_standard_errors_are_those_of_weighted_means(fitted):
     np.testing.assert_allclose(found[0, 0], expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("model", [PSOM(grid=(4, 4)), UNN(2)], ids=["PSOM", "UNN"])
+@pytest.mark.parametrize("model", [PSOM(2, grid=(4, 4)), UNN(2)], ids=["PSOM", "UNN"])
 def test_other_families_give_genes_too(model):
     cells = made_up(40)
     twofold.anndata.fit(cells, model, key_added="m")

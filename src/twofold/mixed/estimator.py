@@ -429,7 +429,7 @@ class Mixed(ScaledModel):
         scale are logarithms, dates are days since 1970.
         """
         check_is_fitted(self)
-        numbers = Scaled(self.model)
+        numbers = Scaled(self.model).set_output(transform="default")
         for name in ("center_", "spread_", "model_", "notes_", "noise_"):
             if name in self.__dict__:
                 setattr(numbers, name, self.__dict__[name])
