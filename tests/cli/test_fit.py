@@ -159,7 +159,7 @@ def test_numbers_written_otherwise_name_no_rows(tmp_path):
     frame = make_frame(20).reset_index(drop=True)
     frame["price"] = [f"1,{100 + 7 * k % 20}" for k in range(20)]
     frame["share"] = [f"{7 * k % 20}.5%" for k in range(20)]
-    frame["width"] = [f"{7 * k % 20},5" for k in range(20)]  # with a decimal comma, unlike the others
+    frame["width"] = [f"{7 * k % 20},5" for k in range(20)]  # unlike the others
     done = run_well("fit", write_csv(frame, tmp_path / "t.csv", index=False), *QUICK)
     assert "'price': '1,100' is read as 1100" in done.stderr
     assert "'share': '0.5%' is read as 0.5" in done.stderr

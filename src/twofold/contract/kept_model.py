@@ -26,6 +26,7 @@ DERIVED = (
     "_map_noise",
     "_shared_residuals",
     "_local_slopes",
+    "_planted",
     "_sample_places",
 )
 # Parameters that are about a fit and mean nothing to a fitted model: a file keeps these values.

@@ -392,7 +392,7 @@ class UncertainModel(ChunkedModel):
 
     def _forget_noise(self) -> None:
         """Drop what was made of rows that have changed."""
-        for name in ("noise_", "_map_noise", "_shared_residuals", "_local_slopes"):
+        for name in ("noise_", "_map_noise", "_shared_residuals", "_local_slopes", "_planted"):
             self.__dict__.pop(name, None)
 
     def _rows_to_fill(self, X: Any) -> FloatArray:
