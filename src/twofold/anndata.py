@@ -145,8 +145,9 @@ def place(
     ----------
     query : AnnData
         Changed in place: ``.obsm[f"X_{key}"]`` holds the places, and ``.obs[f"{key}_p_value"]`` the
-        share of reference cells that are at most as likely under the model: cells of a type that
-        the reference lacks have low ones. It is written for models with a noise model, as UKR has.
+        share of reference cells that are at most as likely under the model, by what the
+        representation holds of a cell: what it leaves out is not judged. It is written for models
+        with a noise model, as UKR has.
     reference : AnnData
         That :func:`fit` has been called with. For a representation other than "X" and "X_pca"
         ``query.obsm`` must hold it, made in the same way.

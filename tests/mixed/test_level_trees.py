@@ -61,7 +61,7 @@ def test_probabilities_are_those_of_map_and_trees(fitted):
     part, column = model._parts()[k], model.columns_[k]
     mapped = super(Mixed, model)._filled(model.features(row))[0]
     told = model._level_trees(k).features(mapped)
-    expected = 0.25 * column.proper(mapped[:, part]) + 0.75 * told
+    expected = (column.proper(mapped[:, part]) + 2 * told) / 3
     found = model.complete(row, return_probabilities=True)[1]["side"]
     np.testing.assert_allclose(found, column.probabilities(expected))
 

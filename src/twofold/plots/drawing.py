@@ -16,7 +16,7 @@ import matplotlib
 import numpy as np
 from matplotlib import rcParams
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap, LinearSegmentedColormap
+from matplotlib.colors import Colormap, LinearSegmentedColormap, to_hex, to_rgb
 from matplotlib.lines import Line2D
 from matplotlib.path import Path
 
@@ -41,6 +41,8 @@ COLORS = (
 ACCENT = "#870000"
 # Each with the factor by which its area has to change to look as large as the disc.
 MARKERS = (("o", 1.0), ("^", 1.15), ("s", 0.85), ("D", 0.75), ("v", 1.15))
+# What colours turn to when all have been used: as they are, lighter, darker.
+SHADES = ((0.0, 0.0), (1.0, 0.55), (0.0, 0.5))
 
 INK = "#333333"
 QUIET = "#8a8a8a"
@@ -75,13 +77,15 @@ class CategoryStyle:
 
 
 def category_style(number: int) -> CategoryStyle:
-    """Return the colour and marker of a category, counted from 0.
+    """Return the colour and marker of a category, counted from 0; no pair of both comes twice soon.
 
     >>> category_style(0).color, category_style(12).color, category_style(12).marker
-    ('#005ab4', '#005ab4', 's')
+    ('#005ab4', '#8cb5dd', 's')
     """
     marker, area = MARKERS[number % len(MARKERS)]
-    return CategoryStyle(COLORS[number % len(COLORS)], marker, area)
+    toward, share = SHADES[number // len(COLORS) % len(SHADES)]
+    base = np.array(to_rgb(COLORS[number % len(COLORS)]))
+    return CategoryStyle(to_hex(base + share * (toward - base)), marker, area)
 
 
 def sequential() -> Colormap:
