@@ -45,7 +45,7 @@ def test_trees_know_what_a_line_does_not(fitted):
     model, gappy, rows = fitted
     filled = model.complete(gappy)
     by_the_map = model.complete(gappy, use_residuals=False)
-    for name, least in (("side", 0.7), ("size", 0.9)):
+    for name, least in (("side", 0.7), ("size", 0.8)):
         gaps = gappy[name].isna() & gappy["a"].notna()
         right = (filled[name] == rows[name])[gaps].mean()
         assert right > least

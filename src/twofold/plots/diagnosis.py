@@ -18,7 +18,7 @@ MUCH = 10.0
 # More names than this run into each other on a logarithmic axis.
 NAMED_ROWS = 5
 # Slanted names closer than so many points touch.
-LEAST_APART = 13.0
+LEAST_APART = 9.5
 
 
 def history(model: TwoWayModel, *, ax: Axes | None = None) -> Axes:

@@ -41,8 +41,9 @@ COLORS = (
 ACCENT = "#870000"
 # Each with the factor by which its area has to change to look as large as the disc.
 MARKERS = (("o", 1.0), ("^", 1.15), ("s", 0.85), ("D", 0.75), ("v", 1.15))
-# What colours turn to when all have been used: as they are, lighter, darker.
-SHADES = ((0.0, 0.0), (1.0, 0.55), (0.0, 0.5))
+# How far colours turn when all have been used, light ones towards black and dark ones to white.
+SHADES = (0.0, 0.5, 0.25)
+LIGHT = 0.5
 
 INK = "#333333"
 QUIET = "#8a8a8a"
@@ -80,12 +81,13 @@ def category_style(number: int) -> CategoryStyle:
     """Return the colour and marker of a category, counted from 0; no pair of both comes twice soon.
 
     >>> category_style(0).color, category_style(12).color, category_style(12).marker
-    ('#005ab4', '#8cb5dd', 's')
+    ('#005ab4', '#80acda', 's')
     """
     marker, area = MARKERS[number % len(MARKERS)]
-    toward, share = SHADES[number // len(COLORS) % len(SHADES)]
+    share = SHADES[number // len(COLORS) % len(SHADES)]
     base = np.array(to_rgb(COLORS[number % len(COLORS)]))
-    return CategoryStyle(to_hex(base + share * (toward - base)), marker, area)
+    end = 0.0 if base.mean() > LIGHT else 1.0
+    return CategoryStyle(to_hex(base + share * (end - base)), marker, area)
 
 
 def sequential() -> Colormap:
