@@ -95,6 +95,19 @@ def test_the_mean_is_that_of_the_reference(fitted):
     np.testing.assert_allclose(late.obsm["X_ukr"], expected, atol=1e-4)
 
 
+def test_components_may_have_been_centred_with_more_cells(fitted):
+    part = fitted[:60].copy()  # whose mean is another one
+    twofold.anndata.fit(part, QUICK)
+    query = fitted[60:70].copy()
+    model = twofold.anndata.place(query, part)
+    expected = model.transform(fitted.obsm["X_pca"][60:70])
+    np.testing.assert_allclose(query.obsm["X_ukr"], expected, atol=1e-4)
+    genes = twofold.anndata.genes(part, part.obsm["X_ukr"][:5], through="loadings")
+    generated = model.inverse_transform(part.obsm["X_ukr"][:5])
+    there = fitted.X.mean(axis=0) @ part.varm["PCs"]
+    np.testing.assert_allclose(genes @ part.varm["PCs"] - there, generated, atol=1e-8)
+
+
 def test_cells_of_a_strange_type_have_low_p_values(fitted):
     strange = fitted[40:50].copy()
     strange.X = strange.X + 2 * np.linalg.norm(strange.X) * fitted.varm["PCs"][:, 3]
