@@ -31,7 +31,7 @@ def fit_grid() -> object:
     nodes = np.stack([a, b, np.sin(3 * a * b)], axis=2)
     nodes[2, 3] = nodes[4, 1] = np.nan
     known = nodes[np.isfinite(nodes[..., 0])]
-    model = twofold.PSOM(grid=(6, 6), bounds=[(0, 1), (0, 1)]).fit_grid(nodes)
+    model = twofold.PSOM(2, grid=(6, 6), bounds=[(0, 1), (0, 1)]).fit_grid(nodes)
     return model.transform((known[1:] + known[:-1]) / 2)
 
 

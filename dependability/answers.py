@@ -91,9 +91,13 @@ OTHERS: dict[str, Callable[[], Answers]] = {
     "SelectEmbedding": lambda: of_model(
         twofold.SelectEmbedding(["pca", "isomap"], n_neighbors=8, random_state=0).fit(TRAIN)
     ),
-    "PSOM.fit_grid": lambda: of_model(twofold.PSOM((10, 5), random_state=0).fit_grid(TRAIN)),
+    "PSOM.fit_grid": lambda: of_model(
+        twofold.PSOM(2, grid=(10, 5), random_state=0).fit_grid(TRAIN)
+    ),
     "PSOM.fit_scattered": lambda: of_model(
-        twofold.PSOM((4, 4), smoothness=0.1, random_state=0).fit_scattered(TRAIN[:, :2], TRAIN)
+        twofold.PSOM(2, grid=(4, 4), smoothness=0.1, random_state=0).fit_scattered(
+            TRAIN[:, :2], TRAIN
+        )
     ),
     "upgrade": lambda: of_model(twofold.upgrade(TRAIN[:, :2], TRAIN)),
     "KernelExtension": lambda: {"transform": twofold.KernelExtension().fit(TRAIN).transform(NEW)},

@@ -177,7 +177,7 @@ def seeded(model: TwoWayModel) -> TwoWayModel:
 
 def use_psom_grid(given: Situation) -> None:
     """Use a map of rows that were measured along a line."""
-    model = twofold.PSOM((given.recipe.rows,)).fit_grid(given.table)
+    model = twofold.PSOM(1, grid=(given.recipe.rows,)).fit_grid(given.table)
     if given.recipe.gaps in ("one row", "everything"):
         return  # nodes that were not measured are filled, but there is no row to place
     use_contract(model, given, keeps_places=False)
@@ -185,7 +185,7 @@ def use_psom_grid(given: Situation) -> None:
 
 def use_psom_scattered(given: Situation) -> None:
     """Use a map of rows at known places."""
-    model = twofold.PSOM((3, 3), smoothness=0.1, random_state=0)
+    model = twofold.PSOM(2, grid=(3, 3), smoothness=0.1, random_state=0)
     model.fit_scattered(given.picture, given.table, sample_weight=given.weights)
     use_contract(model, given, keeps_places=False)
 
@@ -311,7 +311,9 @@ def _neighbors(name: str) -> Callable[[], Any]:
 USES: dict[str, Use] = {
     **{family.name: fit_and_use(family.make) for family in FAMILIES},
     "Scaled-UNN": fit_and_use(lambda: twofold.Scaled(twofold.UNN(2, random_state=0))),
-    "Scaled-PSOM": fit_and_use(lambda: twofold.Scaled(twofold.PSOM((3, 3), random_state=0))),
+    "Scaled-PSOM": fit_and_use(
+        lambda: twofold.Scaled(twofold.PSOM(2, grid=(3, 3), random_state=0))
+    ),
     "KernelPCA-linear": fit_and_use(lambda: twofold.KernelPCA(kernel="linear")),
     "SelectEmbedding": fit_and_use(
         lambda: twofold.SelectEmbedding(["pca", "isomap"], n_neighbors=5, random_state=0)

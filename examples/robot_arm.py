@@ -39,7 +39,9 @@ GREY, RED = "#999999", "#d62728"
 def learn_arm() -> PSOM:
     """Return a map of postures at the nodes: rows are the wrist (3) and the angles (4)."""
     angles = Grid.make(SHAPE, "chebyshev", BOUNDS).places()
-    return PSOM(SHAPE, bounds=BOUNDS).fit_grid(np.hstack([forward_kinematics(angles), angles]))
+    return PSOM(len(SHAPE), grid=SHAPE, bounds=BOUNDS).fit_grid(
+        np.hstack([forward_kinematics(angles), angles])
+    )
 
 
 def follow(arm: PSOM, wanted: FloatArray, present: FloatArray) -> FloatArray:

@@ -71,7 +71,7 @@ REPORTED_SCATTERED = {
 
 def make_map(**parameters: Any) -> PSOM:
     """Return an unfitted PSOM over the joint ranges, on one core."""
-    return PSOM(SHAPE, bounds=BOUNDS, n_jobs=1, **parameters)
+    return PSOM(len(SHAPE), grid=SHAPE, bounds=BOUNDS, n_jobs=1, **parameters)
 
 
 def wrist_at_nodes(spacing: str = "chebyshev") -> FloatArray:
@@ -129,7 +129,7 @@ def show_bell(draws: int) -> None:
         return np.exp(-8 * places**2)
 
     def curve(nodes: FloatArray) -> PSOM:
-        return PSOM(nodes=[nodes], bounds=[(-1, 1)], n_jobs=1).fit_grid(bell(nodes[:, None]))
+        return PSOM(1, nodes=[nodes], bounds=[(-1, 1)], n_jobs=1).fit_grid(bell(nodes[:, None]))
 
     def largest(model: PSOM, at: FloatArray) -> float:
         return float(np.abs(model.inverse_transform(at) - bell(at)).max())
@@ -256,7 +256,7 @@ def warped_cells(clipped: bool, draws: int) -> list[str]:
     cells = ["as above", "as above"]
     for n_l in (3, 5):
         axes, errors = [np.arange(count, dtype=float)] * 4, Errors()
-        model = PSOM(nodes=axes, local=n_l, n_jobs=1).fit_grid(wrist_at_nodes())
+        model = PSOM(len(axes), nodes=axes, local=n_l, n_jobs=1).fit_grid(wrist_at_nodes())
         for draw in range(draws):
             errors.add(lambda X, f=model.inverse_transform: f(index(X)), draw)  # type: ignore[misc]
         cells.append(errors.short())

@@ -74,7 +74,7 @@ def show_fish_bowl(draws: int) -> None:
         for draw in range(draws):
             train = make_fish_bowl(ROWS, noise=NOISE, random_state=draw)
             test = make_fish_bowl(ROWS, noise=NOISE, random_state=1000 + draw)
-            model = PSOM(GRID, smoothness=schedule, n_jobs=1, random_state=draw)
+            model = PSOM(len(GRID), grid=GRID, smoothness=schedule, n_jobs=1, random_state=draw)
             seconds = seconds_of_fit(model, train.Y)
             off = np.linalg.norm(model.reconstruct(test.Y), axis=1) - RADIUS
             figures.append(
@@ -122,7 +122,7 @@ def flow_models(seed: int) -> dict[str, TwoWayModel]:
         "PSOM+, default": None,
     }
     maps: dict[str, TwoWayModel] = {
-        name: PSOM(GRID, smoothness=schedule, n_jobs=1, random_state=seed)
+        name: PSOM(len(GRID), grid=GRID, smoothness=schedule, n_jobs=1, random_state=seed)
         for name, schedule in schedules.items()
     }
     return maps | {"UKR": UKR(2, n_jobs=1, random_state=seed)}

@@ -201,7 +201,7 @@ def show_bowl(draws: int) -> None:
     """Print PSOM+ and UKR on the fish bowl."""
     rows: list[tuple[str, ...]] = []
     makers: dict[str, Callable[[], TwoWayModel]] = {
-        "PSOM+, 12 × 12": lambda: PSOM((12, 12), n_jobs=1, random_state=0),
+        "PSOM+, 12 × 12": lambda: PSOM(2, grid=(12, 12), n_jobs=1, random_state=0),
         "UKR": lambda: UKR(2, n_jobs=1, random_state=0),
     }
     first = 0.0

@@ -162,8 +162,8 @@ FAMILIES = [
             dimensions=lambda q: {"grid": (2,) * q},
         )
         for name, make in (
-            ("PSOM", lambda: PSOM((6, 6), random_state=0)),
-            ("PSOM-1d", lambda: PSOM((8,), random_state=0)),
+            ("PSOM", lambda: PSOM(2, grid=(6, 6), random_state=0)),
+            ("PSOM-1d", lambda: PSOM(1, grid=(8,), random_state=0)),
         )
     ),
 ]

@@ -31,7 +31,7 @@ LAYERS = [
     {"classification", "filling", "neighbors", "odd_rows", "plots", "scaled"},
     {"mixed"},
     {"loading"},
-    {"selection"},
+    {"anndata", "selection"},
     {"explorer"},
     {"cli"},
     {"__main__"},

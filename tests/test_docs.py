@@ -28,7 +28,7 @@ MODULES = [
 
 
 # Pages and modules whose examples take seconds; those of single functions run all the same.
-LONG = ("first_steps", "how_ukr_works", "plots", "psom", "recipes", "unn")
+LONG = ("first_steps", "how_ukr_works", "plots", "psom", "recipes", "single_cells", "unn")
 LONG_MODULES = tuple(
     f"twofold.{name}"
     for name in (

@@ -17,7 +17,7 @@ ONE_OF_EACH = [
     Scaled(UKR(init="pca", max_iter=3), how="robust"),
     KernelPCA(),
     DiffusionMap(),
-    PSOM(3),
+    PSOM(1, grid=3),
     UNN(),
 ]
 VARIANTS = [

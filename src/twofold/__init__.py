@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from twofold import (
+        anndata,
         datasets,
         explorer,
         features,
@@ -76,6 +77,7 @@ __all__ = [
     "Scaled",
     "SelectEmbedding",
     "SubmanifoldUNN",
+    "anndata",
     "compare",
     "datasets",
     "explorer",

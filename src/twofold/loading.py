@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from twofold.contract import TwoWayModel
     from twofold.kernel_pca import KernelExtension
 
-# Nodes multiply with the axes: about as many as a usual grid has, and enough for a bend on each.
-USUAL_NODES, MOST_ON_AN_AXIS, LEAST_ON_AN_AXIS = 100, 10, 3
-
 
 class Classes(Mapping[str, Any]):
     """Classes by name, each imported from its home when it is looked up."""
@@ -104,19 +101,9 @@ def load(path: str | os.PathLike[str]) -> TwoWayModel | ManifoldClassifier | Ker
 def two_way_model(name: str, n_components: int, **common: Any) -> TwoWayModel:
     """Return an unfitted model of a family, named by a key of ``TWO_WAY``.
 
-    It has ``n_components`` latent dimensions, however the family is told of them; of the
-    parameters ``common`` a family is told those that it has.
+    Of the parameters ``common`` a family is told those that it has.
     """
     family = FAMILIES[TWO_WAY[name]]
     known = family().get_params(deep=False)
-    size: dict[str, Any] = {"n_components": n_components}
-    if "n_components" not in known:
-        size = {"grid": grid_of(n_components)}
     told = {parameter: value for parameter, value in common.items() if parameter in known}
-    return family(**size, **told)
-
-
-def grid_of(n_axes: int) -> tuple[int, ...]:
-    """Return a grid of nodes with q axes, as large as a PSOM's usual one if it can be."""
-    nodes = round(USUAL_NODES ** (1 / n_axes))
-    return (min(max(nodes, LEAST_ON_AN_AXIS), MOST_ON_AN_AXIS),) * n_axes
+    return family(n_components, **told)

@@ -50,7 +50,11 @@ _ValueType = TypeVar("_ValueType", bound=type)
 
 # What files of other kinds begin with, what they are, and what to do if a table was meant.
 FIRST_BYTES = (
-    (b"PK\x03\x04", "a zip archive, such as an Excel workbook or .npz", "Save the sheet as CSV."),
+    (
+        b"PK\x03\x04",
+        "a zip archive, such as an Excel workbook or .npz",
+        "Give a workbook the suffix .xlsx.",
+    ),
     (b"\xd0\xcf\x11\xe0", "an old Excel workbook", "Save the sheet as CSV."),
     (b"PAR1", "a Parquet table", "Give the file the suffix .parquet."),
     (b"\x93NUMPY", "a numpy array (.npy)", "Give the file the suffix .npy."),
@@ -116,6 +120,15 @@ class ModelFile:
         for part in ("params", "attributes", "arrays"):
             values = {renamed.get(name, name): value for name, value in getattr(self, part).items()}
             object.__setattr__(self, part, values)
+        if self.class_name == "PSOM" and "grid" in self.params:
+            self.params.setdefault("n_components", _axes_of(self.params))
+
+
+def _axes_of(params: dict[str, Any]) -> int:
+    """Return how many axes an earlier PSOM had: its nodes or its grid said so."""
+    given = params.get("nodes")
+    axes = params["grid"] if given is None or isinstance(given, str) else given
+    return len(axes) if isinstance(axes, list | tuple | np.ndarray) else 1
 
 
 def register_value_type(cls: _ValueType) -> _ValueType:

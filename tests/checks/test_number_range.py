@@ -40,7 +40,7 @@ MODELS = {
     "SubmanifoldUNN": lambda: SubmanifoldUNN(random_state=0),
     "KernelPCA": lambda: KernelPCA(),
     "DiffusionMap": lambda: DiffusionMap(),
-    "PSOM": lambda: PSOM((4, 4), random_state=0),
+    "PSOM": lambda: PSOM(2, grid=(4, 4), random_state=0),
 }
 SPECTRAL = ("KernelPCA", "DiffusionMap")
 

@@ -157,9 +157,13 @@ def test_the_only_text_that_differs_in_every_row_names_the_rows(table, tmp_path)
 
 def test_numbers_written_otherwise_name_no_rows(tmp_path):
     frame = make_frame(20).reset_index(drop=True)
-    frame["price"] = [f"1,{100 + k}" for k in range(20)]
+    frame["price"] = [f"1,{100 + 7 * k % 20}" for k in range(20)]
+    frame["share"] = [f"{7 * k % 20}.5%" for k in range(20)]
+    frame["width"] = [f"{7 * k % 20},5" for k in range(20)]  # unlike the others
     done = run_well("fit", write_csv(frame, tmp_path / "t.csv", index=False), *QUICK)
-    assert "left out: 'price': '1,100' may have thousands marks" in done.stderr
+    assert "'price': '1,100' is read as 1100" in done.stderr
+    assert "'share': '0.5%' is read as 0.5" in done.stderr
+    assert "left out: 'width': '0,5' has a decimal comma, but the table has a" in done.stderr
     assert "row names" not in done.stderr
 
 

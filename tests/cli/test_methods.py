@@ -110,7 +110,7 @@ def test_parameters_by_name(table, tmp_path):
     run_well("fit", table, "-o", path, "--method", "UNN", *options)
     model = twofold.load(path).model_
     assert (model.n_neighbors, model.search, model.shuffle) == (3, "greedy", False)
-    run_well("fit", table, "-o", path, "--method", "psom", "--set", "grid=[3, 4, 3]")
+    run_well("fit", table, "-o", path, "--method", "psom", "-q", "3", "--set", "grid=[3, 4, 3]")
     assert twofold.load(path).embedding_.shape == (60, 3)
     run_well("fit", table, "-o", path, "--set", "init=pca", "--set", "max_iter=0")
     assert twofold.load(path).start_ == "pca"
@@ -149,7 +149,10 @@ def test_names_of_methods():
         (["--set", "callbacks=[]"], ["no parameter 'callbacks'"]),
         (["--set", "tol=0", "--set", "tol=1"], ["--set tol is there twice"]),
         (["--loss", "huber", "--set", "loss=huber"], ["--loss and --set loss"]),
-        (["--method", "psom", "-q", "2", "--set", "grid=[3,3]"], ["--dimensions and --set grid"]),
+        (
+            ["--method", "psom", "--set", "grid=[3,3,3]"],
+            ["--set grid has 3 axes and --dimensions is 2"],
+        ),
         (["--kernel", "round"], ["--kernel must be", "got 'round'"]),
         (["--loss", "none"], ["--loss must be", "got 'none'"]),
     ],

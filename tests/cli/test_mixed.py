@@ -165,3 +165,26 @@ def _written(done):
     import io
 
     return io.StringIO(done.stdout)
+
+
+def test_gaps_with_intervals_probabilities_and_draws(folder, tmp_path):
+    words = ["complete", folder / "items.twofold", folder / "gappy.csv", "-o"]
+    run_well(*words, tmp_path / "sure.csv", "--intervals", "--level", "0.8")
+    gappy = pd.read_csv(folder / "gappy.csv")
+    sure = pd.read_csv(tmp_path / "sure.csv")
+    gone = gappy["length"].isna()
+    assert sure["length_low"].notna().tolist() == gone.tolist()
+    inside = sure["length"].between(sure["length_low"], sure["length_high"])
+    assert inside[gone].all()
+    assert sure["colour_probability"].notna().tolist() == gappy["colour"].isna().tolist()
+    assert sure["colour_probability"].dropna().between(1 / 3 - 1e-9, 1).all()
+    low, high = (pd.to_datetime(sure[f"bought_{end}"]) for end in ("low", "high"))
+    assert (low <= high)[gappy["bought"].isna()].all()
+    run_well(*words, tmp_path / "draws.csv", "--draws", "3", "--seed", "1")
+    draws = pd.read_csv(tmp_path / "draws.csv")
+    assert len(draws) == 3 * N
+    assert draws["draw"].value_counts().to_dict() == {1: N, 2: N, 3: N}
+    by_row = draws.groupby("name")["length"].nunique()
+    assert set(by_row[gappy["name"][gone]]) == {3}
+    assert set(by_row[gappy["name"][~gone]]) == {1}
+    assert draws["colour"].isin(["blue", "green", "red"]).all()

@@ -277,8 +277,8 @@ def test_confused_arguments(model_file, table, tmp_path):
     assert "would replace" in refused("complete", model_file, table, "-o", table)
     assert "would replace" in refused("complete", model_file, table, "-o", model_file)
     assert "Add -o FILE" in refused("transform", model_file, table, "--json", code=2)
-    out = tmp_path / "out.xlsx"
-    assert "out.xlsx" in refused("transform", model_file, table, "-o", out)
+    out = tmp_path / "out.xls"
+    assert "out.xls" in refused("transform", model_file, table, "-o", out)
     damaged = tmp_path / "damaged.twofold"
     damaged.write_bytes(model_file.read_bytes()[:-9])
     assert "truncated" in refused("transform", damaged, table)

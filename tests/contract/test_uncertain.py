@@ -199,7 +199,7 @@ def test_old_files_of_landmarks_have_no_noise():
 
 
 def test_models_that_leave_no_row_out_fill_from_the_manifold():
-    arm = PSOM(3).fit(TRAIN[:60])
+    arm = PSOM(1, grid=3).fit(TRAIN[:60])
     plain = arm.complete(PARTIAL, use_residuals=False)
     np.testing.assert_array_equal(arm.complete(PARTIAL), plain)
     assert (arm.complete(PARTIAL, use_residuals=True) != plain).any()

@@ -17,7 +17,9 @@ def grid_model(shape, D=5, nodes="chebyshev"):
     axes = [np.linspace(-1, 1, n) for n in shape]
     T = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(shape))
     A, B = rng.normal(size=(2, len(shape), D))
-    return PSOM(shape, nodes=nodes).fit_grid(np.sin(T @ A) + 0.3 * np.cos(2 * T @ B))
+    return PSOM(len(shape), grid=shape, nodes=nodes).fit_grid(
+        np.sin(T @ A) + 0.3 * np.cos(2 * T @ B)
+    )
 
 
 def header_of(model, room=10**7):
@@ -44,7 +46,7 @@ class TestFinding:
     def test_places_found_in_training_make_none(self):
         # The domain is where rows are, then.
         rows = np.random.default_rng(0).uniform(size=(40, 3))
-        assert find_box(PSOM((3, 3)).fit(rows)) is None
+        assert find_box(PSOM(2, grid=(3, 3)).fit(rows)) is None
 
     def test_other_domains_are_none(self):
         assert find_box(upgrade(*smooth_images(60, 4), **OPTIONS)) is None

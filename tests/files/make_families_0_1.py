@@ -39,7 +39,7 @@ def main() -> None:
         "unn": UNN(2, random_state=0).fit(rows),
         "unn_line": UNN(random_state=0).fit(rows),
         "submanifold_unn": SubmanifoldUNN(random_state=0).fit(rows),
-        "psom": PSOM((3, 3), random_state=0).fit(rows),
+        "psom": PSOM(2, grid=(3, 3), random_state=0).fit(rows),
         "kernel_pca": KernelPCA().fit(rows),
         "diffusion_map": DiffusionMap().fit(rows),
         "kernel_extension": KernelExtension().fit(rows),

@@ -80,7 +80,13 @@ def test_colors_are_seen_on_white():
 def test_sixty_categories_differ():
     styles = {(style.color, style.marker) for style in map(category_style, range(60))}
     assert len(styles) == 60
-    assert category_style(60) == category_style(0)
+    assert len({category_style(number).color for number in range(36)}) == 36
+    assert category_style(180) == category_style(0)
+
+
+def test_colors_of_many_categories_are_seen_on_white():
+    colors = [to_rgb(category_style(number).color) for number in range(36)]
+    assert lab(linear(np.array(colors)))[:, 0].max() < 85
 
 
 def test_numbers_grow_lighter_and_stay_off_white():

@@ -24,7 +24,7 @@ UNKNOWN = np.nan
 def arm():
     angles = Grid.make((8, 8, 8, 8), bounds=LIMITS).places()
     Y = np.hstack([forward_kinematics(angles), angles])
-    return PSOM((8, 8, 8, 8), nodes="chebyshev", bounds=LIMITS).fit_grid(Y)
+    return PSOM(4, grid=(8, 8, 8, 8), nodes="chebyshev", bounds=LIMITS).fit_grid(Y)
 
 
 def quarter_bowl(grid):
@@ -92,7 +92,7 @@ def test_searches_that_do_not_end_are_counted(arm):
 def test_grid_data_are_interpolated_and_keep_their_places():
     grid = Grid.make((6, 5))
     Y = quarter_bowl(grid)
-    model = PSOM((6, 5)).fit_grid(Y)
+    model = PSOM(2, grid=(6, 5)).fit_grid(Y)
     assert_array_equal(model.node_values_, Y)
     assert_array_equal(model.embedding_, grid.places())
     assert_array_equal(model.transform(Y), grid.places())
@@ -110,28 +110,28 @@ def test_missing_nodes_and_entries_are_filled():
     holes = Y.copy()
     holes[[3, 17, 30]] = np.nan
     holes[[5, 22], 1] = np.nan
-    model = PSOM((7, 7)).fit_grid(holes)
+    model = PSOM(2, grid=(7, 7)).fit_grid(holes)
     assert_allclose(model.node_values_, Y, atol=0.05)
     assert_array_equal(model.embedding_, grid.places())
     assert len(model.data_) == 46
     assert_allclose(model.complete(holes[[5, 22]]), Y[[5, 22]], atol=0.05)
     with pytest.raises(ValueError, match="column"):
-        PSOM((7, 7)).fit_grid(np.where([True, False, False], np.nan, Y))
+        PSOM(2, grid=(7, 7)).fit_grid(np.where([True, False, False], np.nan, Y))
 
 
 def test_noisy_grid_data_are_smoothed():
     grid = Grid.make((9, 9))
     Y = quarter_bowl(grid)
     noisy = Y + 0.1 * np.random.default_rng(0).normal(size=Y.shape)
-    plain = PSOM((9, 9)).fit_grid(noisy)
+    plain = PSOM(2, grid=(9, 9)).fit_grid(noisy)
     for smoothness in ("gcv", Discrepancy(0.1), 0.01):
-        model = PSOM((9, 9), smoothness=smoothness).fit_grid(noisy)
+        model = PSOM(2, grid=(9, 9), smoothness=smoothness).fit_grid(noisy)
         assert model.smoothness_ > 0
         assert model.roughness_ < plain.roughness_
         assert ((model.node_values_ - Y) ** 2).mean() < 0.6 * ((noisy - Y) ** 2).mean()
     one_is_known = np.full(81, 0.05)
     one_is_known[40] = 0
-    model = PSOM((9, 9), smoothness=one_is_known).fit_grid(noisy)
+    model = PSOM(2, grid=(9, 9), smoothness=one_is_known).fit_grid(noisy)
     assert_allclose(model.node_values_[40], noisy[40])
     assert_array_equal(model.smoothness_, one_is_known)
 
@@ -141,7 +141,7 @@ def test_equal_rows_at_several_places():
     Y = np.column_stack(
         [np.cos(angle).round(12), np.sin(angle).round(12)]
     )  # closed: ends are equal
-    model = PSOM(nodes=[angle]).fit_grid(Y)
+    model = PSOM(1, nodes=[angle]).fit_grid(Y)
     assert len(model.data_) == 8
     assert_array_equal(model.embedding_[:, 0], angle)
     assert_array_equal(model.transform(Y[[0, 8]])[:, 0], [0, 0])
@@ -151,7 +151,7 @@ def test_equal_rows_at_several_places():
 def test_local_maps():
     grid = Grid.make((9, 9), "regular")
     Y = quarter_bowl(grid)
-    model = PSOM((9, 9), nodes="regular", local=3).fit_grid(Y)
+    model = PSOM(2, grid=(9, 9), nodes="regular", local=3).fit_grid(Y)
     x = np.array([[0.31, -0.44]])
     truth = [0.31, np.sin(-0.88), 0.31 * np.cos(0.44)]
     error = np.abs(model.inverse_transform(x)[0] - truth).max()
@@ -171,16 +171,16 @@ def test_scattered_samples():
     X = rng.uniform([0, -2], [3, 2], size=(300, 2))
     truth = np.column_stack([np.sin(X[:, 0]) * X[:, 1], X[:, 0]])
     Y = truth + 0.05 * rng.normal(size=truth.shape)
-    model = PSOM((8, 8)).fit_scattered(X, Y)
+    model = PSOM(2, grid=(8, 8)).fit_scattered(X, Y)
     assert_array_equal(model.grid_.lo, X.min(axis=0))
     assert_array_equal(model.grid_.hi, X.max(axis=0))
     assert_array_equal(model.embedding_, X)
     assert_array_equal(model.transform(Y), X)
     assert ((model.inverse_transform(X) - truth) ** 2).mean() < 0.3 * 0.05**2
-    wide = PSOM((8, 8), bounds=[(0, 3), (-2, 2)], smoothness=1e-3).fit_scattered(X, Y)
+    wide = PSOM(2, grid=(8, 8), bounds=[(0, 3), (-2, 2)], smoothness=1e-3).fit_scattered(X, Y)
     assert_array_equal(wide.grid_.hi, [3, 2])
     assert wide.smoothness_ == 1e-3
-    through = PSOM((5, 5), smoothness=0).fit_scattered(X[:10], Y[:10])
+    through = PSOM(2, grid=(5, 5), smoothness=0).fit_scattered(X[:10], Y[:10])
     assert_allclose(through.inverse_transform(X[:10]), Y[:10], atol=1e-8)
 
 
@@ -189,8 +189,8 @@ def test_weights_of_scattered_samples():
     X = rng.uniform(-1, 1, size=(60, 1))
     Y = np.column_stack([np.sin(3 * X[:, 0]), X[:, 0]]) + 0.1 * rng.normal(size=(60, 2))
     weights = np.where(np.arange(60) < 10, 0.0, 1.0)
-    some = PSOM(6, bounds=[(-1, 1)], smoothness=0.01).fit_scattered(X[10:], Y[10:])
-    model = PSOM(6, bounds=[(-1, 1)], smoothness=0.01).fit_scattered(X, Y, weights)
+    some = PSOM(1, grid=6, bounds=[(-1, 1)], smoothness=0.01).fit_scattered(X[10:], Y[10:])
+    model = PSOM(1, grid=6, bounds=[(-1, 1)], smoothness=0.01).fit_scattered(X, Y, weights)
     assert_allclose(model.node_values_, some.node_values_, atol=1e-10)
     assert_array_equal(model.embedding_, X)
     assert len(model.data_) == 50
@@ -199,15 +199,15 @@ def test_weights_of_scattered_samples():
 def test_bad_places_are_explained():
     X, Y = np.random.default_rng(0).uniform(size=(2, 20, 2))
     with pytest.raises(ValueError, match="each of the 3 axes"):
-        PSOM((3, 3, 3)).fit_scattered(X, Y)
+        PSOM(3, grid=(3, 3, 3)).fit_scattered(X, Y)
     with pytest.raises(ValueError, match="outside of `bounds`"):
-        PSOM((3, 3), bounds=[(0, 0.5), (0, 1)]).fit_scattered(X, Y)
+        PSOM(2, grid=(3, 3), bounds=[(0, 0.5), (0, 1)]).fit_scattered(X, Y)
     with pytest.raises(ValueError, match="same coordinate on axis 1"):
-        PSOM((3, 3)).fit_scattered(X * [1, 0], Y)
+        PSOM(2, grid=(3, 3)).fit_scattered(X * [1, 0], Y)
     with pytest.raises(ValueError, match="finite"):
-        PSOM((3, 3)).fit_scattered(X, np.where(Y > 0.9, np.nan, Y))
+        PSOM(2, grid=(3, 3)).fit_scattered(X, np.where(Y > 0.9, np.nan, Y))
     with pytest.raises(ValueError, match="each of its 9 nodes"):
-        PSOM((3, 3)).fit_grid(Y)
+        PSOM(2, grid=(3, 3)).fit_grid(Y)
 
 
 # ---- without places -----------------------------------------------------------------------------
@@ -227,7 +227,7 @@ def test_nothing_to_choose():
 
 def test_number_is_the_smoothness_at_the_end():
     Y = make_random_manifold(100, 2, 4, noise=0.05, random_state=0).Y
-    rough, smooth = (PSOM((6, 6), smoothness=number).fit(Y) for number in (0.01, 1.0))
+    rough, smooth = (PSOM(2, grid=(6, 6), smoothness=number).fit(Y) for number in (0.01, 1.0))
     assert (rough.smoothness_, smooth.smoothness_) == (0.01, 1.0)
     assert rough.roughness_ > smooth.roughness_
     assert rough.score(Y) > smooth.score(Y)
@@ -245,25 +245,25 @@ def test_odd_tables_are_fitted():
         "wide": rng.normal(size=(20, 200)),
     }
     for name, Y in tables.items():
-        model = PSOM((5, 5), random_state=0).fit(Y)
+        model = PSOM(2, grid=(5, 5), random_state=0).fit(Y)
         variance = ((Y - Y.mean(axis=0)) ** 2).sum(axis=1).mean()
         assert np.isfinite(model.node_values_).all(), name
         assert -model.score(Y) < 0.9 * variance, name
         assert np.isfinite(model.transform(Y + 0.01)).all(), name
         assert model.in_domain(model.transform(Y + 0.01)).all(), name
-    one = PSOM(6, random_state=0).fit(rng.normal(size=(30, 1)))
+    one = PSOM(1, grid=6, random_state=0).fit(rng.normal(size=(30, 1)))
     assert -one.score(one.data_) < 1e-3
 
 
 def test_start_by_an_estimator():
     Y = make_fish_bowl(150, noise=0.1, random_state=0).Y
     schedule = Annealing(n_steps=8, holdout=0)
-    by_name = PSOM((6, 6), smoothness=schedule).fit(Y)
-    by_object = PSOM((6, 6), init=PCA(2), smoothness=schedule).fit(Y)
+    by_name = PSOM(2, grid=(6, 6), smoothness=schedule).fit(Y)
+    by_object = PSOM(2, grid=(6, 6), init=PCA(2), smoothness=schedule).fit(Y)
     # The same plane, but the smoothness starts where these coordinates ask for it.
     assert by_object.annealing_["smoothness"][0] < by_name.annealing_["smoothness"][0]
     # Of an array, every row finds its own line again.
-    given = PSOM((6, 6), init=PCA(2).fit_transform(Y), smoothness=schedule).fit(Y)
+    given = PSOM(2, grid=(6, 6), init=PCA(2).fit_transform(Y), smoothness=schedule).fit(Y)
     assert_allclose(np.abs(given.embedding_), np.abs(by_object.embedding_), atol=1e-3)
 
 
@@ -275,7 +275,7 @@ def test_interrupt_keeps_the_best_and_says_so():
             raise KeyboardInterrupt
 
     with pytest.warns(ConvergenceWarning, match="Interrupted after 3 cycles"):
-        model = PSOM((5, 5), callbacks=[interrupt], random_state=0).fit(Y)
+        model = PSOM(2, grid=(5, 5), callbacks=[interrupt], random_state=0).fit(Y)
     assert model.stop_reason_ == "interrupted"
     assert model.n_iter_ == 3
     assert model.transform(Y + 0.01).shape == (100, 2)
@@ -286,9 +286,9 @@ def test_progress_is_drawn_only_where_wished(capsys, monkeypatch):
     monkeypatch.setattr("twofold.optimize.progress.SECONDS_BEFORE_BAR", 0.0)
     monkeypatch.setattr("twofold.optimize.progress.SECONDS_BETWEEN_LINES", 0.0)
     Y = make_random_manifold(40, 1, 3, random_state=0).Y
-    PSOM(5, random_state=0).fit(Y)
+    PSOM(1, grid=5, random_state=0).fit(Y)
     assert capsys.readouterr().err == ""
-    PSOM(5, random_state=0, verbose=True).fit(Y)
+    PSOM(1, grid=5, random_state=0, verbose=True).fit(Y)
     assert "λ" in capsys.readouterr().err
 
 
@@ -321,7 +321,7 @@ def test_bad_parameters_are_explained(parameters, message):
 
 def test_failed_fits_leave_the_model_as_it_was():
     Y = quarter_bowl(Grid.make((4, 4)))
-    model = PSOM((4, 4)).fit_grid(Y)
+    model = PSOM(2, grid=(4, 4)).fit_grid(Y)
     with pytest.raises(ValueError, match="16 nodes"):
         model.fit_grid(Y[:5])
     assert_array_equal(model.node_values_, Y)
@@ -331,7 +331,7 @@ def test_failed_fits_leave_the_model_as_it_was():
 def test_files_keep_every_kind_of_fit(tmp_path, smoothness):
     grid = Grid.make((4, 4), bounds=[(0, 2), (-1, 1)])
     Y = quarter_bowl(grid) + 0.1 * np.random.default_rng(0).normal(size=(16, 3))
-    model = PSOM((4, 4), bounds=[(0, 2), (-1, 1)], smoothness=smoothness).fit_grid(Y)
+    model = PSOM(2, grid=(4, 4), bounds=[(0, 2), (-1, 1)], smoothness=smoothness).fit_grid(Y)
     model.save(tmp_path / "map.twofold")
     again = twofold.load(tmp_path / "map.twofold")
     asked = np.array([[0.5, np.nan, np.nan], [0.1, 0.2, np.nan]])
@@ -341,6 +341,6 @@ def test_files_keep_every_kind_of_fit(tmp_path, smoothness):
 
 
 def test_samples_of_known_places_lie_in_the_box():
-    model = PSOM((4, 4)).fit_grid(quarter_bowl(Grid.make((4, 4))))
+    model = PSOM(2, grid=(4, 4)).fit_grid(quarter_bowl(Grid.make((4, 4))))
     for spread in ("density", "uniform"):
         assert model.in_domain(model.sample_latent(50, 0, spread=spread)).all()

@@ -27,7 +27,7 @@ def scattered(n, noise=0.05, seed=0):
 
 @pytest.fixture(scope="module")
 def model():
-    return PSOM((5, 5)).fit_grid(sheet(GRID.places()))
+    return PSOM(2, grid=(5, 5)).fit_grid(sheet(GRID.places()))
 
 
 # ---- units of the data --------------------------------------------------------------------------
@@ -36,8 +36,8 @@ def model():
 @pytest.mark.parametrize("unit", [1e-150, 1e-100, 1e100, 1e135])
 def test_tiny_and_huge_data_give_the_same_map(unit):
     x = np.random.default_rng(1).uniform(-0.9, 0.9, size=(20, 2))
-    plain = PSOM((5, 5)).fit_grid(sheet(GRID.places()))
-    scaled = PSOM((5, 5)).fit_grid(unit * sheet(GRID.places()))
+    plain = PSOM(2, grid=(5, 5)).fit_grid(sheet(GRID.places()))
+    scaled = PSOM(2, grid=(5, 5)).fit_grid(unit * sheet(GRID.places()))
     asked = plain.inverse_transform(x)
     found = scaled.best_match(unit * asked)
     assert found.converged.all()
@@ -45,8 +45,8 @@ def test_tiny_and_huge_data_give_the_same_map(unit):
     X, Y = scattered(60)
     for rule in (None, Discrepancy(0.05), 0.01):
         by = rule if not isinstance(rule, Discrepancy) else Discrepancy(0.05 * unit)
-        one = PSOM((5, 5), smoothness=rule).fit_scattered(X, Y)
-        other = PSOM((5, 5), smoothness=by).fit_scattered(X, unit * Y)
+        one = PSOM(2, grid=(5, 5), smoothness=rule).fit_scattered(X, Y)
+        other = PSOM(2, grid=(5, 5), smoothness=by).fit_scattered(X, unit * Y)
         assert_allclose(other.smoothness_, one.smoothness_, rtol=1e-2)
         assert_allclose(other.node_values_ / unit, one.node_values_, atol=1e-4)
 
@@ -57,21 +57,21 @@ def test_learning_without_places_does_not_mind_the_unit(unit):
     Y = make_random_manifold(50, 1, 3, noise=0.05, random_state=0).Y
     start = np.argsort(np.argsort(Y[:, 0]))[:, None]
     for init in ("pca", start):
-        one = PSOM(5, init=init, random_state=0).fit(Y)
-        other = PSOM(5, init=init, random_state=0).fit(unit * Y)
+        one = PSOM(1, grid=5, init=init, random_state=0).fit(Y)
+        other = PSOM(1, grid=5, init=init, random_state=0).fit(unit * Y)
         assert_allclose(other.smoothness_, one.smoothness_, rtol=1e-2)
         assert_allclose(other.embedding_, one.embedding_, atol=1e-2)
 
 
 def test_numbers_whose_squares_overflow_are_refused(model):
-    for call in (model.best_match, model.transform, model.complete, PSOM((2, 2)).fit):
+    for call in (model.best_match, model.transform, model.complete, PSOM(2, grid=(2, 2)).fit):
         with pytest.raises(ValueError, match=r"row\(s\) have entries beyond 1e\+140"):
             call(np.array([[1.0, 2, 3], [0, 0, 1e154], [3, 2, 1], [0, 0, 2]]))
     X, Y = scattered(30)
     with pytest.raises(ValueError, match="scale the data"):
-        PSOM((3, 3)).fit_scattered(X, 1e200 * Y)
+        PSOM(2, grid=(3, 3)).fit_scattered(X, 1e200 * Y)
     with pytest.raises(ValueError, match="scale the data"):
-        PSOM((5, 5)).fit_grid(1e200 * sheet(GRID.places()))
+        PSOM(2, grid=(5, 5)).fit_grid(1e200 * sheet(GRID.places()))
 
 
 # ---- searches -----------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def test_the_size_of_weights_does_not_matter(model, factor):
 def test_a_component_of_another_size_is_searched_in_its_own_unit():
     W = sheet(GRID.places()) * [1.0, 1e-120, 1.0]
     x = np.array([[0.3, -0.4]])
-    asked = PSOM((5, 5)).fit_grid(W).inverse_transform(x)
+    asked = PSOM(2, grid=(5, 5)).fit_grid(W).inverse_transform(x)
     found = best_match(GRID, W, asked, component_weights=[0, 1, 0], start=[[0.3, 0.1]])
     assert_allclose(found.places[:, 1], x[:, 1], atol=1e-6)
 
@@ -146,15 +146,15 @@ def test_there_must_be_something_to_search_for(model, Y, weights):
 
 def test_copies_of_samples_do_not_change_the_map():
     X, Y = scattered(80)
-    once = PSOM((8, 8)).fit_scattered(X, Y)
-    twice = PSOM((8, 8)).fit_scattered(np.tile(X, (2, 1)), np.tile(Y, (2, 1)))
+    once = PSOM(2, grid=(8, 8)).fit_scattered(X, Y)
+    twice = PSOM(2, grid=(8, 8)).fit_scattered(np.tile(X, (2, 1)), np.tile(Y, (2, 1)))
     assert_allclose(twice.node_values_, once.node_values_, atol=1e-7)
     # The sum of squared errors is twice as large, and so is what belongs before the roughness.
     assert_allclose(twice.smoothness_, 2 * once.smoothness_)
     assert_allclose(twice.objective_, once.objective_)
     assert_array_equal(twice.embedding_, np.tile(X, (2, 1)))
     # Other data at the same place are other samples.
-    other = PSOM((8, 8)).fit_scattered(np.tile(X, (2, 1)), np.vstack([Y, Y[::-1]]))
+    other = PSOM(2, grid=(8, 8)).fit_scattered(np.tile(X, (2, 1)), np.vstack([Y, Y[::-1]]))
     assert other.smoothness_ > 10 * once.smoothness_
 
 
@@ -182,7 +182,7 @@ def test_equal_rows_at_several_nodes_are_placed_at_the_first():
     W = sheet(GRID.places())
     W[17] = W[4]
     W[9] = np.nan
-    fitted = PSOM((5, 5)).fit_grid(W)
+    fitted = PSOM(2, grid=(5, 5)).fit_grid(W)
     there = np.delete(np.arange(25), [9, 17])
     assert_allclose(fitted.embedding_, GRID.places())
     assert_allclose(fitted.transform(W[there]), GRID.places()[there])

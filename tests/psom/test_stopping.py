@@ -57,7 +57,7 @@ def test_the_unit_of_the_data_does_not_change_the_map(unit):
 @pytest.mark.slow
 def test_seeds_agree_about_the_end():
     sample = make_fish_bowl(150, noise=0.1, random_state=0)
-    found = [PSOM((6, 6), random_state=seed).fit(sample.Y) for seed in range(5)]
+    found = [PSOM(2, grid=(6, 6), random_state=seed).fit(sample.Y) for seed in range(5)]
     ends = np.log10([model.smoothness_ for model in found])
     assert np.ptp(ends) < 2.5
 
@@ -101,6 +101,6 @@ def test_weights_count_in_the_errors():
 
 def test_the_end_of_a_schedule_is_an_end_too():
     Y = make_random_manifold(60, 1, 3, noise=0.02, random_state=0).Y
-    model = PSOM(6, smoothness=Annealing(n_steps=3), random_state=0).fit(Y)
+    model = PSOM(1, grid=6, smoothness=Annealing(n_steps=3), random_state=0).fit(Y)
     assert model.stop_reason_ == "end of the schedule"
     assert model.smoothness_ == 10 * 0.8**3

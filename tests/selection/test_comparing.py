@@ -11,9 +11,9 @@ from sklearn.decomposition import PCA
 from sklearn.manifold import Isomap
 from threadpoolctl import threadpool_info
 
-from twofold import PSOM, UNN
+from twofold import UNN
 from twofold.datasets import make_s_triangle, make_spiral, make_swiss_roll
-from twofold.loading import TWO_WAY, grid_of
+from twofold.loading import TWO_WAY
 from twofold.metrics import coranking, neighborhood_hit
 from twofold.selection import compare, gp_evidence, procrustes_distance, whiten
 from twofold.selection.embedders import EMBEDDERS, Request, named_candidates
@@ -206,11 +206,6 @@ def test_families_of_the_library_go_by_their_names():
     assert not found.failures
     model = UNN(2, random_state=0).fit(BENT.Y)
     np.testing.assert_array_equal(found.embeddings["unn"], model.embedding_)
-
-
-def test_grids_have_about_as_many_nodes_whatever_their_axes():
-    assert [grid_of(q) for q in (1, 2, 3, 4)] == [(10,), (10, 10), (5,) * 3, (3,) * 4]
-    assert grid_of(2) == PSOM().grid
 
 
 def test_tsne_says_how_many_dimensions_it_has():

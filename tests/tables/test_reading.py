@@ -106,7 +106,9 @@ def test_numbers_are_the_nearest_floats(table, parser):
     np.testing.assert_array_equal(table(f"b\n{only_short}\n").read(["b"])["b"], short)
 
 
-@pytest.mark.parametrize("cell", ["1 2", "0x1F", "1_000", "true", "1e", "--1", "1.2.3", "٣", "5%"])
+@pytest.mark.parametrize(
+    "cell", ["1 2", "0x1F", "1_000", "true", "1e", "--1", "1.2.3", "٣", "%", "5 kg"]
+)
 def test_what_is_no_number(table, parser, cell):
     source = table(f'id,a\n"two\nlines",1\n\nx,{cell}\n')
     with pytest.raises(NotANumberError, match=r"table.csv', line 5, column 'a'") as caught:
@@ -116,12 +118,37 @@ def test_what_is_no_number(table, parser, cell):
     assert "missing" in caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["1,234.5", "-1,234,567", "12"], [1234.5, -1234567, 12]),
+        (["1 234", "1\u00a0234", "1’234"], [1234, 1234, 1234]),
+        (["5%", "-2.5 %", "1,200%", ""], [5, -2.5, 1200, np.nan]),
+    ],
+)
+def test_thousands_marks_and_percent_signs(table, parser, cells, expected):
+    lines = "".join(f'"{cell}",x\n' for cell in cells)
+    source = table(f"a,b\n{lines}")
+    np.testing.assert_array_equal(source.read("detect")["a"], expected)
+    assert source.rules.marked["a"] == (cells[0], expected[0])  # so that it can be said
+
+
+@pytest.mark.parametrize("cell", ["0,123", "1,2345", "12,34", "1234,567", "1,234 567", "1.234.567"])
+def test_digits_that_are_no_groups_of_thousands(table, parser, cell):
+    with pytest.raises(NotANumberError):
+        table(f'a,b\n"{cell}",1\n').read(["a"])
+
+
+def test_groups_of_commas_tell_a_decimal_point(table):
+    source = table("a;b\n1,234,567;2\n2,345;3\n")
+    assert source.read(["a"])["a"].tolist() == [1234567, 2345]
+
+
 def test_decimal_comma(table, parser):
     source = table("sep=;\r\na;b\r\n1,5;x\r\n-2,25;y\r\n")
     assert cells(source.read(["a"])) == [[1.5, "x"], [-2.25, "y"]]
     assert source.read()["a"].tolist() == ["1,5", "-2,25"]
-    with pytest.raises(TableError, match="thousands marks"):
-        table("a;b\n1,5;2\n1.234,5;3\n").read(["a"])
+    assert table("a;b\n1,5;2\n1.234,5;3\n").read(["a"])["a"].tolist() == [1.5, 1234.5]
 
 
 def test_detected_numbers(table, parser):
@@ -339,7 +366,12 @@ def test_missing_files_and_folders(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("t.xlsx", "as CSV"), ("t.json", "Readable are"), ("t", "Readable are"), ("t.npy.gz", "Read")],
+    [
+        ("t.xls", "as .xlsx or CSV"),
+        ("t.json", "Readable are"),
+        ("t", "Readable are"),
+        ("t.npy.gz", "Read"),
+    ],
 )
 def test_unknown_suffixes(table, name, hint):
     with pytest.raises(TableError, match="no kind of table") as caught:

@@ -314,7 +314,7 @@ def test_a_table_that_changes_between_walks_is_refused(change):
         ("rows.csv", "a,b\n1,2\n3,four\n5,6\n", r"line 3.*'four' is no number.*usecols"),
         ("rows.csv", "", "is empty"),
         ("rows.csv", "a,b\n", "no rows"),
-        ("rows.xlsx", "", "no kind of table known here.*Save the sheet"),
+        ("rows.xls", "", "no kind of table known here.*Save it as .xlsx"),
         ("rows.npy", "text", "damaged or no .npy file"),
     ],
 )

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 STANDARD = "-"
 MODEL_SUFFIX = ".twofold"
-TABLE_SUFFIXES = (".csv", ".tsv", ".txt", ".gz", ".parquet", ".npy", ".npz", ".h5ad")
+TABLE_SUFFIXES = (
+    *(".csv", ".tsv", ".txt", ".gz", ".parquet", ".xlsx", ".xlsm", ".npy", ".npz", ".h5ad"),
+)
 Text: TypeAlias = str | None
 Texts: TypeAlias = list[str] | None
 
@@ -44,8 +46,9 @@ Table = Annotated[
     str,
     typer.Argument(
         metavar="TABLE",
-        help="Rows to read: .csv .tsv .txt (also .gz), .parquet, .npy, .npz, .h5ad; - for CSV "
-        "from standard input.",
+        help="Rows to read: .csv .tsv .txt (also .gz), .parquet, .xlsx, .npy, .npz, .h5ad; - for "
+        "CSV from standard input. A sheet, layer or embedding follows a colon: book.xlsx:Sheet2, "
+        "cells.h5ad:obsm/X_pca.",
         show_default=False,
     ),
 ]
@@ -148,7 +151,8 @@ def check_output(path: str, *inputs: str, folder_of: str = "the result") -> None
         raise CommandError(
             f"Files cannot be written to '{parent}'.", "Choose another place with -o."
         )
-    there = [name for name in inputs if target.exists() and os.path.exists(name)]
+    files = [name if os.path.exists(name) else file_of(name) for name in inputs]
+    there = [name for name in files if target.exists() and os.path.exists(name)]
     if any(os.path.samefile(target, name) for name in there):
         raise CommandError(
             f"'{path}' would replace the file that is read.", "Choose another name with -o."
@@ -171,13 +175,20 @@ def shown(path: str) -> str:
 
 def beside(path: str, suffix: str) -> str:
     """Return the path with another ending, ".csv.gz" and the like taken off whole."""
-    place = Path(path)
+    place = Path(file_of(path))
     stem = Path(place.name.removesuffix(".gz")).stem
     return str(place.parent / f"{stem}{suffix}")
 
 
+def file_of(path: str) -> str:
+    """Return the path of a table's file, without the part of it that is meant."""
+    from twofold.tables.parts import split_part
+
+    return split_part(path)[0]
+
+
 def _looks_like_table(path: str) -> bool:
-    return path.lower().endswith(TABLE_SUFFIXES) or path == STANDARD
+    return file_of(path.lower()).endswith(TABLE_SUFFIXES) or path == STANDARD
 
 
 def _models_beside(path: Path) -> str:

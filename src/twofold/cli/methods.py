@@ -19,8 +19,6 @@ MANY_ROWS = 20_000
 OPTION_OF = {"n_components": "--dimensions", "random_state": "--seed", "verbose": "--quiet"}
 # Parameters that no text can give.
 WITHOUT_TEXT = ("callbacks",)
-# Parameters that say how many axes a grid has, so that --dimensions has nothing left to say.
-GRIDS = ("grid", "nodes")
 
 
 @dataclass(frozen=True)
@@ -50,11 +48,6 @@ class Method:
         for name in chosen:
             if name in given:
                 raise UsageError(f"{option_of(name)} and --set {name} say the same thing.")
-            if name in GRIDS and dimensions is not None:
-                raise UsageError(
-                    f"--dimensions and --set {name} both say how many dimensions the map has.",
-                    "Leave --dimensions out.",
-                )
         model.set_params(**given, **chosen)
         try:
             model.check_parameters()

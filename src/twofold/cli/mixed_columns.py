@@ -14,6 +14,7 @@ import pandas as pd
 
 from twofold.cli.arguments import Texts, shown
 from twofold.cli.console import CommandError, UsageError, listed
+from twofold.tables.table import is_percentage
 from twofold.tables.text_types import date_format, date_texts, typed_column, with_gaps
 from twofold.tables.writing import number_texts
 
@@ -146,7 +147,10 @@ def texts_of(
     """Return values of a column as text, dates in the format of the cells they stand among."""
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         return date_texts(column, date_format(with_gaps(cells, rules)))
-    return number_texts(column, "." if written is None else written.decimal)
+    texts = number_texts(column, "." if written is None else written.decimal)
+    if is_percentage(with_gaps(cells, rules)):
+        return [text and f"{text}%" for text in texts]
+    return texts
 
 
 def _example(option: str) -> str:

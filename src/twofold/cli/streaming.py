@@ -28,7 +28,8 @@ from twofold.cli.arguments import check_output, check_streams, open_model, shown
 from twofold.cli.columns import Match, feature_names, find_row_names, latent_names, match_columns
 from twofold.cli.console import CommandError, Console, counted, listed
 from twofold.cli.describing import is_left_out, is_squared_error, takes_gaps
-from twofold.cli.mixed_columns import rows_for, texts_of
+from twofold.cli.mixed_columns import rows_for
+from twofold.cli.mixed_filling import drawn_or_sure
 from twofold.scaled import center_and_spread
 from twofold.tables.reading import open_table
 from twofold.tables.writing import number_texts, open_writer
@@ -290,30 +291,6 @@ def denoised_table(stream: Stream, piece: Piece) -> pd.DataFrame:
     return pd.DataFrame(columns, index=frame.index)[list(stream.source.columns)]
 
 
-def with_cells_filled(
-    stream: Stream, piece: Piece, written: Dialect | None
-) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Return a piece of a mixed table with its gaps filled, and how many were in each column."""
-    frame, rows = piece.frame, piece.rows
-    if rows is None or not piece.known.any():
-        return frame, {}
-    made = piece.spread_out(piece.ask(stream.model.complete, stream.model))
-    counts: dict[str, int] = {}
-    columns = dict(frame.items())
-    for name in rows:
-        gaps = rows[name].isna().to_numpy() & piece.known
-        counts[str(name)] = int(gaps.sum())
-        if not gaps.any():
-            continue
-        if stream.source.dialect is None:
-            columns[name] = made[name].where(piece.known, frame[name])
-        else:
-            cells = frame[name].to_numpy(dtype=object, copy=True)
-            cells[gaps] = texts_of(made[name][gaps], frame[name], stream.source.rules, written)
-            columns[name] = cells
-    return pd.DataFrame(columns, index=frame.index)[list(stream.source.columns)], counts
-
-
 class Filling:
     """Gaps filled, with intervals at a level, or in several draws."""
 
@@ -321,21 +298,17 @@ class Filling:
         self._stream, self._level, self._draws = stream, level, draws
         self._random = np.random.RandomState(seed)
         if level is not None or draws is not None:
-            check_noise(stream.model)
+            check_noise(stream.model, may_be_mixed=True)
 
     def fill(self, piece: Piece, written: Dialect | None) -> tuple[pd.DataFrame, IntArray]:
         """Return a piece with its gaps filled, and how many there were in each column."""
-        if piece.rows is not None:
-            frame, counts = with_cells_filled(self._stream, piece, written)
-            return frame, np.array([counts.get(name, 0) for name in self._stream.match.features])
+        if self._stream.mixed is not None:
+            return self._filled_cells(self._stream.mixed, piece, written)
         model, none = self._stream.model, np.zeros(piece.Y.shape[1], dtype=int)
         if self._draws is not None:
             tables = self._drawn(piece)
             frames = [with_gaps_filled(self._stream, piece, whole, written) for whole in tables]
-            name = free_name("draw", list(frames[0].columns))
-            for number, frame in enumerate(frames, start=1):
-                frame[name] = number
-            return pd.concat(frames), (np.isnan(piece.Y) & ~np.isnan(tables[0])).sum(axis=0)
+            return _numbered(frames), (np.isnan(piece.Y) & ~np.isnan(tables[0])).sum(axis=0)
         if not piece.known.any():
             found = with_gaps_filled(self._stream, piece, piece.Y, written)
             return self._with_intervals(found, piece), none
@@ -343,6 +316,17 @@ class Filling:
         found = with_gaps_filled(self._stream, piece, whole, written)
         gaps = (np.isnan(piece.Y) & ~np.isnan(whole)).sum(axis=0)
         return self._with_intervals(found, piece), gaps
+
+    def _filled_cells(
+        self, model: Mixed, piece: Piece, written: Dialect | None
+    ) -> tuple[pd.DataFrame, IntArray]:
+        """Return a piece of a mixed table with its gaps filled, and how many there were."""
+        wanted = (self._level, self._draws, self._random)
+        frames, counts, sure = drawn_or_sure(self._stream, model, piece, written, wanted)
+        found = frames[0] if self._draws is None else _numbered(frames)
+        beside = {free_name(name, list(found.columns)): values for name, values in sure.items()}
+        found = pd.concat([found, pd.DataFrame(beside, index=piece.frame.index)], axis=1)
+        return found, np.array([counts.get(name, 0) for name in self._stream.match.features])
 
     def _drawn(self, piece: Piece) -> FloatArray:
         """Return the draws (draws, m, D) of a piece; rows without values stay empty."""
@@ -376,11 +360,17 @@ class Filling:
         return pd.concat([found, pd.DataFrame(columns, index=found.index)], axis=1)
 
 
-def check_noise(model: TwoWayModel) -> None:
+def _numbered(frames: list[pd.DataFrame]) -> pd.DataFrame:
+    """Return draws as one table, with their numbers in a column."""
+    name = free_name("draw", list(frames[0].columns))
+    return pd.concat([frame.assign(**{name: k}) for k, frame in enumerate(frames, start=1)])
+
+
+def check_noise(model: TwoWayModel, *, may_be_mixed: bool = False) -> None:
     """Raise unless the model knows what it leaves open."""
     from twofold.mixed import Mixed
 
-    if isinstance(model, Mixed):
+    if isinstance(model, Mixed) and not may_be_mixed:
         raise CommandError(
             "The model has columns of categories or dates; what is left open is told of numbers.",
             "Fit the columns of numbers alone (--columns).",

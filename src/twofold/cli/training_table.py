@@ -239,6 +239,9 @@ def _read_rows(
     if names_from is not None:
         console.say(f"row names: '{names_from}'")
     describe(console, path, rows)
+    for name, (cell, value) in source.rules.marked.items():
+        if name in values:
+            console.say(f"'{name}': {cell!r} is read as {value:.15g}")
     q = min(q, values.shape[1]) if may_exceed_columns else q
     check_width(rows, path, q, image_shape)
     check(rows, path, q)
@@ -414,6 +417,6 @@ def _no_numbers(
     return CommandError(
         f"{shown(path)} has no column of numbers to fit.{example}",
         _how_to_use(nearly_numbers)
-        or "If numbers have thousands marks or units, take these out of the cells; if some cells "
+        or "If numbers have units, take these out of the cells; if some cells "
         "say that a value is missing, name their text with --missing TEXT.",
     )

@@ -58,6 +58,7 @@ from twofold.contract.distinct_rows import RowIndex, merge_duplicates
 from twofold.contract.kept_model import DERIVED
 from twofold.contract.kernel_description import KernelDescription
 from twofold.contract.lazy_answers import answers_lazily
+from twofold.contract.named_tables import PLAIN, answers_in_frames, asked_for
 from twofold.contract.tensors import takes_tensors
 from twofold.contract.uncertain_model import UncertainModel
 from twofold.engine.threads import single_threaded_blas
@@ -187,6 +188,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         with single_threaded_blas():
             return self._place(Y)
 
+    @answers_in_frames
     @answers_lazily("q", "D")
     @takes_tensors
     def inverse_transform(self, X: Any, *, return_std: bool = False) -> Any:
@@ -201,6 +203,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
             images = check_images(self._regress(places))
             return (images, self._deviations(places)) if return_std else images
 
+    @answers_in_frames
     @answers_lazily("D", "D")
     @takes_tensors
     def reconstruct(
@@ -240,6 +243,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
             check_images(images)
             return (images, self._deviations(self._place(Y))) if return_std else images
 
+    @answers_in_frames
     @answers_lazily("D", "D")
     @takes_tensors
     def complete(
@@ -340,6 +344,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """
         return self.density(X) >= self.domain_threshold_
 
+    @answers_in_frames
     def sample(
         self,
         n_samples: int = 1,
@@ -430,9 +435,16 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return None
 
     def as_numbers(self) -> "TwoWayModel":
-        """Return the fitted model over columns of numbers: itself, unless it has other columns."""
+        """Return the fitted model over columns of numbers, answering by arrays.
+
+        It is the model itself, unless it has other columns or ``set_output`` asks for frames.
+        """
         check_is_fitted(self)
-        return self
+        if asked_for(self) == PLAIN:
+            return self
+        plain = object.__new__(type(self))
+        plain.__dict__ = dict(self.__dict__)
+        return plain.set_output(transform=PLAIN)
 
     def _mixed_columns(self) -> Sequence[Any]:
         """Return the columns of a mixed table that the features come from; none of other models."""

@@ -42,6 +42,7 @@ FROM_NOISE = (
     "_sampled_places",
     "_noise_variances",
     "_local_slopes",
+    "_planted",
 )
 # Ways to fill the gaps of a row whose p-value is asked for.
 DRAWS_OF_GAPS = 8

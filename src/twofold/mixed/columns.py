@@ -170,6 +170,30 @@ class LevelColumn(Column):
         F[code < 0] = np.nan
         return F
 
+    @property
+    def n_classes(self) -> int:
+        """How many levels are told apart: rare ones that are joined count as one."""
+        return len(self.levels) if self.kind == "ordered" else len(self.features)
+
+    def classes(self, F: FloatArray) -> IntArray:
+        """Return which of them rows of known features (n, k) have."""
+        found = (F > 0.5).sum(axis=1) if self.kind == "ordered" else F.argmax(axis=1)
+        return np.asarray(found)
+
+    def from_classes(self, P: FloatArray) -> FloatArray:
+        """Return features (n, k) for probabilities (n, n_classes)."""
+        if self.kind == "ordered":
+            return np.asarray(np.cumsum(P[:, :0:-1], axis=1)[:, ::-1])
+        return P
+
+    def proper(self, F: FloatArray) -> FloatArray:
+        """Return the nearest features that are probabilities."""
+        F = np.clip(F.astype(np.float64), 0, 1)
+        if self.kind == "ordered":
+            return np.asarray(np.minimum.accumulate(F, axis=1))
+        total = F.sum(axis=1, keepdims=True)
+        return np.where(total > 0, F / np.where(total > 0, total, 1), 1 / F.shape[1])
+
     def probabilities(self, F: FloatArray) -> FloatArray:
         """Return the probability (n, L) of each level."""
         F = np.clip(F.astype(np.float64), 0, 1)

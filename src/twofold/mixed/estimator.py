@@ -16,7 +16,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.array_types import FloatArray
+from twofold.array_types import BoolArray, FloatArray
 from twofold.checks.parameters import check_positive
 from twofold.checks.rows import check_missing, checked_weights
 from twofold.contract import TwoWayModel
@@ -39,6 +39,7 @@ from twofold.mixed.columns import Column, LevelColumn, scales
 from twofold.mixed.dask_frames import answers_frames, sample_of, scaled_features_of
 from twofold.mixed.frames import TableKind, as_frame
 from twofold.mixed.kinds import KINDS, LeftOut, fit_column
+from twofold.mixed.level_trees import LEAST_ROWS, MOST_ROWS, SHARE_OF_TREES, LevelTrees
 from twofold.model_files import ModelFile
 from twofold.noise.noise_model import TrainedMap
 from twofold.scaled import Scaled, ScaledModel
@@ -450,7 +451,7 @@ class Mixed(ScaledModel):
         scale are logarithms, dates are days since 1970.
         """
         check_is_fitted(self)
-        numbers = Scaled(self.model)
+        numbers = Scaled(self.model).set_output(transform="default")
         for name in ("center_", "spread_", "model_", "notes_", "noise_"):
             if name in self.__dict__:
                 setattr(numbers, name, self.__dict__[name])
@@ -474,6 +475,35 @@ class Mixed(ScaledModel):
         return found
 
     # ---- inside ---------------------------------------------------------------------------------
+
+    def _filled(self, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return rows with gaps filled, levels by the map and by trees, and their deviations."""
+        filled, deviations = super()._filled(Y)
+        whole = filled.copy()
+        for k, (column, part) in enumerate(zip(self.columns_, self._parts(), strict=True)):
+            gaps = np.isnan(Y[:, part]).any(axis=1)
+            if not isinstance(column, LevelColumn) or not gaps.any():
+                continue
+            if (trees := self._level_trees(k)) is not None:
+                mapped = column.proper(filled[gaps, part])
+                told = trees.features(filled[gaps])
+                whole[gaps, part] = mapped + SHARE_OF_TREES * (told - mapped)
+        return whole, deviations
+
+    def _level_trees(self, k: int) -> LevelTrees | None:
+        """Return the trees of a column, made at first use; None where there is nothing to learn."""
+        planted: dict[int, LevelTrees | None] = self.__dict__.setdefault("_planted", {})
+        if k not in planted:
+            column, part = self.columns_[k], self._parts()[k]
+            rows = self.data_[:MOST_ROWS]  # which are in no order
+            known: BoolArray = np.logical_not(np.isnan(rows[:, part]).any(axis=1))
+            may_learn = known.sum() >= LEAST_ROWS and rows.shape[1] > part.stop - part.start
+            planted[k] = None
+            if may_learn and isinstance(column, LevelColumn):
+                filled = super()._filled(rows)[0]
+                weights = self.weights_[: len(rows)]
+                planted[k] = LevelTrees(column, part, filled, known, weights)
+        return planted[k]
 
     def _trained_map(self) -> TrainedMap:
         """Return what the noise is made of, the features of a column belonging together."""

@@ -17,6 +17,8 @@ from twofold.plots.row_colors import DISTANCE, distances, nameless_row, row_erro
 MUCH = 10.0
 # More names than this run into each other on a logarithmic axis.
 NAMED_ROWS = 5
+# Slanted names closer than so many points touch.
+LEAST_APART = 9.5
 
 
 def history(model: TwoWayModel, *, ax: Axes | None = None) -> Axes:
@@ -123,6 +125,8 @@ def errors(model: TwoWayModel, X: Any = None, *, ax: Axes | None = None) -> Axes
     worst = order[:NAMED_ROWS]
     ax.plot(ranks[: len(worst)], found[worst], "o", color=ACCENT, markersize=4)
     for rank, row in enumerate(worst, 1):
+        if rank > 1 and _points_apart(ax, rank) < LEAST_APART:
+            break  # ranks only come closer
         name = row_name(model, int(row)) if X is None else _name_in_table(X, int(row))
         slanted = {"rotation": 45, "rotation_mode": "anchor"}
         drawing.write_note(ax, name, (rank, found[row]), (2, 4), **slanted)
@@ -138,6 +142,12 @@ def errors(model: TwoWayModel, X: Any = None, *, ax: Axes | None = None) -> Axes
         ax.set_xticks(ranks)
     drawing.light_frame(ax)
     return ax
+
+
+def _points_apart(ax: Axes, rank: int) -> float:
+    """Return how far a rank stands from the one before it, in points."""
+    pixels = ax.transData.transform([(rank - 1, 1), (rank, 1)])[:, 0]
+    return float(np.diff(pixels)[0] * 72 / ax.figure.dpi)
 
 
 def _name_in_table(X: Any, row: int) -> str:

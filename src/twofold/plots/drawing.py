@@ -16,7 +16,7 @@ import matplotlib
 import numpy as np
 from matplotlib import rcParams
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap, LinearSegmentedColormap
+from matplotlib.colors import Colormap, LinearSegmentedColormap, to_hex, to_rgb
 from matplotlib.lines import Line2D
 from matplotlib.path import Path
 
@@ -41,6 +41,9 @@ COLORS = (
 ACCENT = "#870000"
 # Each with the factor by which its area has to change to look as large as the disc.
 MARKERS = (("o", 1.0), ("^", 1.15), ("s", 0.85), ("D", 0.75), ("v", 1.15))
+# How far colours turn when all have been used, light ones towards black and dark ones to white.
+SHADES = (0.0, 0.5, 0.25)
+LIGHT = 0.5
 
 INK = "#333333"
 QUIET = "#8a8a8a"
@@ -75,13 +78,16 @@ class CategoryStyle:
 
 
 def category_style(number: int) -> CategoryStyle:
-    """Return the colour and marker of a category, counted from 0.
+    """Return the colour and marker of a category, counted from 0; no pair of both comes twice soon.
 
     >>> category_style(0).color, category_style(12).color, category_style(12).marker
-    ('#005ab4', '#005ab4', 's')
+    ('#005ab4', '#80acda', 's')
     """
     marker, area = MARKERS[number % len(MARKERS)]
-    return CategoryStyle(COLORS[number % len(COLORS)], marker, area)
+    share = SHADES[number // len(COLORS) % len(SHADES)]
+    base = np.array(to_rgb(COLORS[number % len(COLORS)]))
+    end = 0.0 if base.mean() > LIGHT else 1.0
+    return CategoryStyle(to_hex(base + share * (end - base)), marker, area)
 
 
 def sequential() -> Colormap:

@@ -2,10 +2,10 @@
 
 Titles are broken into lines, and shortened where that is not enough.
 
-A name is tried at eight places around its point, then further off with a line to it. It must stay
-within the axes and keep off all points, other names, the legend and the border of the domain; its
-line must keep off points and names. A row with no such place stays without a name, so that crowds
-have few.
+A name is tried at eight places around its point, then further and further off with a line to it. It
+must stay within the axes and keep off all points, other names and the legend, and near its point
+off the border of the domain; its line must keep off names and other lines, and passes over points
+only where there is no other way. A row with no such place stays without a name.
 """
 
 import textwrap
@@ -35,7 +35,9 @@ MOST_TRIED = 200
 MOST_LETTERS = 30
 SIZE = "x-small"
 # Points between a name and anything else, and between a name and its own point.
-CLEAR, GAPS = 1.5, (2.0, 9.0, 16.0)
+CLEAR, GAPS = 1.5, (2.0, 9.0, 16.0, 26.0, 40.0, 58.0, 80.0)
+# From here on a name may stand on the border of the domain, and its line pass over points.
+FAR_OFF = 26.0
 LINE_PLACES = 24
 # To which side of its point a name stands, the best first.
 SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
@@ -155,26 +157,28 @@ class _Room:
                 box = np.concatenate([middle - size / 2, middle + size / 2])
                 has_line = gap > GAPS[0]
                 line = _line(self.points[row], middle, box) if has_line else np.empty((0, 2))
-                if self._is_free(box) and self._may_pass(row, line):
+                is_far = gap >= FAR_OFF
+                if self._is_free(box, is_far) and self._may_pass(row, line, is_far):
                     self.taken.append(box)
                     self.lines = np.vstack([self.lines, line])
                     return shift, has_line
         return None
 
-    def _is_free(self, box: FloatArray) -> bool:
+    def _is_free(self, box: FloatArray, is_far: bool) -> bool:
         return (
             bool((box[:2] > self.frame[:2] + CLEAR).all())
             and bool((box[2:] < self.frame[2:] - CLEAR).all())
             and not any(_overlap(box, other) for other in self.taken)
             and not _touches(box, self.points, self.radius)
-            and not _touches(box, self.border, 0)
+            and (is_far or not _touches(box, self.border, 0))
             and not _touches(box, self.lines, 0)
         )
 
-    def _may_pass(self, row: int, line: FloatArray) -> bool:
+    def _may_pass(self, row: int, line: FloatArray, is_far: bool) -> bool:
         others = np.delete(self.points, row, axis=0)
         return not any(
-            _touches(np.tile(place, 2), others, self.radius)
+            (not is_far and _touches(np.tile(place, 2), others, self.radius))
+            or (is_far and _touches(np.tile(place, 2), self.lines, 0))
             or any(_overlap(np.tile(place, 2), box) for box in self.taken)
             for place in line
         )

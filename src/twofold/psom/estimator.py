@@ -73,9 +73,11 @@ class PSOM(TwoWayModel):
 
     Parameters
     ----------
-    grid : tuple of int, default=(10, 10)
-        Nodes on each latent axis; its length is the number of latent dimensions q. The number of
-        nodes is their product.
+    n_components : int, default=2
+        Number of latent dimensions q.
+    grid : "auto", int or tuple of int, default="auto"
+        Nodes on each latent axis, one number for all of them or one for each; the number of nodes
+        is their product. "auto" is 10 on each of one or two axes, 5 on three, 3 on more.
     nodes : {"chebyshev", "regular"} or list of arrays, default="chebyshev"
         Spacing of the nodes, or their coordinates on each axis, which then replace ``grid``.
         Regular spacing swings near the borders from about ten nodes on.
@@ -149,7 +151,7 @@ class PSOM(TwoWayModel):
     >>> from twofold import PSOM
     >>> angle = np.linspace(0, np.pi, 7)
     >>> Y = np.column_stack([np.cos(angle), np.sin(angle)])
-    >>> model = PSOM(7, nodes=[angle]).fit_grid(Y)
+    >>> model = PSOM(1, nodes=[angle]).fit_grid(Y)
     >>> model.inverse_transform([[np.pi / 4]]).round(3)
     array([[0.707, 0.707]])
     >>> model.complete([[0.5, np.nan]]).round(3)
@@ -166,8 +168,9 @@ class PSOM(TwoWayModel):
 
     def __init__(
         self,
-        grid: int | Sequence[int] = (10, 10),
+        n_components: int = 2,
         *,
+        grid: str | int | Sequence[int] = "auto",
         nodes: Any = "chebyshev",
         bounds: Any = None,
         local: int | None = None,
@@ -180,6 +183,7 @@ class PSOM(TwoWayModel):
         verbose: bool | str = "auto",
         callbacks: Sequence[Callback] = (),
     ) -> None:
+        self.n_components = n_components
         self.grid = grid
         self.nodes = nodes
         self.bounds = bounds
@@ -212,7 +216,7 @@ class PSOM(TwoWayModel):
             rows = self._node_rows(Y)
             _refuse_infinity(rows)
             table = self._validate(rows, reset=True)
-            grid = parameters.make_grid(self.grid, self.nodes, self.bounds)
+            grid = parameters.make_grid(self, self.bounds)
             has_gaps = bool(np.isnan(table).any())
             parameters.check_axes(grid, is_smoothed=self.smoothness is not None or has_gaps)
             is_known: BoolArray = np.logical_not(np.isnan(table).all(axis=1))
@@ -228,7 +232,7 @@ class PSOM(TwoWayModel):
         if np.ndim(Y) <= 2:
             return Y
         array = np.asarray(Y)
-        shape = parameters.make_grid(self.grid, self.nodes, None).shape
+        shape = parameters.make_grid(self, None).shape
         if array.shape[:-1] != shape:
             raise ValueError(
                 f"`Y` must have the shape {shape} of the grid and one axis of features more, or "
@@ -259,9 +263,12 @@ class PSOM(TwoWayModel):
             places = check_array(X, dtype=np.float64, input_name="X")
             weights = checked_weights(sample_weight, table)
             counted = places[weights > 0]
-            q = parameters.count_axes(self.grid, self.nodes)
-            bounds = parameters.enclose(counted, q) if self.bounds is None else self.bounds
-            grid = parameters.make_grid(self.grid, self.nodes, bounds)
+            bounds = (
+                parameters.enclose(counted, self.n_components)
+                if self.bounds is None
+                else self.bounds
+            )
+            grid = parameters.make_grid(self, bounds)
             parameters.check_inside(counted, grid)
             parameters.check_axes(grid, is_smoothed=True)
             check_missing(table, getattr(self, "feature_names_in_", None))
@@ -370,7 +377,7 @@ class PSOM(TwoWayModel):
     def _fit_distinct(self, Y: FloatArray, weights: FloatArray, source: IntArray) -> FloatArray:
         # Far from zero, rounding errors would blur where searches end.
         level = np.nanmean(Y, axis=0, dtype=np.float64)
-        grid = parameters.make_unit_grid(self.grid, self.nodes)
+        grid = parameters.make_unit_grid(self)
         parameters.warn_of_size(grid, len(Y))
         rng = check_random_state(self.random_state)
         with ExitStack() as stack:
@@ -460,17 +467,17 @@ class PSOM(TwoWayModel):
         return scott_widths(self.latent_, self.weights_, LEAST_WIDTH)
 
     def _wanted_dimensions(self, Y: FloatArray | None = None) -> int:
-        q = parameters.count_axes(self.grid, self.nodes)
+        q = int(self.n_components)
         if Y is not None and q > Y.shape[1]:
             raise ValueError(
-                f"The grid has {q} axes, and {q} is more than the {Y.shape[1]} feature(s) of the "
-                f"data; take a grid of at most {Y.shape[1]}."
+                f"`n_components` is {q}, more than the {Y.shape[1]} feature(s) of the data; take "
+                f"at most {Y.shape[1]}."
             )
         return q
 
     def _check_restored(self) -> None:
         parameters.check_common(self)
-        shape = parameters.make_unit_grid(self.grid, self.nodes).shape
+        shape = parameters.make_unit_grid(self).shape
         if self.grid_.shape != shape or len(self.node_values_) != self.grid_.size:
             raise ValueError(
                 f"`grid_` has nodes {self.grid_.shape} and `node_values_` {len(self.node_values_)} "

@@ -29,37 +29,65 @@ MOST_STARTS = 1_000
 SLOW_NODES = 1500
 
 
-def count_axes(grid: Any, nodes: Any) -> int:
-    """Return the number of axes q that ``grid`` and ``nodes`` ask for."""
-    if not isinstance(nodes, str):
-        return len(_listed(nodes))
-    return 1 if isinstance(grid, Integral) else len(grid)
+# Nodes multiply with the axes: about so many in all, and enough for a bend on each axis.
+USUAL_NODES, MOST_ON_AN_AXIS, LEAST_ON_AN_AXIS = 100, 10, 3
 
 
-def make_grid(grid: Any, nodes: Any, bounds: ArrayLike | None) -> Grid:
-    """Return the grid that the parameters ask for, on the given domain."""
+def usual_grid(n_axes: int) -> tuple[int, ...]:
+    """Return how many nodes each of q axes has if nothing is asked for."""
+    nodes = round(USUAL_NODES ** (1 / n_axes))
+    return (min(max(nodes, LEAST_ON_AN_AXIS), MOST_ON_AN_AXIS),) * n_axes
+
+
+def make_grid(model: Any, bounds: ArrayLike | None) -> Grid:
+    """Return the grid that the parameters of a model ask for, on the given domain."""
+    q, grid, nodes = model.n_components, model.grid, model.nodes
+    if not isinstance(q, Integral) or isinstance(q, bool) or q < 1:
+        hint = "" if isinstance(q, str) else f" The nodes on each axis are `grid={q!r}`."
+        raise ValueError(
+            f"`n_components` must be a number of latent dimensions, such as 2; got {q!r}.{hint}"
+        )
     if not isinstance(nodes, str):
-        return Grid.through(_listed(nodes), bounds)
+        axes = _listed(nodes)
+        _check_agreement("nodes", len(axes), int(q))
+        return Grid.through(axes, bounds)
     if nodes not in SPACINGS:
         raise ValueError(
             f"`nodes` must be one of {SPACINGS}, or a list of coordinates for each axis; "
             f"got {nodes!r}."
         )
-    counts: Sequence[int] = [int(grid)] if isinstance(grid, Integral) else grid
-    try:
-        are_counts = all(int(count) == count for count in counts)
-    except (TypeError, ValueError):
-        are_counts = False
-    if not are_counts:
-        raise ValueError(
-            f"`grid` must be the number of nodes of each axis, such as (10, 10); got {grid!r}."
-        )
+    counts = _node_counts(grid, int(q))
     if math.prod(int(count) for count in counts) > MOST_NODES:
         raise ValueError(
             f"`grid` must have at most {MOST_NODES:,} nodes in all; got {grid!r}. A map that many "
             "rows support has far fewer."
         )
     return Grid.make(counts, nodes, bounds)
+
+
+def _node_counts(grid: Any, q: int) -> Sequence[int]:
+    """Return how many nodes each of q axes has."""
+    if isinstance(grid, str) and grid == "auto":
+        return usual_grid(q)
+    counts = (int(grid),) * q if isinstance(grid, Integral) else grid
+    try:
+        are_counts = all(int(count) == count for count in counts)
+    except (TypeError, ValueError):
+        are_counts = False
+    if not are_counts:
+        raise ValueError(
+            f'`grid` must be "auto" or the number of nodes on each axis, such as (10, 10); got '
+            f"{grid!r}."
+        )
+    _check_agreement("grid", len(counts), q)
+    return counts
+
+
+def _check_agreement(name: str, n_axes: int, q: int) -> None:
+    if n_axes != q:
+        raise ValueError(
+            f"`{name}` has {n_axes} axes and `n_components` is {q}; they must be the same."
+        )
 
 
 def _listed(nodes: Any) -> Sequence[ArrayLike]:
@@ -74,11 +102,11 @@ def _listed(nodes: Any) -> Sequence[ArrayLike]:
     return axes
 
 
-def make_unit_grid(grid: Any, nodes: Any) -> Grid:
+def make_unit_grid(model: Any) -> Grid:
     """Return the grid on [-1, 1]^q, given nodes shifted and stretched to it."""
-    if isinstance(nodes, str):
-        return make_grid(grid, nodes, None)
-    raw = make_grid(grid, nodes, None)
+    raw = make_grid(model, None)
+    if isinstance(model.nodes, str):
+        return raw
     scaled = [
         # The ends are hit exactly: a rounding error would put them outside of the domain.
         np.clip(2 * (axis - axis[0]) / (axis[-1] - axis[0]) - 1, -1, 1)
@@ -146,7 +174,7 @@ def check_common(model: Any) -> None:
             f"{model.n_starts}."
         )
     check_progress(model.verbose, model.callbacks)
-    Windows.of(make_unit_grid(model.grid, model.nodes), model.local)
+    Windows.of(make_unit_grid(model), model.local)
 
 
 def check_for_fit(model: Any) -> None:

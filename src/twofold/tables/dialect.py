@@ -32,6 +32,8 @@ _MAX_CELLS = 100_000
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # what Excel writes and reads
 _COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 _POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
+# Thousands marks without a doubt: several, or one before a decimal point.
+_GROUPS_OF_COMMAS = re.compile(r"[+-]?\d{1,3}(,\d{3}){2,}(\.\d*)?|[+-]?\d{1,3}(,\d{3})+\.\d*")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -245,6 +247,8 @@ def _decimal(records: Sequence[Sequence[str]], separator: str) -> str:
     cells = [cell.strip() for record in records for cell in record]
     n_comma = sum(_COMMA_NUMBER.fullmatch(cell) is not None for cell in cells)
     n_point = sum(_POINT_NUMBER.fullmatch(cell) is not None for cell in cells)
+    if any(_GROUPS_OF_COMMAS.fullmatch(cell) for cell in cells):
+        return "."
     return "," if n_comma > n_point else "."
 
 

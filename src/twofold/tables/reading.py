@@ -1,7 +1,8 @@
 """Tables from files of several kinds, whole or in chunks, behind one small interface.
 
 The kind is told by the suffix: text (``.csv``, ``.tsv``, ``.txt``, also with ``.gz``), Parquet,
-numpy's ``.npy`` and ``.npz``, and AnnData's ``.h5ad``; ``-`` is text from standard input.
+numpy's ``.npy`` and ``.npz``, Excel's ``.xlsx`` and AnnData's ``.h5ad``; ``-`` is text from
+standard input. Parts of a file are named behind a colon (:mod:`.parts`): ``book.xlsx:Sheet2``.
 Text has no types, so its cells come as text, exactly as they are in the file, and become numbers
 where they are asked for as numbers. The other kinds keep the types of their columns.
 """
@@ -19,6 +20,8 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from twofold.tables.excel_files import ExcelTable
+from twofold.tables.parts import split_part
 from twofold.tables.table import (
     BadCell,
     NearlyNumbers,
@@ -33,9 +36,9 @@ from twofold.tables.text_files import TextTable
 from twofold.tables.typed_files import AnnDataTable, ArrayTable, ParquetTable
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".tab", ".dat", ".data")
-_READABLE = "csv, tsv, txt (also .gz), parquet, npy, npz and h5ad"
+_READABLE = "csv, tsv, txt (also .gz), parquet, xlsx, npy, npz and h5ad"
 _ELSEWHERE = {
-    **dict.fromkeys((".xlsx", ".xls", ".ods"), "Save the sheet as CSV in the spreadsheet program."),
+    **dict.fromkeys((".xls", ".ods"), "Save it as .xlsx or CSV in the spreadsheet program."),
     ".twofold": "This is the suffix of a saved model; give the table here.",
 }
 
@@ -193,7 +196,8 @@ def open_table(
     name = os.fspath(path)
     if name == "-":
         return _from_stdin(index, markers)
-    file = Path(path)
+    bare, part = (name, None) if Path(name).exists() else split_part(name)
+    file = Path(bare)
     _check_file(file)
     suffixes = [suffix.lower() for suffix in file.suffixes]
     kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else file.suffix.lower()
@@ -204,7 +208,12 @@ def open_table(
             _ELSEWHERE.get(kind, f"Readable are {_READABLE}; rename the file if it is one."),
         )
     try:
-        return TableSource(name, make(file, name, markers), index)
+        table = (
+            make(file, name, markers)
+            if part is None
+            else _WITH_PARTS[kind](file, bare, markers, part)
+        )
+        return TableSource(name, table, index)
     except OSError as error:
         raise TableError(f"'{name}' cannot be read: {error.strerror or error}.") from error
 
@@ -213,6 +222,11 @@ _KINDS: dict[str, Callable[[Path, str, Sequence[str]], Table]] = {
     **dict.fromkeys(TEXT_SUFFIXES, TextTable),
     **dict.fromkeys((".parquet", ".pq"), ParquetTable),
     **dict.fromkeys((".npy", ".npz"), ArrayTable),
+    **dict.fromkeys((".xlsx", ".xlsm"), ExcelTable),
+    ".h5ad": AnnDataTable,
+}
+_WITH_PARTS: dict[str, Callable[[Path, str, Sequence[str], str], Table]] = {
+    **dict.fromkeys((".xlsx", ".xlsm"), ExcelTable),
     ".h5ad": AnnDataTable,
 }
 

@@ -1,8 +1,11 @@
 """What every kind of file provides, and which cells are missing, numbers, or neither.
 
-A number is what Python's `float` reads in ASCII digits, without digit groups: ``1``, ``-.5``,
-``2e-3``, ``inf``. Thousands marks, units and percent signs are not guessed away, for a guess that
-is wrong in one cell of a million goes unseen.
+A number is what Python's `float` reads in ASCII digits: ``1``, ``-.5``, ``2e-3``, ``inf``. Its
+whole part may have thousands marks, groups of three digits behind one to three that do not begin
+with 0: ``1,234.5`` in a table with a decimal point, ``1.234,5`` in one with a decimal comma, blanks
+and apostrophes in both. A percent sign may follow, and the number is that of percents. The first
+such cell of each column is kept, so that what was read can be said. Other units are not guessed
+away, for a guess that is wrong in one cell of a million goes unseen.
 """
 
 from __future__ import annotations
@@ -31,7 +34,14 @@ CHUNK_CELLS = 8_000_000
 # What unpacks to more than this, and to this many times its own size, is no data.
 LARGE_BYTES, MOST_PACKED = 1 << 30, 200
 MISSING_MARKERS = ("", "NA", "N/A", "NaN", "null", "None", "#N/A", "<NA>", "?", "-")
-_GROUPED = re.compile(r"[+-]?\d{1,3}([,.' \u00a0\u202f]\d{3})+([.,]\d+)?")
+_BLANKS = "'’ \u00a0\u202f"  # between groups of digits, beside comma or point
+_GROUPED = {
+    decimal: re.compile(
+        rf"[+-]?[1-9]\d{{0,2}}(?P<mark>[{other}{_BLANKS}])\d{{3}}(?:(?P=mark)\d{{3}})*"
+        rf"(?:{re.escape(decimal)}\d*)?"
+    )
+    for decimal, other in ((".", ","), (",", "."))
+}
 _SHOWN = 40  # characters of a cell in a message
 _CELLS_TO_JUDGE = 2000
 
@@ -67,6 +77,8 @@ class CellRules:
     texts: frozenset[str]  # markers of missing cells in lower case
     numbers: tuple[float, ...] = ()  # markers such as -999, which count in any spelling
     decimal: str = "."
+    # By column, the first cell with thousands marks or a percent sign, and the number it is.
+    marked: dict[str, tuple[str, float]] = dataclasses.field(default_factory=dict, compare=False)
 
     def number(self, cell: object) -> float:
         """Return the cell as a number, NaN if it is missing; raise a ValueError if neither."""
@@ -80,7 +92,14 @@ class CellRules:
         text = cell.strip()
         if text.casefold() in self.texts:
             return math.nan
-        text = text.replace("\u2212", "-")  # the minus sign of typeset tables
+        return self._read(text.replace("\u2212", "-"), cell)  # the minus sign of typeset tables
+
+    def _read(self, text: str, cell: str) -> float:
+        """Return a text as a number, which may have thousands marks and a percent sign."""
+        if text.endswith("%"):
+            text = text[:-1].rstrip()
+        if grouped := _GROUPED[self.decimal].fullmatch(text):
+            text = text.replace(grouped["mark"], "")
         if "_" in text or not text.isascii():  # float() would read 1_000 and digits of any script
             raise ValueError(cell)
         if self.decimal == ",":
@@ -98,13 +117,11 @@ class CellRules:
         return True
 
     def is_other_number(self, cell: object) -> bool:
-        """Whether a cell is a number in another writing, by its decimal or thousands marks."""
+        """Whether a cell is a number in a table with the other decimal mark."""
         if not isinstance(cell, str):
             return False
         other = CellRules(frozenset(), self.numbers, "," if self.decimal == "." else ".")
-        return _GROUPED.fullmatch(cell.strip()) is not None or (
-            other.decimal in cell and other.is_number(cell) and math.isfinite(other.number(cell))
-        )
+        return other.decimal in cell and other.is_number(cell) and math.isfinite(other.number(cell))
 
     def why_no_number(self, cell: object) -> str:
         """Say in a few words why a cell is no number."""
@@ -113,8 +130,6 @@ class CellRules:
             return f"{shown} is no number; to use true and false, write 1 and 0"
         if not self.is_other_number(cell):
             return f"{shown} is no number"
-        if _GROUPED.fullmatch(str(cell).strip()):
-            return f"{shown} may have thousands marks, which are not read"
         marks = ["a decimal point", "a decimal comma"]
         own, other = marks if self.decimal == "." else marks[::-1]
         return f"{shown} has {other}, but the table has {own}"
@@ -130,6 +145,8 @@ class CellRules:
                     values[position] = self.number(cell)
                 except (ValueError, TypeError) as error:
                     raise BadCell(position, cell) from error
+                if isinstance(cell, str) and _is_marked(cell):
+                    self.marked.setdefault(str(column.name), (cell.strip(), values[position]))
         return self.without_markers(values)
 
     def plain_numbers(self, cells: Any) -> FloatArray | None:
@@ -169,6 +186,18 @@ def shown_cell(cell: object) -> str:
     """Return a cell as it is quoted in messages."""
     text = str(cell)
     return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
+
+
+def _is_marked(cell: str) -> bool:
+    """Whether a number has thousands marks or a percent sign."""
+    text = cell.strip()
+    return text.endswith("%") or any(rule.fullmatch(text) for rule in _GROUPED.values())
+
+
+def is_percentage(cells: Any) -> bool:
+    """Whether all cells that are texts and not empty end with a percent sign."""
+    texts = [cell.strip() for cell in cells if isinstance(cell, str) and cell.strip()]
+    return bool(texts) and all(text.endswith("%") for text in texts)
 
 
 def _is_truth(cell: object) -> bool:

@@ -48,7 +48,7 @@ _HEADER_BYTES = 128  # of an npy file, with room for any number of rows
 
 
 @contextlib.contextmanager
-def _telling_damage(
+def telling_damage(
     name: str,
     kind: str,
     hint: str = "Copy it again.",
@@ -130,7 +130,7 @@ def _load(path: Path, name: str) -> AnyArray | dict[str, AnyArray]:
     """Return the array of an npy file, or the readable arrays of an npz file."""
     start = _STARTS[path.suffix.lower()]
     found: dict[str, AnyArray] = {}
-    with _telling_damage(name, path.suffix, "Copy or save it again."):
+    with telling_damage(name, path.suffix, "Copy or save it again."):
         with path.open("rb") as file:
             if file.read(len(start)) != start:  # numpy would speak of pickles
                 raise ValueError("it begins otherwise")
@@ -195,15 +195,19 @@ class AnnDataTable(TypedTable):
 
     own_index = ""
 
-    def __init__(self, path: Path, name: str, missing: Sequence[str]) -> None:
+    def __init__(
+        self, path: Path, name: str, missing: Sequence[str], part: str | None = None
+    ) -> None:
         super().__init__(name, cell_rules(missing))
-        self._path = path
+        self._path, self._part = path, part
         self._anndata = load_package("anndata", "Reading h5ad")
         with self._open() as data:
-            if data.X is None:
-                raise TableError(f"'{name}' has no matrix X.", "Store the layer to use as X.")
+            matrix = self._matrix_of(data)
             self.n_rows = data.n_obs
             self._variables = [str(variable) for variable in data.var_names]
+            if part is not None and part.startswith("obsm/"):
+                stem = part.removeprefix("obsm/").removeprefix("X_")
+                self._variables = [f"{stem}{k + 1}" for k in range(matrix.shape[1])]
             self._obs = data.obs.copy()
             for label, column in data.obs.items():
                 if column.dtype.name == "category":  # as its plain values
@@ -217,18 +221,36 @@ class AnnDataTable(TypedTable):
 
     def _frames(self, rows: int) -> Iterator[pd.DataFrame]:
         with self._open() as data:
+            whole = self._matrix_of(data)
             for start in range(0, len(self._row_names), rows):
                 part = slice(start, start + rows)
-                matrix = data.X[part]
+                matrix = whole[part]
                 dense = matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)
                 frame = pd.DataFrame(dense, columns=self._variables)
                 observed = self._obs.iloc[part].reset_index(drop=True)
                 row_names = pd.DataFrame({"": self._row_names[part]})
                 yield pd.concat([row_names, frame, observed], axis=1)
 
+    def _matrix_of(self, data: Any) -> Any:
+        """Return X, or what is asked for instead: ``obsm/KEY`` or ``layers/KEY``."""
+        home, _, key = (self._part or "").partition("/")
+        there = [f"{home}/{key}" for home in ("layers", "obsm") for key in getattr(data, home)]
+        others = f"It has {', '.join(there)}." if there else "It has no others."
+        if self._part is None:
+            if data.X is None:
+                raise TableError(
+                    f"'{self._name}' has no matrix X.",
+                    f"Name one: {self._name}:layers/KEY. {others}",
+                )
+            return data.X
+        if self._part not in there:
+            raise TableError(f"'{self._name}' has no '{self._part}'.", others)
+        found = getattr(data, home)[key]
+        return found.to_numpy() if isinstance(found, pd.DataFrame) else found
+
     @contextlib.contextmanager
     def _open(self) -> Iterator[Any]:
-        with _telling_damage(self._name, "h5ad"):
+        with telling_damage(self._name, "h5ad"):
             self._check_sizes()
             data = self._anndata.read_h5ad(self._path, backed="r")
             with contextlib.closing(data.file):
@@ -280,7 +302,7 @@ class ParquetTable(TypedTable):
         # What is wrong with a file may come out at any of its columns.
         errors = (self._arrow.ArrowException, OSError, ValueError, AttributeError)
         with (
-            _telling_damage(self._name, "Parquet", errors=errors),
+            telling_damage(self._name, "Parquet", errors=errors),
             # Read ahead, a file stays in memory until its last row.
             self._parquet.ParquetFile(self._path, pre_buffer=False) as file,
         ):
@@ -476,3 +498,34 @@ class ParquetSink:
             if self._arrow.types.is_null(field.type):
                 schema = schema.set(i, field.with_type(self._arrow.string()))
         return schema
+
+
+class AnnDataSink:
+    """Collect frames and write them to an h5ad file: numbers as X, other columns as obs."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._anndata = load_package("anndata", "Writing h5ad")
+        self._frames: list[pd.DataFrame] = []
+
+    def write(self, frame: pd.DataFrame, has_index: bool) -> None:
+        """Keep a frame until the end."""
+        self._frames.append(frame)
+
+    def finish(self) -> None:
+        """Write the file."""
+        frame = pd.concat(self._frames)
+        numbers = [name for name in frame.columns if _is_numeric(frame[name])]
+        if not numbers:
+            raise TableError(
+                "An .h5ad file needs columns of numbers, and there are none.", "Write .csv."
+            )
+        beside = {str(n): text_of(frame[n]) for n in frame.columns if n not in numbers}
+        rows = pd.DataFrame(beside, index=[str(label) for label in frame.index])
+        variables = pd.DataFrame(index=[str(name) for name in numbers])
+        data = self._anndata.AnnData(_matrix(frame, numbers), obs=rows, var=variables)
+        data.write_h5ad(self._path)
+
+    def close(self) -> None:
+        """Forget what was collected."""
+        self._frames = []

@@ -24,10 +24,11 @@ from twofold.array_types import FloatArray
 from twofold.checks.harmless_text import for_terminal
 from twofold.model_files import replacing
 from twofold.tables.dialect import Dialect
+from twofold.tables.excel_files import ExcelSink
 from twofold.tables.reading import TEXT_SUFFIXES, TableSource
 from twofold.tables.table import TableError, cell_rules, text_of
 from twofold.tables.text_types import date_texts
-from twofold.tables.typed_files import NpySink, NpzSink, ParquetSink
+from twofold.tables.typed_files import AnnDataSink, NpySink, NpzSink, ParquetSink
 
 _MAX_WHOLE = 1e15  # whole numbers up to here are written without exponent by repr as well
 
@@ -112,9 +113,15 @@ class TableWriter:
 
 
 # What takes frames: `write`, then `finish` once all rows are there, then `close` in any case.
-Sink: TypeAlias = "TextSink | ParquetSink | NpySink | NpzSink"
+Sink: TypeAlias = "TextSink | ParquetSink | NpySink | NpzSink | ExcelSink | AnnDataSink"
 _PARQUET: dict[str, Callable[[Path], Sink]] = dict.fromkeys((".parquet", ".pq"), ParquetSink)
-_BINARY = {**_PARQUET, ".npy": NpySink, ".npz": NpzSink}
+_BINARY: dict[str, Callable[[Path], Sink]] = {
+    **_PARQUET,
+    ".npy": NpySink,
+    ".npz": NpzSink,
+    ".xlsx": ExcelSink,
+    ".h5ad": AnnDataSink,
+}
 
 
 def open_writer(path: str | os.PathLike[str], *, like: TableSource | None = None) -> TableWriter:
@@ -131,9 +138,7 @@ def open_writer(path: str | os.PathLike[str], *, like: TableSource | None = None
         return TableWriter(name, make, in_place=in_place, dialect=dialect)
     if kind in _BINARY:
         return TableWriter(name, _BINARY[kind])
-    hint = "Writable are csv, tsv, txt (also .gz), parquet, npy and npz."
-    if kind == ".h5ad":
-        hint = "Write .parquet or .npz and build the AnnData object from it."
+    hint = "Writable are csv, tsv, txt (also .gz), parquet, xlsx, npy, npz and h5ad."
     raise TableError(f"A table cannot be written to '{name}': unknown kind '{kind}'.", hint)
 
 
