@@ -93,6 +93,14 @@ def continuity(
     """Return how far neighbours in the data are still neighbours in the embedding.
 
     :func:`trustworthiness` with data and embedding exchanged; same parameters and range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.metrics import continuity
+    >>> Y = np.random.default_rng(0).normal(size=(50, 3))
+    >>> continuity(Y, 2 * Y)
+    1.0
     """
     return _ranked_score("continuity", Y, X, n_neighbors, sample, random_state)
 
@@ -385,6 +393,14 @@ def e_nx(
         the score is Q_NX of Lee and Verleysen (2009).
     sample, random_state
         As in :func:`twofold.metrics.coranking`, which has the curve over all K as well.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.metrics import e_nx
+    >>> Y = np.random.default_rng(0).normal(size=(50, 3))
+    >>> e_nx(Y, 2 * Y, 5)
+    1.0
     """
     Y = checked_table(Y, "Y", any_size=True)
     why = "`n_neighbors`, no more than there are rows"

@@ -56,6 +56,19 @@ class Journal:
     Runs are deterministic: the first, second, … one of a computation is the same one whenever it is
     made. So steps need no names; who begins one gets what was kept of it. Who wants a file inherits
     from this.
+
+    Examples
+    --------
+    >>> from twofold.optimize import Journal
+    >>> class Counting(Journal):
+    ...     steps = 0
+    ...
+    ...     def begin(self):
+    ...         self.steps += 1
+    >>> journal = Counting()
+    >>> journal.begin()
+    >>> journal.steps
+    1
     """
 
     def begin(self) -> Any:

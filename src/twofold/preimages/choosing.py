@@ -78,7 +78,15 @@ def choose(kernel: Any) -> tuple[PreImageMethod, str]:
 
 
 def get_method(spec: str | PreImageMethod, kernel: Any) -> tuple[PreImageMethod, str]:
-    """Return the method of a name ("auto" to choose one), or the method itself, and why it fits."""
+    """Return the method of a name ("auto" to choose one), or the method itself, and why it fits.
+
+    Examples
+    --------
+    >>> from twofold.features import RBF
+    >>> from twofold.preimages import get_method
+    >>> get_method("learned", RBF(1.0))[0]
+    Learned(scale=None, ridge=None)
+    """
     expected = f"`preimage` must be 'auto', one of {sorted(METHODS)}, or a method such as Learned()"
     if not isinstance(spec, (str, PreImageMethod)):
         raise TypeError(f"{expected}; got {spec!r}.")
