@@ -39,22 +39,27 @@ class Script:
 
     @property
     def name(self) -> str:
+        """How its files are called."""
         return self.path.stem
 
     @property
     def section(self) -> str:
+        """The folder it is in, in words."""
         return self.path.parent.name.split("_", 1)[1].replace("_", " ").capitalize()
 
     @property
     def text(self) -> str:
+        """The whole file."""
         return self.path.read_text()
 
     @property
     def docstring(self) -> str:
+        """What it says about itself."""
         return ast.get_docstring(ast.parse(self.text)) or ""
 
     @property
     def title(self) -> str:
+        """The first line of that."""
         return self.docstring.splitlines()[0].rstrip(".")
 
     @property
@@ -122,7 +127,8 @@ def write_page(script: Script, folder: Path, printed: str) -> None:
 def as_notebook(script: Script) -> object:
     """Return a script as a notebook: its docstring as text, its parts (``# %%``) as cells."""
     words = "\n".join(script.docstring.splitlines()[1:]).strip()
-    heading = "\n".join(f"# {line}".rstrip() for line in f"# {script.title}\n\n{words}".splitlines())
+    lines = f"# {script.title}\n\n{words}".splitlines()
+    heading = "\n".join(f"# {line}".rstrip() for line in lines)
     code = script.code if script.code.startswith("# %%") else "# %%\n" + script.code
     return jupytext.reads(f"# %% [markdown]\n{heading}\n\n{code}", fmt="py:percent")
 

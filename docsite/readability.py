@@ -13,6 +13,7 @@ from pathlib import Path
 import textstat
 
 DOCS = Path(__file__).parent.parent / "docs"
+NOT_SENTENCES = ("|", "#", "![", "!!!", "===")
 # Generated from docstrings and scripts, or tables of figures with notes.
 NOT_PROSE = ("api/", "gallery/", "experiments.md", "reproduction.md")
 
@@ -31,7 +32,7 @@ def running_text(markdown: str) -> str:
     paragraphs = []
     for block in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", text):
         lines = [line.strip() for line in block.splitlines()]
-        kept = [line for line in lines if line and not line.startswith(("|", "#", "![", "!!!", "==="))]
+        kept = [line for line in lines if line and not line.startswith(NOT_SENTENCES)]
         if kept and not block.startswith("    "):
             paragraphs.append(plain(" ".join(kept)))
     return "\n\n".join(paragraphs)

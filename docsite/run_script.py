@@ -1,6 +1,6 @@
 """Run one script of the gallery as its reader would, and keep the pictures it draws.
 
-    python -m docsite.run_script script.py folder
+python -m docsite.run_script script.py folder
 """
 
 from __future__ import annotations

@@ -19,6 +19,14 @@ Any other radial kernel is one :class:`Kernel` with two numpy functions:
 >>> cauchy = Kernel("cauchy", lambda s: 1 / (1 + s), lambda s: -1 / (1 + s) ** 2)
 >>> float(cauchy.value(np.array([1.0]))[0])
 0.5
+
+Those of the library by name, and as objects:
+
+>>> from twofold.kernels import EPANECHNIKOV, GAUSSIAN, KERNELS, QUARTIC, TRIWEIGHT
+>>> KERNELS["gaussian"] is GAUSSIAN
+True
+>>> [kernel.smoothness for kernel in (EPANECHNIKOV, QUARTIC, TRIWEIGHT)]
+[0, 1, 2]
 """
 
 import math

@@ -17,7 +17,9 @@ is_odd = np.arange(400) < 30
 # %%
 detector = ManifoldOutlierDetector(contamination=30 / 400).fit(Y)
 found = detector.predict(Y) < 0
-print(f"{(found & is_odd).sum()} of {is_odd.sum()} odd rows found, {(found & ~is_odd).sum()} others")
+print(
+    f"{(found & is_odd).sum()} of {is_odd.sum()} odd rows found, {(found & ~is_odd).sum()} others"
+)
 
 # %%
 scores = -detector.score_samples(Y)

@@ -56,6 +56,8 @@ class Status(IntEnum):
 class FeaturePoints:
     """Points ``ψ = Σ_i α_i φ(y_i)`` of feature space, with what is known about them.
 
+    Arrays of other number types become float64.
+
     Parameters
     ----------
     kernel : DataKernel or object
@@ -79,8 +81,6 @@ class FeaturePoints:
         ``<ψ, φ(y_i)>``; ``alpha @ gram`` if not given, which costs n m² operations.
     n_jobs : int or None
         Number of threads, -1 for every core.
-
-    Arrays of other number types become float64.
 
     Examples
     --------
