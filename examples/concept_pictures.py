@@ -47,20 +47,33 @@ def two_ways() -> plt.Figure:
 
 def kernel_regression() -> plt.Figure:
     """Draw three scales of the latent points: too close, right, too far apart."""
-    bow = datasets.make_half_circle(60, noise=0.6, random_state=3)
-    model = UKR(1, random_state=0).fit(bow.Y)
-    order = np.sort(model.embedding_[:, 0])
-    figure, axes = plt.subplots(1, 3, figsize=(9, 2.6), layout="constrained", sharey=True)
-    titles = "places too close: too smooth", "least leave-one-out error", "too far apart: too rough"
-    for axis, scale, title in zip(axes, (0.2, 1.0, 4.0), titles, strict=True):
-        X = scale * model.embedding_
-        x = scale * np.linspace(order[0], order[-1], 400)[:, None]
-        weights = np.exp(-((x - X.T) ** 2) / 2)
+    bow = datasets.make_half_circle(60, noise=0.8, random_state=3)
+    scales = 2.0 ** np.arange(-1, 7, 0.25)
+    best = scales[
+        np.argmin([predict(bow, scale, bow.latent, leave_out=True)[1] for scale in scales])
+    ]
+    figure, axes = plt.subplots(1, 3, figsize=(9, 2.8), layout="constrained", sharey=True)
+    names = "too close: too smooth", "in between", "too far apart: too rough"
+    for axis, scale, name in zip(axes, (best / 8, best, best * 12), names, strict=True):
+        curve = predict(bow, scale, np.linspace(0, np.pi, 600)[:, None])[0]
+        error = predict(bow, scale, bow.latent, leave_out=True)[1]
         axis.scatter(*bow.Y.T, s=10, color=GREY)
-        axis.plot(*(weights @ bow.Y / weights.sum(axis=1, keepdims=True)).T, color=BLUE)
-        axis.set_title(title, size=9)
+        axis.plot(*curve.T, color=BLUE)
+        axis.set_title(f"{name}\nleave-one-out error {error:.2f}", size=9)
         axis.set_aspect("equal")
     return figure
+
+
+def predict(
+    bow: datasets.Sample, scale: float, latent: np.ndarray, leave_out: bool = False
+) -> tuple[np.ndarray, float]:
+    """Return a kernel regression at some places, and its mean squared error at the rows."""
+    weights = np.exp(-((scale * (latent - bow.latent.T)) ** 2) / 2)
+    if leave_out:
+        np.fill_diagonal(weights, 0)
+    found = weights @ bow.Y / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
+    error = ((found - bow.Y) ** 2).sum(axis=1).mean() if len(found) == len(bow.Y) else np.nan
+    return found, float(error)
 
 
 def grid_of_nodes() -> plt.Figure:

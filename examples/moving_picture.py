@@ -16,12 +16,14 @@ import itertools
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.animation import FuncAnimation, PillowWriter
+from PIL import Image, ImageSequence
 
 from twofold import UKR
 from twofold.datasets import load_digits_split
 
 STOPS = (0, 6, 4, 9, 3, 2, 8, 1, 7, 9, 5, 0)
-STEPS = 8
+STEPS = 6
+COLORS = 128
 
 
 def main(path: str) -> None:
@@ -54,7 +56,17 @@ def main(path: str) -> None:
 
     film = FuncAnimation(figure, draw, frames=len(way))
     film.save(path, writer=PillowWriter(fps=8), dpi=75)
+    make_small(path)
     print(path)
+
+
+def make_small(path: str) -> None:
+    """Save a moving picture again with few colours, without dots in between."""
+    with Image.open(path) as film:
+        frames = [frame.convert("RGB") for frame in ImageSequence.Iterator(film)]
+    palette = frames[0].quantize(COLORS, dither=Image.Dither.NONE)
+    small = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
+    small[0].save(path, save_all=True, append_images=small[1:], duration=125, loop=0, optimize=True)
 
 
 if __name__ == "__main__":
