@@ -413,6 +413,8 @@ def get_data_kernel(spec: str | DataKernel | KernelFunction) -> DataKernel:
 
     Raises ValueError for an unknown name and TypeError for anything else.
 
+    Examples
+    --------
     >>> from twofold.features import get_data_kernel
     >>> get_data_kernel("poly")
     Polynomial(degree=3, gamma=1.0, coef0=0.0)

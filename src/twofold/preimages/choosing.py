@@ -67,6 +67,8 @@ _DESCENT = Gradient(tol=1e-7)
 def choose(kernel: Any) -> tuple[PreImageMethod, str]:
     """Return the method that suits a kernel, and why.
 
+    Examples
+    --------
     >>> from twofold.features import RBF
     >>> from twofold.preimages import choose
     >>> method, why = choose(RBF(0.5))
