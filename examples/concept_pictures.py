@@ -24,10 +24,10 @@ GREY, BLUE, RED = "#b0b0b0", "#3056d3", "#d9480f"
 
 def two_ways() -> plt.Figure:
     """Draw rows in the plane, their places on a line, and both directions."""
-    bow = datasets.make_half_circle(60, noise=0.6, random_state=3)
+    bow = datasets.make_half_circle(150, noise=0.6, random_state=1)
     model = UKR(1, degree=1, random_state=0).fit(bow.Y)
     figure, (data, line) = plt.subplots(1, 2, figsize=(8, 2.8), layout="constrained")
-    ends = model.embedding_.min(), model.embedding_.max()
+    ends = np.quantile(model.embedding_, [0.01, 0.99])
     curve = model.inverse_transform(np.linspace(*ends, 200)[:, None])
     colors = model.embedding_[:, 0]
     data.plot(*curve.T, color=GREY, lw=2)
@@ -37,7 +37,7 @@ def two_ways() -> plt.Figure:
     data.annotate("", foot[0], row[0], arrowprops={"arrowstyle": "->", "color": RED})
     data.scatter(*row.T, color=RED, marker="x")
     data.set(title="data space: rows y, and the curve f(x)", aspect="equal")
-    line.scatter(colors, np.zeros(60), c=colors, cmap="viridis", s=30)
+    line.scatter(colors, np.zeros(150), c=colors, cmap="viridis", s=30)
     line.scatter(model.transform(row), [0], color=RED, marker="x", s=60, zorder=3)
     line.set(title="latent space: places x", yticks=[], ylim=(-1, 1))
     line.text(0.02, 0.75, "there: g(y) →", transform=line.transAxes, color=RED)
@@ -100,7 +100,7 @@ def grid_of_nodes() -> plt.Figure:
 def axes_in_feature_space() -> plt.Figure:
     """Draw lines of equal coordinate on the first two axes, and rows led back."""
     Y, _ = make_moons(200, noise=0.12, random_state=0)
-    model = KernelPCA(6, kernel=RBF(2.0)).fit(Y)
+    model = KernelPCA(4, kernel=RBF(2.0)).fit(Y)
     across, up = np.meshgrid(np.linspace(-1.6, 2.6, 80), np.linspace(-1.1, 1.6, 60))
     values = model.transform(np.column_stack([across.ravel(), up.ravel()]))
     figure, panels = plt.subplots(1, 3, figsize=(9, 2.5), layout="constrained")
@@ -109,9 +109,9 @@ def axes_in_feature_space() -> plt.Figure:
         axis.scatter(*Y.T, s=4, color="black")
         axis.set_title(f"coordinate {q + 1}", size=9)
     back = model.reconstruct(Y)
-    panels[2].quiver(*Y.T, *(back - Y).T, angles="xy", scale_units="xy", scale=1, color=GREY)
+    panels[2].quiver(*Y.T, *(back - Y).T, angles="xy", scale_units="xy", scale=1, width=0.004)
     panels[2].scatter(*back.T, s=6, color=BLUE)
-    panels[2].set_title("rows, and where six coordinates lead back", size=9)
+    panels[2].set_title("rows, and where four coordinates lead back", size=9)
     for axis in panels:
         axis.set(xticks=[], yticks=[])
     return figure

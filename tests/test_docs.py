@@ -18,7 +18,7 @@ DOCS = ROOT / "docs"
 ALL_PAGES = [
     page for page in sorted(DOCS.rglob("*.md")) if page.relative_to(DOCS).parts[0] != "gallery"
 ]
-BLOCK = re.compile(r"^( *)```python\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^( *)```python[^\n]*\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
 COMMANDS = re.compile(r"```sh\n(.*?)```", re.DOTALL)
 PAGES = [page for page in ALL_PAGES if BLOCK.search(page.read_text())]
 PAGES_OF_COMMANDS = [page for page in ALL_PAGES if COMMANDS.search(page.read_text())]

@@ -161,7 +161,7 @@ def test_the_site_is_built_and_loads_nothing_from_elsewhere(site):
     assert (site / "search" / "search_index.js").exists()
 
 
-@pytest.mark.slow  # a name may be that of a module as well, and then the reference shows the wrong one
+@pytest.mark.slow  # a name may also be that of a module, which the reference would show instead
 def test_every_entry_shows_its_example(site):
     for page in sorted((DOCS / "api").glob("*.md")):
         entries = [resolve(path) for path in ENTRY.findall(page.read_text())]
