@@ -44,8 +44,9 @@ docs-serve: .venv/.docs
 
 # Adds this version to the branch gh-pages of this checkout, beside the earlier ones; nothing is pushed.
 docs-deploy: docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mike deploy --update-aliases \
+	NO_MKDOCS_2_WARNING=1 PATH="$(CURDIR)/$(BIN):$$PATH" mike deploy --update-aliases \
 		$$($(BIN)/python -c "import twofold; print(twofold.__version__)") latest
+	PATH="$(CURDIR)/$(BIN):$$PATH" mike set-default latest
 
 # Compiled loops that raise where they would read or write outside of their arrays.
 BOUNDS := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba-bounds

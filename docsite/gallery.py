@@ -76,7 +76,8 @@ def all_scripts() -> list[Script]:
 
 def library_hash() -> str:
     """Return a hash of everything that a picture depends on but its script."""
-    files = [*sorted((ROOT / "src").rglob("*.py")), *sorted(Path(__file__).parent.glob("*.py"))]
+    tools = [Path(__file__), Path(__file__).with_name("run_script.py")]
+    files = [*sorted((ROOT / "src").rglob("*.py")), *tools]
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 

@@ -264,7 +264,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return_std : bool, default=False
             Whether to return the standard deviations of filled entries, too, 0 for observed ones.
         n_draws : int, default=None
-            Return so many tables, (n_draws, n_samples, n_features), each filled with values drawn
+            Return that many tables, (n_draws, n_samples, n_features), each filled with values drawn
             as the noise model leaves them open: for multiple imputation.
         random_state : int, RandomState or None, default=None
             Decides about the draws.
