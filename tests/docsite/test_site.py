@@ -6,12 +6,14 @@ import importlib
 import inspect
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from explorer.browsing import ARGUMENTS, find_chromium, give_up
 
 import twofold
 
@@ -131,13 +133,21 @@ def test_notebooks_have_the_code_of_their_scripts():
         assert "\n".join(code).split() == scripts[name].code.replace("# %%\n", "").split()
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory) -> Path:
-    """Build everything as `make docs` does."""
+@pytest.mark.slow  # every script of the gallery runs; one test, as workers share the gallery
+@pytest.mark.filterwarnings("default")  # those of the kernel that runs notebooks are not ours
+def test_the_site_is_built_whole(tmp_path):
     pytest.importorskip("mkdocs", reason="needs the extra [docs]")
-    target = tmp_path_factory.mktemp("site")
+    build(tmp_path)
+    check_pages(tmp_path)
+    check_reference(tmp_path)
+    check_gallery(tmp_path)
+    check_notebooks(tmp_path)
+
+
+def build(site: Path) -> None:
+    """Do what `make docs` does."""
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    for command in (["docsite.gallery"], ["mkdocs", "build", "--strict", "-q", "-d", str(target)]):
+    for command in (["docsite.gallery"], ["mkdocs", "build", "--strict", "-q", "-d", str(site)]):
         done = subprocess.run(
             [sys.executable, "-m", *command],
             cwd=ROOT,
@@ -146,11 +156,9 @@ def site(tmp_path_factory) -> Path:
             text=True,
         )
         assert done.returncode == 0, done.stdout + done.stderr
-    return target
 
 
-@pytest.mark.slow  # minutes: every script of the gallery runs
-def test_the_site_is_built_and_loads_nothing_from_elsewhere(site):
+def check_pages(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > 80
     for page in pages:
@@ -161,8 +169,8 @@ def test_the_site_is_built_and_loads_nothing_from_elsewhere(site):
     assert (site / "search" / "search_index.js").exists()
 
 
-@pytest.mark.slow  # a name may also be that of a module, which the reference would show instead
-def test_every_entry_shows_its_example(site):
+def check_reference(site: Path) -> None:
+    """A name may also be that of a module, which the reference would show instead."""
     for page in sorted((DOCS / "api").glob("*.md")):
         entries = [resolve(path) for path in ENTRY.findall(page.read_text())]
         described = [it for it in entries if inspect.isclass(it) or inspect.isroutine(it)]
@@ -170,20 +178,21 @@ def test_every_entry_shows_its_example(site):
         assert text.count('doc-section-title">Examples:') == len(described), page.name
 
 
-@pytest.mark.slow
-def test_every_script_has_its_page_and_picture(site):
+def check_gallery(site: Path) -> None:
     from docsite.gallery import all_scripts
 
+    index = (site / "gallery" / "index.html").read_text()
     for script in all_scripts():
         folder = site / "gallery" / script.path.parent.name
         assert (folder / f"{script.name}.html").exists()
         assert (folder / f"{script.name}_thumb.png").stat().st_size > 2000
+        assert f"{script.path.parent.name}/{script.name}.html" in index
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("default")  # those of the kernel that runs notebooks are not ours
-def test_notebooks_run(site):
-    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+def check_notebooks(site: Path) -> None:
+    import nbclient
+    import nbformat
+
     books = sorted((site / "gallery").rglob("*.ipynb"))
     assert len(books) == 6
     for book in books:
@@ -191,3 +200,44 @@ def test_notebooks_run(site):
         nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
         outputs = [kind for cell in notebook.cells for kind in cell.get("outputs", [])]
         assert any("image/png" in output.get("data", {}) for output in outputs), book.name
+
+
+@pytest.mark.slow
+def test_pages_opened_from_disk_find_words_and_ask_nobody(tmp_path):
+    pytest.importorskip("mkdocs", reason="needs the extra [docs]")
+    playwright = pytest.importorskip("playwright.sync_api")
+    chromium = find_chromium() or give_up("no Chromium in the path; TWOFOLD_CHROMIUM may name one")
+    site = small_site(tmp_path)
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        page = browser.new_page()
+        asked = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto((site / "concepts" / "ukr.html").as_uri())
+        assert page.locator("math").count() >= 3
+        page.focus("input.md-search__input")
+        ready = page.locator(".md-search-result__meta", has_text="Type to start")
+        ready.wait_for(state="attached")
+        page.fill("input.md-search__input", "kernel")
+        page.wait_for_selector(".md-search-result__item", state="attached")
+        assert page.locator(".md-search-result__item").count() >= 3
+        browser.close()
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+
+
+def small_site(folder: Path) -> Path:
+    """Build the concept pages alone, with the settings of the whole site."""
+    for name in ("concepts", "images", "assets"):
+        shutil.copytree(DOCS / name, folder / "docs" / name)
+    settings = (ROOT / "mkdocs.yml").read_text().split("\nnav:")[0]
+    settings = settings.replace("hooks: [", f"hooks: [{ROOT}/")
+    (folder / "mkdocs.yml").write_text(settings)
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "-q", "--no-strict", "-d", str(folder / "site")],
+        cwd=folder,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "site"
