@@ -136,7 +136,10 @@ def as_notebook(script: Script) -> object:
 
 def write_index(scripts: list[Script]) -> None:
     """Write the page of thumbnails."""
+    folders = {script.name: script.path.parent.name for script in scripts}
+    books = ", ".join(f"[{name}]({folders[name]}/{name}.ipynb)" for name in NOTEBOOKS)
     lines = ["# Gallery", "", "Each picture is one short script. Click it to see the code."]
+    lines += [f"Six are notebooks as well: {books}."]
     section = ""
     for script in scripts:
         if script.section != section:

@@ -27,7 +27,7 @@ JOINT_LIMITS = np.radians([177.0, 91.0, 174.0, 137.0, 255.0, 165.0, 255.0])
 
 @dataclass(frozen=True, eq=False)
 class ArmPose:
-    """Where the parts of the arm are; the hand only if the angles of joints 5 to 7 are given.
+    """Where the parts of the arm are; the hand only if angles of joints 5 to 7 were given.
 
     Examples
     --------

@@ -351,7 +351,7 @@ class PrecomputedDistance(DataKernel):
 
 @dataclass(frozen=True)
 class Custom(DataKernel):
-    """A kernel of the user's.
+    """A kernel of your own.
 
     Parameters
     ----------

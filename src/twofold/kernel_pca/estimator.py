@@ -41,7 +41,7 @@ LEAST_LANDMARKS = 3
 
 
 class KernelPCA(SparseMatrixModel):
-    """Kernel PCA that can come back.
+    """Kernel PCA with a way back.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ class Landmarks:
 
 
 def get_landmarks(landmarks: object) -> Landmarks | None:
-    """Return the landmarks that None (none), a number, "auto" or an object asks for.
+    """Return landmarks for None (none), a number, "auto" or an object.
 
     Examples
     --------

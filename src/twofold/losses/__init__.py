@@ -58,7 +58,7 @@ _HUBER_REACH = 1.345 * 1.4826
 
 
 class Loss(Protocol):
-    """What an objective asks of a loss.
+    """What a loss must provide.
 
     Examples
     --------
@@ -189,7 +189,7 @@ class Huber:
 
 @dataclass(frozen=True, eq=False)
 class EpsilonInsensitive:
-    """Nothing up to ``ε``, beyond that the rest or its square (Klanke 2007, eqs. 5.3, 5.4).
+    """No loss up to ``ε``; beyond it the excess or its square (Klanke 2007, eqs. 5.3, 5.4).
 
     Parameters
     ----------
@@ -349,7 +349,7 @@ def in_unit(loss: Loss, unit: float) -> tuple[Loss, float]:
 
 
 def rows_of(loss: Loss, numbers: IntArray) -> Loss:
-    """Return the loss of some rows: ``loss.at(numbers)``, or itself where it has no such.
+    """Return the loss of some rows: ``loss.at(numbers)``, or the loss itself if it has no ``at``.
 
     Examples
     --------
@@ -363,7 +363,7 @@ def rows_of(loss: Loss, numbers: IntArray) -> Loss:
 
 
 def is_rotation_invariant(loss: Loss) -> bool:
-    """Return whether the loss says that turning all residuals leaves it as it is.
+    """Return whether the loss stays the same when all residuals are rotated.
 
     Examples
     --------
@@ -388,7 +388,7 @@ _EXPECTED = (
 
 
 def get_loss(loss: object, shape: tuple[int, int] | None = None) -> Loss:
-    """Return the loss of that name, or the object itself, tried out if it is the user's own.
+    """Return the loss of that name, or the object itself, which is tried out if it is your own.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ Kind = Literal["sum_norm", "fro_norm", "mean_norm", "squared"]
 def trustworthiness(
     Y: Any, X: Any, n_neighbors: int = 5, *, sample: int | None = None, random_state: Any = None
 ) -> float:
-    """Return how far latent neighbours can be believed to be neighbours in the data, 0 to 1.
+    """Return how well neighbours in the embedding are neighbours in the data, 0 to 1.
 
     1 is best; random embeddings score about 0.5. Equal to scikit-learn's function of that name, in
     blocks instead of n × n arrays.
@@ -90,7 +90,7 @@ def trustworthiness(
 def continuity(
     Y: Any, X: Any, n_neighbors: int = 5, *, sample: int | None = None, random_state: Any = None
 ) -> float:
-    """Return how far neighbours in the data are still neighbours in the embedding.
+    """Return how well neighbours in the data stay neighbours in the embedding, 0 to 1.
 
     :func:`trustworthiness` with data and embedding exchanged; same parameters and range.
 

@@ -109,7 +109,7 @@ def appliance_ensemble(
     n_neighbors: Sequence[int] = (1, 5, 7),
     tie: str = "smallest",
 ) -> VotingClassifier:
-    """Return one of the book's ensembles as a voting classifier of scikit-learn, not fitted.
+    """Return one of the book's ensembles as an unfitted voting classifier of scikit-learn.
 
     Parameters
     ----------

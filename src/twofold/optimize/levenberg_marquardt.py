@@ -56,7 +56,7 @@ SLACK, SLACK_DECAY, LEAST_SLACK = 0.6, 0.6, 0.02
 
 
 class Residuals(NamedTuple):
-    """What is known of b problems at b places.
+    """Residuals and derivatives of b problems at b places.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class Residuals(NamedTuple):
 
 @dataclass(frozen=True)
 class LeastSquares:
-    """Where the rows ended.
+    """The result of :func:`levenberg_marquardt`: where each row ended.
 
     Examples
     --------

@@ -149,7 +149,7 @@ class StageRecord:
 
 @dataclass(frozen=True)
 class Solution:
-    """The end of a run.
+    """The result of a run.
 
     Attributes
     ----------

@@ -201,7 +201,7 @@ class _FromNearestRows(ClosedForm):
 
 @dataclass(frozen=True)
 class Localise(_FromNearestRows):
-    """Place among the nearest rows, by distances or inner products to them.
+    """Find a place among the nearest rows, by distances or inner products to them.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ MOST_WINDOWS = 8
 
 @dataclass(frozen=True)
 class BestMatch:
-    """Where rows land.
+    """The result of a search for best matches.
 
     ``places`` (m, q), ``images`` (m, D) there in all components, weighted ``squared_errors`` (m,)
     of the searched ones, whether the search ``converged`` (m,), and steps of all starts ``n_iter``.

@@ -51,7 +51,7 @@ class GCV:
 
 @dataclass(frozen=True)
 class Discrepancy:
-    """Mean squared residual equal to the known squared noise.
+    """Smooth until the mean squared residual equals the known squared noise.
 
     ``sigma`` is the standard deviation of the noise of each entry, above 0.
 

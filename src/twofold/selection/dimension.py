@@ -84,7 +84,7 @@ def choose_dimension(
     random_state: int | None = 0,
     n_jobs: int | None = -1,
 ) -> DimensionChoice:
-    """Find the number of latent dimensions, or say that there is no telling.
+    """Find the number of latent dimensions, or say that the data does not tell.
 
     Parameters
     ----------

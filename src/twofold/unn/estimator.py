@@ -116,7 +116,7 @@ class NeighborModel(TwoWayModel):
 
 
 class UNN(NeighborModel, GrowingModel):
-    """Unsupervised nearest neighbours: rows are embedded one by one, and means lead back.
+    """Unsupervised nearest neighbours: rows are embedded one by one; means of rows lead back.
 
     Parameters
     ----------
