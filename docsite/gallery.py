@@ -163,7 +163,10 @@ def main() -> None:
     write_index(scripts)
     for script, spent in zip(scripts, seconds, strict=True):
         print(f"{spent:6.1f} s  {script.name}")
-    print(f"{time.perf_counter() - began:6.1f} s for {len(scripts)} scripts")
+    computed = os.times().children_user + os.times().children_system
+    print(
+        f"{time.perf_counter() - began:6.1f} s for {len(scripts)} scripts, {computed:.0f} s of work"
+    )
 
 
 if __name__ == "__main__":
