@@ -97,6 +97,17 @@ def test_parameters_are_grouped_by_need():
         assert sorted(parameters) == sorted(inspect.signature(thing).parameters), name
 
 
+def test_every_page_has_a_place_in_the_navigation():
+    navigation = (ROOT / "mkdocs.yml").read_text().split("\nnav:")[1]
+    pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+    written = {page for page in pages if not page.startswith("gallery/")}
+    assert {page for page in written if page not in navigation} == set()
+
+
+def test_the_front_page_names_the_version():
+    assert f"version {twofold.__version__};" in (DOCS / "index.md").read_text()
+
+
 def test_scripts_of_the_gallery_are_short():
     scripts = sorted((ROOT / "examples" / "gallery").glob("*/*.py"))
     assert len(scripts) >= 20
