@@ -39,7 +39,7 @@ def main() -> None:
         "UKR": UKR(random_state=0),
         "UKR, 100 landmarks": UKR(landmarks=100, random_state=0),
         "UNN": UNN(2, random_state=0),
-        "PSOM, 10 × 10": PSOM((10, 10), random_state=0),
+        "PSOM, 10 × 10": PSOM(grid=(10, 10), random_state=0),
         "KernelPCA, 10 axes": KernelPCA(10),
     }
     print("| model | file | open | transform | complete | inverse_transform |")

@@ -79,7 +79,7 @@ def predict(
 def grid_of_nodes() -> plt.Figure:
     """Draw nodes of a latent square and where they are in data space."""
     bowl = datasets.make_fish_bowl(300, noise=0.3, random_state=0)
-    model = PSOM((6, 6), random_state=0).fit(bowl.Y)
+    model = PSOM(grid=(6, 6), random_state=0).fit(bowl.Y)
     nodes = model.grid_.places()
     figure = plt.figure(figsize=(8, 3.6), layout="constrained")
     flat = figure.add_subplot(1, 2, 1)

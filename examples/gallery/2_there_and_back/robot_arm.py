@@ -12,9 +12,10 @@ from twofold.datasets.robot_arm import JOINT_LIMITS, arm_pose, forward_kinematic
 from twofold.psom import Grid
 
 limits = np.column_stack([-JOINT_LIMITS[:4], JOINT_LIMITS[:4]])
-angles = Grid.make((6, 6, 6, 6), bounds=limits).places()
+grid = Grid.make((6, 6, 6, 6), bounds=limits)
+angles = grid.places()
 rows = np.hstack([forward_kinematics(angles), angles])
-arm = PSOM((6, 6, 6, 6), bounds=limits).fit_grid(rows)
+arm = PSOM(4, nodes=list(grid.nodes), bounds=limits).fit_grid(rows)
 
 t = np.linspace(0, 1, 9)[:, None]
 wrists = (1 - t) * [0.45, -0.5, 0.1] + t * [0.45, 0.5, 0.5]

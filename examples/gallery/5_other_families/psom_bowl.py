@@ -9,7 +9,7 @@ import numpy as np
 from twofold import PSOM, datasets
 
 bowl = datasets.make_fish_bowl(300, noise=0.3, random_state=0)
-model = PSOM((8, 8), random_state=0).fit(bowl.Y)
+model = PSOM(grid=(8, 8), random_state=0).fit(bowl.Y)
 
 u = np.linspace(-1, 1, 30)
 places = np.array([(a, b) for a in u for b in u])

@@ -57,8 +57,8 @@ class Annealing:
     >>> from twofold import PSOM
     >>> from twofold.datasets import make_s_triangle
     >>> from twofold.psom import Annealing
-    >>> thesis = Annealing(n_steps=5, holdout=0)
-    >>> PSOM((4, 4), smoothness=thesis).fit(make_s_triangle(60, random_state=0).Y).n_iter_
+    >>> Y, thesis = make_s_triangle(60, random_state=0).Y, Annealing(n_steps=5, holdout=0)
+    >>> PSOM(grid=(4, 4), smoothness=thesis).fit(Y).n_iter_
     5
     """
 

@@ -58,7 +58,7 @@ class BestMatch:
     --------
     >>> import numpy as np
     >>> from twofold import PSOM
-    >>> model = PSOM(5, nodes=[np.arange(5.0)]).fit_grid(np.arange(5.0)[:, None] ** 2)
+    >>> model = PSOM(1, nodes=[np.arange(5.0)]).fit_grid(np.arange(5.0)[:, None] ** 2)
     >>> found = model.best_match([[4.0]])
     >>> found.places.round(3), found.converged
     (array([[2.]]), array([ True]))

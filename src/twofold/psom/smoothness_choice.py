@@ -44,7 +44,7 @@ class GCV:
     >>> x = Grid.make((6, 6)).places()
     >>> noise = 0.05 * np.random.default_rng(0).normal(size=(36, 3))
     >>> Y = np.column_stack([x, x.prod(axis=1)]) + noise
-    >>> PSOM((6, 6), smoothness=GCV()).fit_grid(Y).smoothness_ > 0
+    >>> PSOM(grid=(6, 6), smoothness=GCV()).fit_grid(Y).smoothness_ > 0
     True
     """
 
@@ -63,7 +63,7 @@ class Discrepancy:
     >>> x = Grid.make((6, 6)).places()
     >>> noise = 0.05 * np.random.default_rng(0).normal(size=(36, 3))
     >>> Y = np.column_stack([x, x.prod(axis=1)]) + noise
-    >>> PSOM((6, 6), smoothness=Discrepancy(0.05)).fit_grid(Y).smoothness_ > 0
+    >>> PSOM(grid=(6, 6), smoothness=Discrepancy(0.05)).fit_grid(Y).smoothness_ > 0
     True
     """
 

@@ -132,14 +132,15 @@ class UKR(KernelManifold):
     n_jobs : int or None, default=-1
         Threads: -1 for every core, None for one. The result does not depend on it.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        Where sums are computed. "auto" uses a CUDA device for more than 10,000 rows if there is one
-        (extra ``[gpu]``) and it supports the other parameters; "cuda" raises if not. A GPU
-        computes in single precision. A model fitted on one opens and runs without.
+        Where sums are done. "auto" takes a CUDA device for more than 10,000 rows if there is one
+        (``pip install twofold[gpu]``) and it can do what the other parameters ask for; "cuda"
+        raises if not. A GPU computes in single precision; a model that was fitted on one opens
+        and runs without.
     precision : {"fp32", "tf32", "bf16"}, default="fp32"
-        How exact products on a GPU are: gradients to 1e-5, 3e-3 or 1e-2 of their length. It has no
-        effect on the CPU.
+        How exact products on a GPU are: gradients to 1e-5, 3e-3 or 1e-2 of their length. On the CPU
+        it means nothing.
     random_state : int, RandomState or None, default=None
-        Seed for t-SNE, and for which rows represent the others when starts are compared on large
+        Decides about t-SNE and which rows stand for the others when starts are sought on large
         data.
     verbose : bool or "auto", default="auto"
         Progress on standard error: for fits of over two seconds, if that is a terminal ("auto"),
