@@ -164,9 +164,8 @@ def main() -> None:
     for script, spent in zip(scripts, seconds, strict=True):
         print(f"{spent:6.1f} s  {script.name}")
     computed = os.times().children_user + os.times().children_system
-    print(
-        f"{time.perf_counter() - began:6.1f} s for {len(scripts)} scripts, {computed:.0f} s of work"
-    )
+    waited = time.perf_counter() - began
+    print(f"{waited:6.1f} s for {len(scripts)} scripts, {computed:.0f} s of computing")
 
 
 if __name__ == "__main__":

@@ -229,7 +229,7 @@ def test_pages_opened_from_disk_find_words_and_ask_nobody(tmp_path):
         page.focus("input.md-search__input")
         ready = page.locator(".md-search-result__meta", has_text="Type to start")
         ready.wait_for(state="attached")
-        page.fill("input.md-search__input", "kernel")
+        page.keyboard.type("kernel")
         page.wait_for_selector(".md-search-result__item", state="attached")
         assert page.locator(".md-search-result__item").count() >= 3
         browser.close()
