@@ -25,8 +25,28 @@ demo-cluster: .venv/.test
 test: lint
 	$(PYTEST)
 
-test-all: lint
+test-all: lint .venv/.docs
 	$(PYTEST) -m "slow or not slow"
+
+.PHONY: docs docs-serve docs-deploy
+
+# The gallery runs what has changed; the site fails at the first warning. It opens from disk.
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
+
+docs: .venv/.docs
+	$(BIN)/python -m docsite.gallery
+	$(MKDOCS) build --strict
+	@echo "open build/site/index.html"
+
+docs-serve: .venv/.docs
+	$(BIN)/python -m docsite.gallery
+	$(MKDOCS) serve
+
+# Adds this version to the branch gh-pages of this checkout, beside the earlier ones; nothing is pushed.
+docs-deploy: docs
+	NO_MKDOCS_2_WARNING=1 PATH="$(CURDIR)/$(BIN):$$PATH" mike deploy --update-aliases \
+		$$($(BIN)/python -c "import twofold; print(twofold.__version__)") latest
+	PATH="$(CURDIR)/$(BIN):$$PATH" mike set-default latest
 
 # Compiled loops that raise where they would read or write outside of their arrays.
 BOUNDS := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba-bounds
@@ -123,6 +143,10 @@ clean:
 .venv/.test: .venv/bin/python pyproject.toml constraints.txt
 	@echo "installing into .venv (a minute or so)"
 	$(INSTALL) --editable ".[$(TEST_EXTRAS)]"
+	@touch $@
+
+.venv/.docs: .venv/.test
+	$(INSTALL) --editable ".[$(TEST_EXTRAS),docs]"
 	@touch $@
 
 .venv/.mutants: .venv/.test

@@ -19,6 +19,14 @@ Any other radial kernel is one :class:`Kernel` with two numpy functions:
 >>> cauchy = Kernel("cauchy", lambda s: 1 / (1 + s), lambda s: -1 / (1 + s) ** 2)
 >>> float(cauchy.value(np.array([1.0]))[0])
 0.5
+
+Those of the library by name, and as objects:
+
+>>> from twofold.kernels import EPANECHNIKOV, GAUSSIAN, KERNELS, QUARTIC, TRIWEIGHT
+>>> KERNELS["gaussian"] is GAUSSIAN
+True
+>>> [kernel.smoothness for kernel in (EPANECHNIKOV, QUARTIC, TRIWEIGHT)]
+[0, 1, 2]
 """
 
 import math
@@ -54,6 +62,14 @@ class Kernel:
     is_exponential : bool
         ``F(s + t) = F(s) F(t)``: only then may a row of weights be rescaled to keep it from
         underflowing without changing the regression.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.kernels import Kernel
+    >>> student = Kernel("student", lambda s: (1 + s) ** -3, lambda s: -3 * (1 + s) ** -4)
+    >>> student.value(np.array([0.0, 1.0]))
+    array([1.   , 0.125])
     """
 
     name: str
@@ -144,6 +160,14 @@ def get_kernel(kernel: str | Kernel, *, training: bool = False) -> Kernel:
     """Return the kernel of that name, or the kernel itself, checked for its use.
 
     A ValueError tells of an unknown name, or of a kernel with a kink where gradients are needed.
+
+    Examples
+    --------
+    >>> from twofold.kernels import KERNELS, get_kernel
+    >>> sorted(KERNELS)
+    ['epanechnikov', 'gaussian', 'quartic', 'triweight']
+    >>> get_kernel("quartic").support
+    1.0
     """
     usable = [name for name, known in KERNELS.items() if known.smoothness >= training]
     expected = f"`kernel` must be one of {sorted(usable)} or a twofold.kernels.Kernel"

@@ -77,7 +77,21 @@ _VALUE_TYPES: dict[str, type] = {}
 
 
 class ModelFileError(ValueError):
-    """A file that cannot be read or written as a model file; the message says why."""
+    """A file that cannot be read or written as a model file; the message says why.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from twofold import load
+    >>> from twofold.model_files import ModelFileError
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "no_model.twofold"
+    >>> _ = path.write_text("something else")
+    >>> try:
+    ...     load(path)
+    ... except ModelFileError:
+    ...     print("refused")
+    refused
+    """
 
 
 def current_versions() -> dict[str, str]:
@@ -135,6 +149,17 @@ def register_value_type(cls: _ValueType) -> _ValueType:
     """Let instances of a frozen dataclass be kept in model files; usable as a decorator.
 
     The name of the class goes into the file, and its fields are restored by calling it.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from twofold.model_files import register_value_type
+    >>> @register_value_type
+    ... @dataclass(frozen=True)
+    ... class Tripled:
+    ...     factor: float = 3.0
+    >>> Tripled().factor
+    3.0
     """
     settings = getattr(cls, "__dataclass_params__", None)
     if settings is None or not settings.frozen:

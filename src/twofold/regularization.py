@@ -37,6 +37,12 @@ class LeaveOneOut:
         How to unfold a start that does not yet unfold the data: through falling lower bounds of
         the latent density (4.53), or through growing boxes. "auto" goes straight to the minimum,
         and from a linear start through "density" as well, and keeps the lower of the two.
+
+    Examples
+    --------
+    >>> from twofold.regularization import LeaveOneOut
+    >>> LeaveOneOut(homotopy="none")
+    LeaveOneOut(homotopy='none')
     """
 
     homotopy: Homotopy = "auto"
@@ -62,6 +68,12 @@ class LeaveKOut:
         noise divided by the squared density; the thesis takes 1e-4 for data of spread 1.
     homotopy : {"auto", "none", "density", "box"}
         As in :class:`LeaveOneOut`.
+
+    Examples
+    --------
+    >>> from twofold.regularization import LeaveKOut
+    >>> LeaveKOut(6, border=1e-2)
+    LeaveKOut(k=6, border=0.01, homotopy='auto')
     """
 
     k: int
@@ -90,6 +102,16 @@ class Extension:
         (homotopy); no detour by default.
     target : float
         Stop the homotopy as soon as the reconstruction error is below.
+
+    Examples
+    --------
+    >>> from twofold import UKR
+    >>> from twofold.datasets import make_s_triangle
+    >>> from twofold.regularization import Extension
+    >>> model = UKR(regularization=Extension(radius=2.0), init="pca", max_iter=10)
+    >>> X = model.fit_transform(make_s_triangle(100, random_state=0).Y)
+    >>> bool(((X**2).sum(axis=1) <= 4 + 1e-9).all())
+    True
     """
 
     penalty: float | None = None
@@ -118,6 +140,12 @@ class Density:
         ``p(x_i) >= threshold`` for all i, between 1/n and 1, kept by a logarithmic barrier.
     start, decay, target : float
         As in :class:`Extension`.
+
+    Examples
+    --------
+    >>> from twofold.regularization import Density
+    >>> Density(penalty=0.05, start=1.0).decay
+    0.7
     """
 
     penalty: float | None = None
@@ -138,6 +166,12 @@ class Smoothest:
     ``min mean_i ||x_i||²`` such that every residual is within its tolerance ``max(ε, |r_i|)``, with
     ``r_i`` the residuals of a leave-one-out fit, from which it starts. ε comes with the loss,
     ``EpsilonInsensitive(eps)``. Solved by an augmented Lagrangian.
+
+    Examples
+    --------
+    >>> from twofold.regularization import Smoothest, get_regularization
+    >>> get_regularization("smoothest") == Smoothest()
+    True
     """
 
 
@@ -147,7 +181,14 @@ KINDS = (LeaveOneOut, LeaveKOut, Extension, Density, Smoothest)
 
 
 def get_regularization(regularization: object) -> Regularization:
-    """Return the regularisation of that name, or the object itself."""
+    """Return the regularisation of that name, or the object itself.
+
+    Examples
+    --------
+    >>> from twofold.regularization import get_regularization
+    >>> get_regularization("loo")
+    LeaveOneOut(homotopy='auto')
+    """
     if isinstance(regularization, str) and regularization == "loo":
         return LeaveOneOut()
     if isinstance(regularization, str) and regularization == "smoothest":

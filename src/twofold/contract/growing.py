@@ -13,7 +13,16 @@ from twofold.contract.model import TwoWayModel
 
 
 class GrowingModel(TwoWayModel):
-    """A two-way model to which rows can be added."""
+    """A two-way model to which rows can be added.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from twofold import UNN
+    >>> Y = load_iris().data
+    >>> UNN(2, random_state=0).fit(Y[:100]).partial_fit(Y[100:]).embedding_.shape
+    (150, 2)
+    """
 
     def _is_growing(self) -> bool:
         """Say whether a model of these parameters takes rows in; an AttributeError says why not."""

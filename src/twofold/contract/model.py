@@ -82,7 +82,26 @@ def _say(text: str) -> None:
 
 # The mixins come before their base: scikit-learn gathers tags from the last to the first.
 class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """A model that carries data to latent points and latent points to data."""
+    """A model that carries data to latent points and latent points to data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from twofold import UKR
+    >>> from twofold.contract import TwoWayModel
+    >>> Y = load_iris().data
+    >>> model = UKR(init="pca", max_iter=10).fit(Y[::2])
+    >>> isinstance(model, TwoWayModel)
+    True
+    >>> X = model.transform(Y[1::2])
+    >>> model.inverse_transform(X).shape, model.reconstruct(Y[1::2]).shape
+    ((75, 4), (75, 4))
+    >>> model.complete([[5.0, np.nan, 1.5, 0.2]])[0, [0, 2, 3]]
+    array([5. , 1.5, 0.2])
+    >>> model.in_domain([[1e6, 1e6]])
+    array([False])
+    """
 
     # ---- fitting ------------------------------------------------------------------------------
 
@@ -269,7 +288,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return_std : bool, default=False
             Whether to return the standard deviations of filled entries, too, 0 for observed ones.
         n_draws : int, default=None
-            Return so many tables, (n_draws, n_samples, n_features), each filled with values drawn
+            Return that many tables, (n_draws, n_samples, n_features), each filled with values drawn
             as the noise model leaves them open: for multiple imputation.
         random_state : int, RandomState or None, default=None
             Decides about the draws.

@@ -78,6 +78,13 @@ class ApplianceLoads:
     ``traces`` (n, n_readings, 4) are readings of U (volt), I (ampere), phi (radian) and P (watt),
     five a second: what came with the appliance after it went on, or what it drew before it went
     off.
+
+    Examples
+    --------
+    >>> from twofold.datasets import make_appliance_loads
+    >>> loads = make_appliance_loads(study="install", random_state=0)
+    >>> loads.traces.shape[2], loads.appliance.shape == loads.is_on.shape
+    (4, True)
     """
 
     traces: FloatArray

@@ -23,7 +23,15 @@ DATA_FOLDER = Path("shared", "data")
 
 
 class DigitsSplit(NamedTuple):
-    """Training and test rows (n, 64) with their labels (n,)."""
+    """Training and test rows (n, 64) with their labels (n,).
+
+    Examples
+    --------
+    >>> from twofold.datasets import load_digits_split
+    >>> digits = load_digits_split()
+    >>> digits.Y_train.shape, digits.Y_test.shape
+    ((1617, 64), (180, 64))
+    """
 
     Y_train: FloatArray
     Y_test: FloatArray
@@ -59,6 +67,15 @@ def data_file(name: str) -> Path:
     """Find the file ``NAME.npz`` of a real data set, given the name.
 
     If no folder holds it, the FileNotFoundError lists the folders.
+
+    Examples
+    --------
+    >>> from twofold.datasets import data_file
+    >>> try:
+    ...     data_file("no_such_data")
+    ... except FileNotFoundError:
+    ...     print("not there")
+    not there
     """
     here = Path.cwd()
     folders = [base / DATA_FOLDER for base in (here, *here.parents)]
@@ -80,6 +97,15 @@ def load_npz(name: str) -> dict[str, npt.NDArray[Any]]:
     """Load every array of the real data set that `data_file` finds by its name.
 
     ``X`` holds the data rows (n, D) and ``y``, where known, the labels.
+
+    Examples
+    --------
+    >>> from twofold.datasets import load_npz
+    >>> try:
+    ...     rows = load_npz("no_such_data")["X"]
+    ... except FileNotFoundError:
+    ...     print("not there")
+    not there
     """
     # Without pickle the file cannot run code when it is opened.
     with np.load(data_file(name), allow_pickle=False) as archive:

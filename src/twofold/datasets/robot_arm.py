@@ -27,7 +27,15 @@ JOINT_LIMITS = np.radians([177.0, 91.0, 174.0, 137.0, 255.0, 165.0, 255.0])
 
 @dataclass(frozen=True, eq=False)
 class ArmPose:
-    """Where the parts of the arm are; the hand only if the angles of joints 5 to 7 are given."""
+    """Where the parts of the arm are; the hand only if angles of joints 5 to 7 were given.
+
+    Examples
+    --------
+    >>> from twofold.datasets import arm_pose
+    >>> pose = arm_pose([[0.0, 0.0, 0.0, 0.0]])
+    >>> pose.wrist.shape, pose.hand is None
+    ((1, 3), True)
+    """
 
     wrist: FloatArray  # (n, 3)
     hand: FloatArray | None  # (n, 3)
@@ -36,7 +44,14 @@ class ArmPose:
 
 
 def arm_pose(angles: FloatArray) -> ArmPose:
-    """Return where the arm is for joint angles (n, 4) or (n, 7), in radians."""
+    """Return where the arm is for joint angles (n, 4) or (n, 7), in radians.
+
+    Examples
+    --------
+    >>> from twofold.datasets import arm_pose
+    >>> arm_pose([[0.0, 0.5, 0.0, 1.0]]).wrist.shape
+    (1, 3)
+    """
     n_columns = np.shape(angles)[1] if np.ndim(angles) == 2 else 0
     if n_columns not in (4, 7):
         raise ValueError(

@@ -69,6 +69,15 @@ class Sample:
     """Rows drawn from a known manifold: with noise, as ``latent`` coordinates, and ``clean``.
 
     The latent coordinates are those of the generator, and ``clean == manifold.point(latent)``.
+
+    Examples
+    --------
+    >>> from twofold.datasets import make_spiral
+    >>> spiral = make_spiral(100, noise=0.1, random_state=0)
+    >>> spiral.Y.shape, spiral.latent.shape
+    ((100, 2), (100, 1))
+    >>> bool((spiral.distance(spiral.clean) < 1e-6).all())
+    True
     """
 
     Y: FloatArray  # (n, D)

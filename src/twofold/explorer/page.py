@@ -136,6 +136,14 @@ def show(
     widget, ``probe`` is the latent place that is looked at and may be set; ``generated`` the data
     that belongs to it; ``selection`` the numbers of the selected rows, which may be set; ``picked``
     the number of the row clicked last, -1 for none.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from twofold import UKR, explorer
+    >>> model = UKR(init="pca", max_iter=5).fit(load_iris().data)
+    >>> widget = explorer.show(model)
+    >>> widget.probe = model.embedding_[0].tolist()
     """
     kind = explorer_widget()
     asked = {"image_shape": image_shape, "view": view, "labels": labels, "names": names}

@@ -43,7 +43,14 @@ KernelFunction: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 class DataKernel(ABC):
-    """A kernel of data rows; kernel values are float64 whatever the rows are."""
+    """A kernel of data rows; kernel values are float64 whatever the rows are.
+
+    Examples
+    --------
+    >>> from twofold.features import RBF, DataKernel
+    >>> isinstance(RBF(), DataKernel)
+    True
+    """
 
     is_precomputed: ClassVar[bool] = False
 
@@ -81,7 +88,15 @@ class _OfSums(DataKernel):
 
 @dataclass(frozen=True)
 class Linear(_OfSums):
-    """``k(y, y') = y·y'``: feature space is data space."""
+    """``k(y, y') = y·y'``: feature space is data space.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.features import Linear
+    >>> Linear().gram(np.array([[1.0, 2.0]]), np.array([[3.0, 1.0]]))
+    array([[5.]])
+    """
 
     _sum: ClassVar[int] = PRODUCT
 
@@ -98,6 +113,13 @@ class Polynomial(_OfSums):
         Scale of the inner products, above 0.
     coef0 : float
         Not below 0; 0 for monomials of exactly that degree, more lets lower degrees in.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.features import Polynomial
+    >>> Polynomial(degree=2, coef0=1.0).gram(np.array([[1.0]]), np.array([[2.0]]))
+    array([[9.]])
     """
 
     degree: int = 3
@@ -160,6 +182,13 @@ class RBF(_Exponential):
     ----------
     gamma : float or None
         Inverse squared width, above 0; None for one over the median squared distance of rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.features import RBF
+    >>> RBF(gamma=0.5).gram(np.array([[0.0]]), np.array([[0.0], [1.0]])).round(3)
+    array([[1.   , 0.607]])
     """
 
     _sum, _metric = SQUARED_GAP, "sqeuclidean"
@@ -173,6 +202,13 @@ class Laplacian(_Exponential):
     ----------
     gamma : float or None
         Inverse width, above 0; None for one over the median city-block distance of rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.features import Laplacian
+    >>> Laplacian(gamma=1.0).gram(np.array([[0.0]]), np.array([[0.0], [1.0]])).round(3)
+    array([[1.   , 0.368]])
     """
 
     _sum, _metric = GAP, "cityblock"
@@ -191,6 +227,13 @@ class Sigmoid(_OfSums):
         Scale of the inner products, above 0.
     beta : float
         Shift; below 0 in most uses.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.features import Sigmoid
+    >>> Sigmoid(alpha=0.5, beta=0.0).gram(np.array([[1.0]]), np.array([[2.0]])).round(3)
+    array([[0.762]])
     """
 
     alpha: float = 1e-6
@@ -221,6 +264,13 @@ class L1(_OfSums):
     """``k(y, y') = ½(||y||₁ + ||y'||₁ - ||y - y'||₁)``: single wild entries weigh less.
 
     By columns it is how far the segments from 0 to y and from 0 to y' overlap.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.features import L1
+    >>> L1().gram(np.array([[1.0, 2.0]]), np.array([[3.0, 1.0]]))
+    array([[2.]])
     """
 
     _sum: ClassVar[int] = OVERLAP
@@ -228,7 +278,17 @@ class L1(_OfSums):
 
 @dataclass(frozen=True)
 class Precomputed(DataKernel):
-    """Rows *are* kernel values with the n training rows: (n, n) in training, (m, n) after."""
+    """Rows *are* kernel values with the n training rows: (n, n) in training, (m, n) after.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold import UKR
+    >>> from twofold.features import Precomputed
+    >>> Y = np.random.default_rng(0).normal(size=(30, 3))
+    >>> UKR(data_kernel=Precomputed(), init="pca", max_iter=3).fit(Y @ Y.T).embedding_.shape
+    (30, 2)
+    """
 
     is_precomputed: ClassVar[bool] = True
 
@@ -251,6 +311,17 @@ class PrecomputedDistance(DataKernel):
     """Rows *are* distances d to the n training rows; ``k = -½ d²``.
 
     They must be distances of points in a Euclidean space; square roots of L1 distances are, too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.spatial.distance import cdist
+    >>> from twofold import UKR
+    >>> from twofold.features import PrecomputedDistance
+    >>> Y = np.random.default_rng(0).normal(size=(30, 3))
+    >>> model = UKR(data_kernel=PrecomputedDistance(), init="pca", max_iter=3)
+    >>> model.fit(cdist(Y, Y)).embedding_.shape
+    (30, 2)
     """
 
     is_precomputed: ClassVar[bool] = True
@@ -280,13 +351,20 @@ class PrecomputedDistance(DataKernel):
 
 @dataclass(frozen=True)
 class Custom(DataKernel):
-    """A kernel of the user's.
+    """A kernel of your own.
 
     Parameters
     ----------
     function : callable
         ``function(A, B)`` returns the (a, b) kernel values of rows A (a, D) with rows B (b, D).
         It is called with one row A at a time, so that no row depends on those beside it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.features import Custom
+    >>> Custom(lambda A, B: A @ B.T + 1).gram(np.array([[2.0]]), np.array([[3.0]]))
+    array([[7.]])
     """
 
     function: KernelFunction
@@ -335,6 +413,8 @@ def get_data_kernel(spec: str | DataKernel | KernelFunction) -> DataKernel:
 
     Raises ValueError for an unknown name and TypeError for anything else.
 
+    Examples
+    --------
     >>> from twofold.features import get_data_kernel
     >>> get_data_kernel("poly")
     Polynomial(degree=3, gamma=1.0, coef0=0.0)

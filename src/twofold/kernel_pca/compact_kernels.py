@@ -44,6 +44,14 @@ class Wendland(DataKernel):
         to the tenth nearest row.
     dimension : int or None
         Columns for which it is positive definite; None for those of the rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from twofold import KernelPCA
+    >>> from twofold.kernel_pca import Wendland
+    >>> KernelPCA(2, kernel=Wendland(2.0)).fit(load_iris().data).embedding_.shape
+    (150, 2)
     """
 
     radius: float | None = None

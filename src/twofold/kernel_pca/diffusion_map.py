@@ -61,7 +61,7 @@ LINK_ROUNDING = 1e-9
 
 
 class DiffusionMap(SpectralModel):
-    """Diffusion maps that can come back.
+    """Diffusion maps with a way back.
 
     Parameters
     ----------

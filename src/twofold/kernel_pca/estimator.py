@@ -41,7 +41,7 @@ LEAST_LANDMARKS = 3
 
 
 class KernelPCA(SparseMatrixModel):
-    """Kernel PCA that can come back.
+    """Kernel PCA with a way back.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class KernelPCA(SparseMatrixModel):
     tol : float, default=0
         Relative accuracy of "arpack"; 0 for that of the numbers.
     random_state : int, RandomState or None, default=None
-        Decides about "randomized" and about landmarks.
+        Seed for "randomized" and for landmarks.
     n_jobs : int or None, default=-1
         Threads: -1 for every core, None for one. The result does not depend on it.
     device : {"auto", "cpu", "cuda"}, default="auto"

@@ -44,6 +44,16 @@ class Landmarks:
         Whether the landmark vectors are fitted again to the data after training: True with a
         smoothness ``γ`` chosen by cross-validation (5.38 to 5.40), a number for ``γ`` itself,
         False to leave them where the choice put them.
+
+    Examples
+    --------
+    >>> from twofold import UKR
+    >>> from twofold.datasets import make_s_structure
+    >>> from twofold.landmarks import Landmarks
+    >>> Y = make_s_structure(400, random_state=0).Y
+    >>> model = UKR(landmarks=Landmarks(30, choice="random"), random_state=0, max_iter=5).fit(Y)
+    >>> model.data_.shape, model.embedding_.shape
+    ((30, 3), (400, 2))
     """
 
     count: int | Literal["auto"] = "auto"
@@ -79,7 +89,14 @@ class Landmarks:
 
 
 def get_landmarks(landmarks: object) -> Landmarks | None:
-    """Return the landmarks that None (none), a number, "auto" or an object asks for."""
+    """Return landmarks for None (none), a number, "auto" or an object.
+
+    Examples
+    --------
+    >>> from twofold.landmarks import get_landmarks
+    >>> get_landmarks(200)
+    Landmarks(count=200, choice='kmeans', adapt=True)
+    """
     if landmarks is None or isinstance(landmarks, Landmarks):
         return landmarks
     if isinstance(landmarks, Integral) and is_integer(landmarks):

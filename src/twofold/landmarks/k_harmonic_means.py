@@ -67,7 +67,7 @@ MOST_PRODUCTS = 32
 class KHarmonicMeans(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
 ):
-    """Clusters by K-harmonic means.
+    """K-harmonic means: clusters that hardly depend on the start.
 
     Equal rows count as one with the sum of their weights; their order does not matter, nor does the
     number of threads.

@@ -58,7 +58,18 @@ _HUBER_REACH = 1.345 * 1.4826
 
 
 class Loss(Protocol):
-    """What an objective asks of a loss."""
+    """What a loss must provide.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> class Quartic:
+    ...     def value_and_slope(self, R):
+    ...         return (R**4).sum(axis=1), 4 * R**3
+    >>> from twofold.losses import get_loss
+    >>> get_loss(Quartic()).value_and_slope(np.array([[2.0]]))[0]
+    array([16.])
+    """
 
     def value_and_slope(self, R: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the loss of each row and its derivative by the residual."""
@@ -67,7 +78,15 @@ class Loss(Protocol):
 
 @dataclass(frozen=True)
 class Squared:
-    """``L(r) = ||r||²`` (Klanke 2007, eq. 4.26)."""
+    """``L(r) = ||r||²`` (Klanke 2007, eq. 4.26).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.losses import Squared
+    >>> Squared().value_and_slope(np.array([[3.0, 4.0]]))[0]
+    array([25.])
+    """
 
     is_rotation_invariant: ClassVar[bool] = True
 
@@ -94,6 +113,13 @@ class Huber:
         a good choice where whole rows may be wrong. None: every row takes part.
     per : {"component", "vector"}
         Whether it is the loss of each component of a residual, or of its length.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.losses import Huber
+    >>> Huber(delta=1.0).value_and_slope(np.array([[0.5], [10.0]]))[0]
+    array([0.125, 9.5  ])
     """
 
     delta: float | None = None
@@ -163,7 +189,7 @@ class Huber:
 
 @dataclass(frozen=True, eq=False)
 class EpsilonInsensitive:
-    """Nothing up to ``ε``, beyond that the rest or its square (Klanke 2007, eqs. 5.3, 5.4).
+    """No loss up to ``ε``; beyond it the excess or its square (Klanke 2007, eqs. 5.3, 5.4).
 
     Parameters
     ----------
@@ -174,6 +200,13 @@ class EpsilonInsensitive:
         Whether each component of a residual may be off by ``ε``, or its length.
     order : {2, 1}
         2 takes the square of what is beyond ``ε``, 1 what is beyond (Kramer 2013, eq. 5.8).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.losses import EpsilonInsensitive
+    >>> EpsilonInsensitive(1.0).value_and_slope(np.array([[0.5, -3.0]]))[0]
+    array([4.])
     """
 
     eps: float | FloatArray
@@ -302,6 +335,12 @@ def in_unit(loss: Loss, unit: float) -> tuple[Loss, float]:
 
     ``L(unit × r') = E × L'(r')``: a fit may work in a unit that suits its numbers and report
     the objective in the user's. A loss without a method of this name is wrapped, with E = 1.
+
+    Examples
+    --------
+    >>> from twofold.losses import Huber, in_unit
+    >>> in_unit(Huber(delta=2.0), 4.0)[0].delta
+    0.5
     """
     own = getattr(loss, "in_unit", None)
     if own is not None:
@@ -310,13 +349,28 @@ def in_unit(loss: Loss, unit: float) -> tuple[Loss, float]:
 
 
 def rows_of(loss: Loss, numbers: IntArray) -> Loss:
-    """Return the loss of some rows: ``loss.at(numbers)``, or itself where it has no such."""
+    """Return the loss of some rows: ``loss.at(numbers)``, or the loss itself if it has no ``at``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.losses import EpsilonInsensitive, rows_of
+    >>> rows_of(EpsilonInsensitive(np.array([0.1, 0.2, 0.3]), per="vector"), np.array([0, 2])).eps
+    array([0.1, 0.3])
+    """
     own = getattr(loss, "at", None)
     return loss if own is None else cast(Loss, own(numbers))
 
 
 def is_rotation_invariant(loss: Loss) -> bool:
-    """Return whether the loss says that turning all residuals leaves it as it is."""
+    """Return whether the loss stays the same when all residuals are rotated.
+
+    Examples
+    --------
+    >>> from twofold.losses import Huber, Squared, is_rotation_invariant
+    >>> is_rotation_invariant(Squared()), is_rotation_invariant(Huber(1.0))
+    (True, False)
+    """
     fact = getattr(loss, "is_rotation_invariant", False)
     return isinstance(fact, bool | np.bool_) and bool(fact)
 
@@ -334,7 +388,7 @@ _EXPECTED = (
 
 
 def get_loss(loss: object, shape: tuple[int, int] | None = None) -> Loss:
-    """Return the loss of that name, or the object itself, tried out if it is the user's own.
+    """Return the loss of that name, or the object itself, which is tried out if it is your own.
 
     Parameters
     ----------
@@ -349,6 +403,12 @@ def get_loss(loss: object, shape: tuple[int, int] | None = None) -> Loss:
     ValueError, TypeError
         For an unknown name or a loss that breaks a rule of the module docstring, and for what is
         no loss.
+
+    Examples
+    --------
+    >>> from twofold.losses import get_loss
+    >>> get_loss("huber")
+    Huber(delta=None, trim=None, per='component')
     """
     if isinstance(loss, str):
         return _named(loss)

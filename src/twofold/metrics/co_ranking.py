@@ -102,6 +102,17 @@ class CoRanking:
     ``Q[k - 1, l - 1]`` counts pairs whose rank is k in the data and l in the embedding. Below the
     diagonal points came closer (intrusions), above they went farther away (extrusions).
     ``queries`` are the points from which ranks were seen, all unless a sample was taken.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.metrics import coranking
+    >>> Y = np.random.default_rng(0).normal(size=(50, 3))
+    >>> found = coranking(Y, Y[:, :2])
+    >>> found.Q.shape, found.q_nx().shape
+    ((49, 49), (49,))
+    >>> bool(0 < found.auc < 1)
+    True
     """
 
     Q: IntArray  # (K, K)

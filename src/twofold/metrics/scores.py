@@ -60,7 +60,7 @@ Kind = Literal["sum_norm", "fro_norm", "mean_norm", "squared"]
 def trustworthiness(
     Y: Any, X: Any, n_neighbors: int = 5, *, sample: int | None = None, random_state: Any = None
 ) -> float:
-    """Return how far latent neighbours can be believed to be neighbours in the data, 0 to 1.
+    """Return how well neighbours in the embedding are neighbours in the data, 0 to 1.
 
     1 is best; random embeddings score about 0.5. Equal to scikit-learn's function of that name, in
     blocks instead of n × n arrays.
@@ -90,9 +90,17 @@ def trustworthiness(
 def continuity(
     Y: Any, X: Any, n_neighbors: int = 5, *, sample: int | None = None, random_state: Any = None
 ) -> float:
-    """Return how far neighbours in the data are still neighbours in the embedding.
+    """Return how well neighbours in the data stay neighbours in the embedding, 0 to 1.
 
     :func:`trustworthiness` with data and embedding exchanged; same parameters and range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.metrics import continuity
+    >>> Y = np.random.default_rng(0).normal(size=(50, 3))
+    >>> continuity(Y, 2 * Y)
+    1.0
     """
     return _ranked_score("continuity", Y, X, n_neighbors, sample, random_state)
 
@@ -385,6 +393,14 @@ def e_nx(
         the score is Q_NX of Lee and Verleysen (2009).
     sample, random_state
         As in :func:`twofold.metrics.coranking`, which has the curve over all K as well.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.metrics import e_nx
+    >>> Y = np.random.default_rng(0).normal(size=(50, 3))
+    >>> e_nx(Y, 2 * Y, 5)
+    1.0
     """
     Y = checked_table(Y, "Y", any_size=True)
     why = "`n_neighbors`, no more than there are rows"

@@ -51,7 +51,23 @@ LEVELS_NAMED = 5
 
 
 class UnknownLevelWarning(UserWarning):
-    """Cells hold what the fit has not seen, and count as missing."""
+    """Cells hold what the fit has not seen, and count as missing.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import pandas as pd
+    >>> from twofold import UKR, Mixed
+    >>> from twofold.mixed import UnknownLevelWarning
+    >>> sizes = [1.0, 2.1, 3.0, 4.2, 5.0, 6.1] * 3
+    >>> table = pd.DataFrame({"size": sizes, "colour": ["red", "blue"] * 9})
+    >>> model = Mixed(UKR(1, init="pca", max_iter=3)).fit(table)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = model.transform(pd.DataFrame({"size": [2.0], "colour": ["green"]}))
+    >>> [warning.category is UnknownLevelWarning for warning in caught]
+    [True]
+    """
 
 
 class Mixed(ScaledModel):
@@ -616,7 +632,17 @@ class Mixed(ScaledModel):
 def scaled_features(
     X: Any, kinds: Mapping[str, Any] | None = None, weights: Mapping[str, float] | None = None
 ) -> FloatArray:
-    """Return a table as numbers (n, D) in which every column counts alike, as `Mixed` sees it."""
+    """Return a table as numbers (n, D) in which every column counts alike, as `Mixed` sees it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from twofold.mixed import scaled_features
+    >>> sizes = [1.0, 2.1, 3.0, 4.2, 5.0, 6.1] * 3
+    >>> table = pd.DataFrame({"size": sizes, "colour": ["red", "blue"] * 9})
+    >>> scaled_features(table).shape[0]
+    18
+    """
     mixed = Mixed(kinds=kinds, weights=weights)
     mixed._check_parameters()
     frame, _ = as_frame(X)

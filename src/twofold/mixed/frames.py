@@ -75,7 +75,15 @@ def as_frame(X: Any) -> tuple[pd.DataFrame, TableKind]:
 
 
 def has_other_columns(X: Any) -> bool:
-    """Say whether something is a table with columns that are no numbers."""
+    """Say whether something is a table with columns that are no numbers.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from twofold.mixed import has_other_columns
+    >>> has_other_columns(pd.DataFrame({"colour": ["red", "blue"]}))
+    True
+    """
     is_table = hasattr(X, "columns") or hasattr(X, "__arrow_c_stream__")
     if isinstance(X, np.ndarray) or not is_table or not len(X):
         return False

@@ -39,7 +39,15 @@ MOST_STEPS = 1_000_000
 
 
 def active_resistance(traces: FloatArray) -> FloatArray:
-    """Return U² / P, shape (...), of readings of U, I, phi and P, shape (..., 4)."""
+    """Return U² / P, shape (...), of readings of U, I, phi and P, shape (..., 4).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.neighbors import active_resistance
+    >>> active_resistance(np.array([[230.0, 1.0, 0.0, 230.0]]))
+    array([230.])
+    """
     return traces[..., 0] ** 2 / traces[..., 3]
 
 
@@ -101,7 +109,7 @@ def appliance_ensemble(
     n_neighbors: Sequence[int] = (1, 5, 7),
     tie: str = "smallest",
 ) -> VotingClassifier:
-    """Return one of the book's ensembles as a voting classifier of scikit-learn, not fitted.
+    """Return one of the book's ensembles as an unfitted voting classifier of scikit-learn.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ Labels = npt.NDArray[Any]
 
 
 class PropagatingNearestNeighbor(ClassifierMixin, BaseEstimator):
-    """Nearest neighbour that learns from unlabelled rows, too.
+    """A nearest-neighbour classifier that also learns from unlabelled rows.
 
     Rows without a label are marked by -1, as in :mod:`sklearn.semi_supervised`, or by None or NaN.
 

@@ -62,7 +62,7 @@ class Sparseness:
 
 
 class ManifoldOutlierDetector(OutlierMixin, BaseEstimator):
-    """Find rows that lie off the manifold of a table, which may hold such rows itself.
+    """Find rows off the manifold of a table, even in the table it learns from.
 
     Parameters
     ----------

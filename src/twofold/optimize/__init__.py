@@ -3,6 +3,11 @@
 `minimize` solves one problem, `continue_through` a warm-started sequence of them. `solution` says
 what goes in and out, `loop` drives the methods in `rprop` and `lbfgs`. `levenberg_marquardt` solves
 many small least-squares problems at once.
+
+A callback is any function of an `Event`; one that returns True ends the run.
+
+>>> from twofold.optimize import Callback
+>>> stop_soon: Callback = lambda event: event.iteration >= 3
 """
 
 from twofold.optimize.constraints import Ball, Box, Constraint, Unconstrained

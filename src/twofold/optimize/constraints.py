@@ -17,7 +17,14 @@ from twofold.array_types import BoolArray, FloatArray
 
 @dataclass(frozen=True)
 class Constraint:
-    """A closed convex set of (n, q) arrays, here all of them; no method changes its arguments."""
+    """A closed convex set of (n, q) arrays, here all of them; no method changes its arguments.
+
+    Examples
+    --------
+    >>> from twofold.optimize import Ball, Box, Constraint
+    >>> issubclass(Ball, Constraint) and issubclass(Box, Constraint)
+    True
+    """
 
     def project(self, X: FloatArray) -> FloatArray:
         """Return the nearest feasible array."""
@@ -38,12 +45,28 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Unconstrained(Constraint):
-    """The whole space, so that no method needs a special case."""
+    """The whole space, so that no method needs a special case.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.optimize import Unconstrained
+    >>> Unconstrained().project(np.array([[3.0, 0.5]]))
+    array([[3. , 0.5]])
+    """
 
 
 @dataclass(frozen=True)
 class Box(Constraint):
-    """All coordinates in ``[-half_width, half_width]``."""
+    """All coordinates in ``[-half_width, half_width]``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.optimize import Box
+    >>> Box(1.0).project(np.array([[3.0, 0.5]]))
+    array([[1. , 0.5]])
+    """
 
     half_width: float
 
@@ -69,7 +92,15 @@ class Box(Constraint):
 
 @dataclass(frozen=True)
 class Ball(Constraint):
-    """Every row's Euclidean norm at most `radius`; rows outside are pulled in along their ray."""
+    """Every row's Euclidean norm at most `radius`; rows outside are pulled in along their ray.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.optimize import Ball
+    >>> Ball(1.0).project(np.array([[3.0, 4.0]]))
+    array([[0.6, 0.8]])
+    """
 
     radius: float
 

@@ -33,6 +33,15 @@ class Stage:
     """One problem of a sequence.
 
     `constraint` is the set that its iterates stay in, `label` its name in events and records.
+
+    Examples
+    --------
+    >>> from twofold.optimize import Ball, Stage
+    >>> class Bowl:
+    ...     def value_and_grad(self, X):
+    ...         return float((X**2).sum()), 2 * X
+    >>> Stage(Bowl(), Ball(1.0), "inside").label
+    'inside'
     """
 
     objective: Objective
@@ -79,6 +88,19 @@ def continue_through(
         Asked after each stage; true ends the sequence.
     journal : Journal, optional
         As in `minimize`; each stage is a step of it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.optimize import Stage, continue_through
+    >>> class Towards:
+    ...     def __init__(self, goal):
+    ...         self.goal = goal
+    ...     def value_and_grad(self, X):
+    ...         return float(((X - self.goal) ** 2).sum()), 2 * (X - self.goal)
+    >>> found = continue_through([Stage(Towards(g)) for g in (1.0, 2.0)], np.zeros((1, 2)))
+    >>> found.X.round(3), len(found.stages)
+    (array([[2., 2.]]), 2)
     """
     listeners = tuple(callbacks)
     counted = isinstance(stages, Sequence)

@@ -56,7 +56,15 @@ SLACK, SLACK_DECAY, LEAST_SLACK = 0.6, 0.6, 0.02
 
 
 class Residuals(NamedTuple):
-    """What is known of b problems at b places."""
+    """Residuals and derivatives of b problems at b places.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.optimize import Residuals
+    >>> Residuals(r=np.array([[0.5]]), J=np.ones((1, 1, 1))).weights is None
+    True
+    """
 
     r: FloatArray  # (b, k)
     J: FloatArray  # (b, q, k), their derivatives
@@ -78,7 +86,17 @@ class NormalEquations(NamedTuple):
 
 @dataclass(frozen=True)
 class LeastSquares:
-    """Where the rows ended."""
+    """The result of :func:`levenberg_marquardt`: where each row ended.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.optimize import LeastSquares, Residuals, levenberg_marquardt
+    >>> look = lambda x, rows: Residuals(x - 1, np.ones((len(x), 1, 1)))
+    >>> found = levenberg_marquardt(look, [[3.0]])
+    >>> isinstance(found, LeastSquares), found.X.round(3)
+    (True, array([[1.]]))
+    """
 
     X: FloatArray  # (n, q)
     error: FloatArray  # (n,) weighted sum of squared residuals there, or loss
@@ -132,6 +150,15 @@ def levenberg_marquardt(
         Jacobian is below this; rounding blurs it to about 1e-8 where residuals stay large
     decrease_tolerance : a share of the error. Where it is above 0 the search is rough: it ends once
         a step lowers the error by less, or is short for whatever reason
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.optimize import Residuals, levenberg_marquardt
+    >>> def look(x, rows):
+    ...     return Residuals(r=x**2 - 4, J=2 * x[:, None, :])
+    >>> levenberg_marquardt(look, [[1.0]], lo=[0.0], hi=[5.0]).X.round(3)
+    array([[2.]])
     """
     rows = _Rows(look, np.array(start, dtype=np.float64), lo, hi, scale, decrease_tolerance)
     state, active = rows.state, np.flatnonzero(np.isfinite(rows.state.error))

@@ -51,11 +51,24 @@ class KeptRun:
 
 
 class Journal:
-    """Where runs are kept, so that the same runs made again go on where they were: nowhere.
+    """A record of runs, from which the same runs can resume; this base class keeps nothing.
 
     Runs are deterministic: the first, second, … one of a computation is the same one whenever it is
     made. So steps need no names; who begins one gets what was kept of it. Who wants a file inherits
     from this.
+
+    Examples
+    --------
+    >>> from twofold.optimize import Journal
+    >>> class Counting(Journal):
+    ...     steps = 0
+    ...
+    ...     def begin(self):
+    ...         self.steps += 1
+    >>> journal = Counting()
+    >>> journal.begin()
+    >>> journal.steps
+    1
     """
 
     def begin(self) -> Any:

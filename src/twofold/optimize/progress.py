@@ -36,7 +36,13 @@ class ProgressBar:
 
     Examples
     --------
-    >>> solution = minimize(objective, X0, callbacks=[ProgressBar()])  # doctest: +SKIP
+    >>> import numpy as np
+    >>> from twofold.optimize import ProgressBar, minimize
+    >>> class Bowl:
+    ...     def value_and_grad(self, X):
+    ...         return float((X**2).sum()), 2 * X
+    >>> minimize(Bowl(), np.ones((1, 2)), callbacks=[ProgressBar()]).value < 1e-6
+    True
     """
 
     def __init__(

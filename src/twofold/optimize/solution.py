@@ -15,7 +15,18 @@ Evaluate = Callable[[FloatArray], tuple[float, FloatArray]]
 
 
 class Objective(Protocol):
-    """A smooth function of an (n, q) array."""
+    """A smooth function of an (n, q) array.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.optimize import minimize
+    >>> class Bowl:
+    ...     def value_and_grad(self, X):
+    ...         return float((X**2).sum()), 2 * X
+    >>> minimize(Bowl(), np.array([[1.0, 2.0]])).value < 1e-6
+    True
+    """
 
     def value_and_grad(self, X: FloatArray) -> tuple[float, FloatArray]:
         """Return the value and the (n, q) gradient at `X`, which must not be changed.
@@ -28,7 +39,14 @@ class Objective(Protocol):
 
 
 class StopReason(StrEnum):
-    """Why a run ended; `message` says it in a sentence."""
+    """Why a run ended; `message` says it in a sentence.
+
+    Examples
+    --------
+    >>> from twofold.optimize import StopReason
+    >>> StopReason.MAX_ITER.message
+    'max_iter iterations were made before the run converged; raise max_iter or tol.'
+    """
 
     CONVERGED = "converged"
     STATIONARY = "stationary"
@@ -83,6 +101,16 @@ class Event:
     elapsed : seconds since the run began
     label : name of the run or of the stage
     unit : what is counted
+
+    Examples
+    --------
+    >>> from twofold import UKR
+    >>> from twofold.datasets import make_half_circle
+    >>> Y, seen = make_half_circle(50, random_state=0).Y, []
+    >>> watch = lambda event: seen.append(event.iteration)
+    >>> model = UKR(1, init="pca", max_iter=3, callbacks=[watch]).fit(Y)
+    >>> seen[:3]
+    [1, 2, 3]
     """
 
     iteration: int
@@ -100,7 +128,18 @@ Callback = Callable[[Event], bool | None]
 
 @dataclass(frozen=True)
 class StageRecord:
-    """How one stage of a continuation went; its history has ``n_iter + 1`` entries."""
+    """How one stage of a continuation went; its history has ``n_iter + 1`` entries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.optimize import Stage, continue_through
+    >>> class Bowl:
+    ...     def value_and_grad(self, X):
+    ...         return float((X**2).sum()), 2 * X
+    >>> continue_through([Stage(Bowl(), label="only")], np.ones((1, 2))).stages[0].label
+    'only'
+    """
 
     label: str
     n_iter: int
@@ -110,7 +149,7 @@ class StageRecord:
 
 @dataclass(frozen=True)
 class Solution:
-    """The end of a run.
+    """The result of a run.
 
     Attributes
     ----------
@@ -122,6 +161,17 @@ class Solution:
         run was interrupted before the first evaluation, and the stages' histories end to end after
         a continuation
     stages : one record a stage after a continuation, otherwise empty
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.optimize import minimize
+    >>> class Bowl:
+    ...     def value_and_grad(self, X):
+    ...         return float((X**2).sum()), 2 * X
+    >>> found = minimize(Bowl(), np.ones((1, 2)))
+    >>> len(found.history) == found.n_iter + 1, round(found.value, 6)
+    (True, 0.0)
     """
 
     X: FloatArray

@@ -86,7 +86,7 @@ def comparison(comparison: Comparison, figure: Any = None) -> Any:
 
 
 def coranking(coranking: CoRanking | Mapping[str, CoRanking], ax: Axes | None = None) -> Axes:
-    """Draw how well embeddings keep neighbourhoods, over the size of these.
+    """Draw how well embeddings keep neighbourhoods of every size.
 
     The curve is R_NX: 1 is perfect, 0 chance; the legend has the mean over the logarithmic axis.
 
@@ -125,7 +125,7 @@ def coranking(coranking: CoRanking | Mapping[str, CoRanking], ax: Axes | None = 
 
 
 def dimension_choice(choice: DimensionChoice, *, ax: Axes | None = None) -> Axes:
-    """Draw what decided about the number of latent dimensions.
+    """Draw what decided the number of latent dimensions.
 
     Bars are the gaps behind each local direction, in multiples of what isotropic rows have; the
     dotted line is where a gap is clear. The curve is the leave-one-out error.

@@ -4,6 +4,10 @@
 `searches`, `medians`, `learned`, `constrained`. Searches minimise `criteria` by `descent`, with
 directions of `bfgs`; `coordinates` and `press` are the ridge regression that extends coordinates to
 any row, and the leave-one-out error that chooses its numbers.
+
+>>> from twofold.preimages import METHODS
+>>> "learned" in METHODS
+True
 """
 
 from twofold.preimages.choosing import METHODS, choose, get_method, weighted_preimages

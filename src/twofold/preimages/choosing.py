@@ -67,6 +67,8 @@ _DESCENT = Gradient(tol=1e-7)
 def choose(kernel: Any) -> tuple[PreImageMethod, str]:
     """Return the method that suits a kernel, and why.
 
+    Examples
+    --------
     >>> from twofold.features import RBF
     >>> from twofold.preimages import choose
     >>> method, why = choose(RBF(0.5))
@@ -78,7 +80,15 @@ def choose(kernel: Any) -> tuple[PreImageMethod, str]:
 
 
 def get_method(spec: str | PreImageMethod, kernel: Any) -> tuple[PreImageMethod, str]:
-    """Return the method of a name ("auto" to choose one), or the method itself, and why it fits."""
+    """Return the method of a name ("auto" to choose one), or the method itself, and why it fits.
+
+    Examples
+    --------
+    >>> from twofold.features import RBF
+    >>> from twofold.preimages import get_method
+    >>> get_method("learned", RBF(1.0))[0]
+    Learned(scale=None, ridge=None)
+    """
     expected = f"`preimage` must be 'auto', one of {sorted(METHODS)}, or a method such as Learned()"
     if not isinstance(spec, (str, PreImageMethod)):
         raise TypeError(f"{expected}; got {spec!r}.")

@@ -77,7 +77,17 @@ _KEPT_ROWS, _KEPT_FEATURES = 1e-12, 1e-10
 
 @dataclass(frozen=True)
 class Exact(ClosedForm):
-    """Exact minimum of the distance: weighted means (linear) or medians (l1)."""
+    """Exact minimum of the distance: weighted means (linear) or medians (l1).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from twofold import KernelPCA
+    >>> from twofold.preimages import Exact
+    >>> model = KernelPCA(2, kernel="linear", preimage=Exact()).fit(load_iris().data)
+    >>> model.inverse_transform(model.embedding_[:2]).shape
+    (2, 4)
+    """
 
     name = "exact"
     needs = "a linear or l1 kernel"
@@ -102,6 +112,15 @@ class Direct(ClosedForm):
     ----------
     values : {"products", "distances"}
         How kernel values of the pre-image are guessed.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from twofold import KernelPCA
+    >>> from twofold.preimages import Direct
+    >>> model = KernelPCA(2, kernel="rbf", preimage=Direct()).fit(load_iris().data)
+    >>> model.inverse_transform(model.embedding_[:2]).shape
+    (2, 4)
     """
 
     values: Literal["products", "distances"] = "products"
@@ -126,7 +145,17 @@ class Direct(ClosedForm):
 
 @dataclass(frozen=True)
 class PolynomialClosedForm(ClosedForm):
-    """Closed form for polynomial kernels, good where ψ nearly has a pre-image."""
+    """Closed form for polynomial kernels, good where ψ nearly has a pre-image.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from twofold import KernelPCA
+    >>> from twofold.preimages import PolynomialClosedForm
+    >>> model = KernelPCA(2, kernel="poly", preimage=PolynomialClosedForm()).fit(load_iris().data)
+    >>> model.inverse_transform(model.embedding_[:2]).shape
+    (2, 4)
+    """
 
     name = "polynomial_closed_form"
     needs = "a polynomial ('poly') kernel"
@@ -172,12 +201,21 @@ class _FromNearestRows(ClosedForm):
 
 @dataclass(frozen=True)
 class Localise(_FromNearestRows):
-    """Place among the nearest rows, by distances or inner products to them.
+    """Find a place among the nearest rows, by distances or inner products to them.
 
     Parameters
     ----------
     n_neighbors : int
         Number of nearest rows in feature space, at least 2.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from twofold import KernelPCA
+    >>> from twofold.preimages import Localise
+    >>> model = KernelPCA(2, kernel="rbf", preimage=Localise()).fit(load_iris().data)
+    >>> model.inverse_transform(model.embedding_[:2]).shape
+    (2, 4)
     """
 
     name = "localise"
@@ -222,6 +260,16 @@ class LinearCombination(_FromNearestRows):
     ----------
     n_neighbors : int
         Number of nearest rows in feature space.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from twofold import KernelPCA
+    >>> from twofold.preimages import LinearCombination
+    >>> way_back = LinearCombination(n_neighbors=5)
+    >>> model = KernelPCA(2, kernel="rbf", preimage=way_back).fit(load_iris().data)
+    >>> model.inverse_transform(model.embedding_[:2]).shape
+    (2, 4)
     """
 
     name = "linear_combination"

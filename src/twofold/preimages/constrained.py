@@ -78,6 +78,15 @@ class Constrained(Iterative):
         that sum falls by less than a share of 100 `tol` over 20 evaluations.
     max_iter : int
         Most evaluations for each row.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from twofold import KernelPCA
+    >>> from twofold.preimages import Constrained
+    >>> model = KernelPCA(2, kernel="rbf", preimage=Constrained(max_iter=50)).fit(load_iris().data)
+    >>> model.inverse_transform(model.embedding_[:2]).shape
+    (2, 4)
     """
 
     tol: float = 1e-4

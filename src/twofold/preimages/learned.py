@@ -59,6 +59,15 @@ class Learned(ClosedForm):
     ridge : float or None
         Number added to the diagonal; None for the largest of nearly the smallest error with which
         the map stays near the data.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from twofold import KernelPCA
+    >>> from twofold.preimages import Learned
+    >>> model = KernelPCA(2, kernel="rbf", preimage=Learned(ridge=0.1)).fit(load_iris().data)
+    >>> model.inverse_transform(model.embedding_[:2]).shape
+    (2, 4)
     """
 
     scale: float | None = None

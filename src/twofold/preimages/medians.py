@@ -47,6 +47,15 @@ class Medians(Iterative):
     ----------
     tol, max_iter : float, int
         Share of the kernel's width that the last step is below, and most evaluations of a row.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from twofold import KernelPCA
+    >>> from twofold.preimages import Medians
+    >>> model = KernelPCA(2, kernel="laplacian", preimage=Medians()).fit(load_iris().data)
+    >>> model.inverse_transform(model.embedding_[:2]).shape
+    (2, 4)
     """
 
     tol: float = 1e-6

@@ -35,7 +35,14 @@ _ARRAYS = ("rows", "alpha", "start", "coordinates", "row_coordinates", "gram", "
 
 
 class Status(IntEnum):
-    """How the search for one pre-image ended."""
+    """How the search for one pre-image ended.
+
+    Examples
+    --------
+    >>> from twofold.preimages import Status
+    >>> Status(0).name
+    'CONVERGED'
+    """
 
     CONVERGED = 0
     ITERATION_LIMIT = 1  # still moving after all iterations allowed
@@ -48,6 +55,8 @@ class Status(IntEnum):
 @dataclass(frozen=True, eq=False)
 class FeaturePoints:
     """Points ``ψ = Σ_i α_i φ(y_i)`` of feature space, with what is known about them.
+
+    Arrays of other number types become float64.
 
     Parameters
     ----------
@@ -73,7 +82,15 @@ class FeaturePoints:
     n_jobs : int or None
         Number of threads, -1 for every core.
 
-    Arrays of other number types become float64.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.features import RBF
+    >>> from twofold.preimages import FeaturePoints, Gradient
+    >>> rows = np.random.default_rng(0).normal(size=(20, 2))
+    >>> points = FeaturePoints(RBF(1.0), rows, np.eye(20)[:3])
+    >>> bool(np.allclose(Gradient().find(points).Y, rows[:3], atol=1e-3))
+    True
     """
 
     kernel: Any
@@ -221,7 +238,17 @@ class FeaturePoints:
 
 @dataclass(frozen=True, eq=False)
 class PreImages:
-    """Rows found for n points of feature space, and how the search for each went."""
+    """Rows found for n points of feature space, and how the search for each went.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from twofold import KernelPCA
+    >>> model = KernelPCA(2, preimage="gradient").fit(load_iris().data)
+    >>> found = model.find_preimages(model.embedding_[:3])
+    >>> found.Y.shape, found.status.shape
+    ((3, 4), (3,))
+    """
 
     Y: FloatArray  # (n, D) the pre-images
     status: IntArray  # (n,) how each search ended, numbers of `Status`
@@ -244,7 +271,14 @@ class PreImages:
 
 
 class PreImageMethod(ABC):
-    """A way from points of feature space back to rows; a frozen dataclass of its numbers."""
+    """A way from points of feature space back to rows; a frozen dataclass of its numbers.
+
+    Examples
+    --------
+    >>> from twofold.preimages import Learned, PreImageMethod
+    >>> issubclass(Learned, PreImageMethod)
+    True
+    """
 
     name: ClassVar[str]
     needs: ClassVar[str]  # what it needs of a kernel, the end of a sentence

@@ -108,6 +108,15 @@ class FixedPoint(_Search):
         Most evaluations for each row.
     restart : bool
         Whether a search that ends farther off than the nearest training row goes on from there.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from twofold import KernelPCA
+    >>> from twofold.preimages import FixedPoint
+    >>> model = KernelPCA(2, kernel="rbf", preimage=FixedPoint()).fit(load_iris().data)
+    >>> model.inverse_transform(model.embedding_[:2]).shape
+    (2, 4)
     """
 
     criterion: Literal["distance", "collinearity"] = "distance"
@@ -133,6 +142,15 @@ class Gradient(_Search):
         of its length scale.
     max_iter, restart : int, bool
         As for :class:`FixedPoint`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from twofold import KernelPCA
+    >>> from twofold.preimages import Gradient
+    >>> model = KernelPCA(2, kernel="rbf", preimage=Gradient("collinearity")).fit(load_iris().data)
+    >>> model.inverse_transform(model.embedding_[:2]).shape
+    (2, 4)
     """
 
     criterion: Literal["distance", "collinearity", "projection"] = "distance"

@@ -51,6 +51,15 @@ class Annealing:
     holdout : float, default=0.1
         Share of the rows that take no part until the step is found at which their projection error
         is lowest; the map is then fitted to all rows. 0 makes all steps with all rows.
+
+    Examples
+    --------
+    >>> from twofold import PSOM
+    >>> from twofold.datasets import make_s_triangle
+    >>> from twofold.psom import Annealing
+    >>> Y, thesis = make_s_triangle(60, random_state=0).Y, Annealing(n_steps=5, holdout=0)
+    >>> PSOM(grid=(4, 4), smoothness=thesis).fit(Y).n_iter_
+    5
     """
 
     start: float = 10.0

@@ -49,10 +49,19 @@ MOST_WINDOWS = 8
 
 @dataclass(frozen=True)
 class BestMatch:
-    """Where rows land.
+    """The result of a search for best matches.
 
     ``places`` (m, q), ``images`` (m, D) there in all components, weighted ``squared_errors`` (m,)
     of the searched ones, whether the search ``converged`` (m,), and steps of all starts ``n_iter``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold import PSOM
+    >>> model = PSOM(1, nodes=[np.arange(5.0)]).fit_grid(np.arange(5.0)[:, None] ** 2)
+    >>> found = model.best_match([[4.0]])
+    >>> found.places.round(3), found.converged
+    (array([[2.]]), array([ True]))
     """
 
     places: FloatArray

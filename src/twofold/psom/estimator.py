@@ -105,7 +105,7 @@ class PSOM(TwoWayModel):
     n_jobs : int or None, default=-1
         Threads: -1 for every core, None for one. The result does not depend on it.
     random_state : int, RandomState or None, default=None
-        Decides which rows ``fit`` holds out to find the end of the annealing.
+        Seed for which rows ``fit`` holds out to find the end of the annealing.
     verbose : bool or "auto", default=False
         Progress of ``fit`` on standard error: for fits of over two seconds, never, always, or if
         that is a terminal ("auto").

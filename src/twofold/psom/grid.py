@@ -32,6 +32,13 @@ class Grid:
 
     ``nodes`` are an increasing array an axis, at least two nodes each; ``lo`` and ``hi`` (q,) are
     the borders of the domain, which holds all of them.
+
+    Examples
+    --------
+    >>> from twofold.psom import Grid
+    >>> grid = Grid.make((3, 4), bounds=[[0, 1], [0, 2]])
+    >>> grid.size, grid.places().shape
+    (12, (12, 2))
     """
 
     nodes: tuple[FloatArray, ...]

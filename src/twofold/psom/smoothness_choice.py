@@ -34,14 +34,37 @@ GRID_POINTS = 60
 
 @dataclass(frozen=True)
 class GCV:
-    """Generalized cross-validation, pooled over the columns."""
+    """Generalized cross-validation, pooled over the columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold import PSOM
+    >>> from twofold.psom import GCV, Grid
+    >>> x = Grid.make((6, 6)).places()
+    >>> noise = 0.05 * np.random.default_rng(0).normal(size=(36, 3))
+    >>> Y = np.column_stack([x, x.prod(axis=1)]) + noise
+    >>> PSOM(grid=(6, 6), smoothness=GCV()).fit_grid(Y).smoothness_ > 0
+    True
+    """
 
 
 @dataclass(frozen=True)
 class Discrepancy:
-    """Mean squared residual equal to the known squared noise.
+    """Smooth until the mean squared residual equals the known squared noise.
 
     ``sigma`` is the standard deviation of the noise of each entry, above 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold import PSOM
+    >>> from twofold.psom import Discrepancy, Grid
+    >>> x = Grid.make((6, 6)).places()
+    >>> noise = 0.05 * np.random.default_rng(0).normal(size=(36, 3))
+    >>> Y = np.column_stack([x, x.prod(axis=1)]) + noise
+    >>> PSOM(grid=(6, 6), smoothness=Discrepancy(0.05)).fit_grid(Y).smoothness_ > 0
+    True
     """
 
     sigma: float

@@ -41,6 +41,14 @@ class Comparison:
     of them for that many neighbours, one column that decides alone. ``expected`` says, by
     dimension, how flat the data is locally, and what principal components and flat local pieces
     leave open. ``labels`` are those that were passed, for pictures.
+
+    Examples
+    --------
+    >>> from twofold.datasets import make_s_triangle
+    >>> from twofold.selection import compare
+    >>> found = compare(make_s_triangle(100, noise=0.02, random_state=0).Y, ["pca", "isomap"])
+    >>> found.recommended in found.table.index, sorted(found.embeddings)
+    (True, ['isomap', 'pca'])
     """
 
     table: pd.DataFrame

@@ -51,6 +51,14 @@ class DimensionChoice:
     what q principal components leave open; the errors as shares of the variance. ``scales`` has, by
     size of neighbourhoods, without those that reach into other clusters, the ``dimension`` with the
     first clear gap (0 if none), its ``gap``, and the ``neighbor_dimension`` by distances alone.
+
+    Examples
+    --------
+    >>> from twofold.datasets import make_random_manifold
+    >>> from twofold.selection import choose_dimension
+    >>> choice = choose_dimension(make_random_manifold(300, 2, 10, noise=0.02, random_state=0).Y)
+    >>> choice.dimension, choice.confident
+    (2, True)
     """
 
     dimension: int | None
@@ -76,7 +84,7 @@ def choose_dimension(
     random_state: int | None = 0,
     n_jobs: int | None = -1,
 ) -> DimensionChoice:
-    """Find the number of latent dimensions, or say that there is no telling.
+    """Find the number of latent dimensions, or say that the data does not tell.
 
     Parameters
     ----------

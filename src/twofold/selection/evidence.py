@@ -92,6 +92,14 @@ class Evidence:
 
     ``starts`` has nlml per entry of the optimum each start led to (in a pilot of 500 rows of the
     first subset if that has more). Far apart, they say that the likelihood has several optima.
+
+    Examples
+    --------
+    >>> from twofold.datasets import make_s_triangle
+    >>> from twofold.selection import gp_evidence
+    >>> bent = make_s_triangle(100, noise=0.02, random_state=0)
+    >>> gp_evidence(bent.Y, bent.latent).nlml < gp_evidence(bent.Y, bent.latent[::-1]).nlml
+    True
     """
 
     nlml: float

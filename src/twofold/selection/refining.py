@@ -29,7 +29,17 @@ USUAL_ITERATIONS = {"ukr": 200, "evidence": 60}
 
 @dataclass(frozen=True, eq=False)
 class Refined:
-    """An embedding before and after it was improved: where the rows are now, and its scores."""
+    """An embedding before and after it was improved: where the rows are now, and its scores.
+
+    Examples
+    --------
+    >>> from twofold.datasets import make_s_triangle
+    >>> from twofold.selection import refine
+    >>> bent = make_s_triangle(80, noise=0.02, random_state=0)
+    >>> better = refine(bent.Y, bent.Y[:, :2], by="ukr")
+    >>> better.embedding.shape, sorted(better.before) == sorted(better.after)
+    ((80, 2), True)
+    """
 
     embedding: FloatArray  # (n_samples, n_components)
     model: UKR  # a two-way model of it

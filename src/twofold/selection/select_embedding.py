@@ -19,7 +19,7 @@ from twofold.ukr import UKR, upgrade
 
 
 class SelectEmbedding(TwoWayModel):
-    """Fit several methods, keep the picture to trust, and make it go both ways.
+    """Fit several methods and become a two-way model of the one to trust.
 
     The pictures are compared by :func:`twofold.selection.compare`. The best one, by the rule of
     :mod:`twofold.selection.recommending`, becomes a two-way model (:func:`twofold.upgrade`), and

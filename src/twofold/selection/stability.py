@@ -44,6 +44,15 @@ class Stability:
     included as in the report: a kind of variance, NaN if fewer than two repeats succeeded.
     ``failures`` has a line for each repeat that gave no embedding, with its number and the reason.
     They are left out of the means, so look here before you trust those.
+
+    Examples
+    --------
+    >>> from sklearn.decomposition import PCA
+    >>> from twofold.datasets import make_s_triangle
+    >>> from twofold.selection import stability
+    >>> found = stability(PCA(2), make_s_triangle(80, random_state=0).Y, random_state=0)
+    >>> 0 <= found.offset < 1, found.failures
+    (True, ())
     """
 
     offset: float

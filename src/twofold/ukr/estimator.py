@@ -84,8 +84,8 @@ class UKR(KernelManifold):
     Parameters
     ----------
     n_components : int or "auto", default=2
-        Latent dimensions q; "auto" asks :func:`twofold.selection.choose_dimension`, and takes 2
-        if the data does not say.
+        Latent dimensions q. "auto" asks :func:`twofold.selection.choose_dimension`, and takes 2
+        if the data gives no answer.
     kernel : str or Kernel, default="gaussian"
         "gaussian", "quartic", "triweight", or a radial kernel of your own
         (:class:`twofold.kernels.Kernel`).
@@ -101,28 +101,29 @@ class UKR(KernelManifold):
         ``Huber(delta)`` withstands outliers, ``EpsilonInsensitive(eps)`` goes with "smoothest";
         any object with ``value_and_slope`` will do, see :mod:`twofold.losses`.
     data_kernel : str, object or callable, default=None
-        Look at the data through a kernel (feature-space UKR): "linear", "poly", "rbf", "l1", an
-        object of :mod:`twofold.features`, a function ``k(A, B)`` of two tables, or "precomputed"
-        (``fit`` takes the kernel matrix) and "precomputed_distance" (the matrix of distances);
-        new rows are then their values with the training rows. Scores are in feature space.
+        See the data through a kernel (feature-space UKR): "linear", "poly", "rbf", "l1", an
+        object of :mod:`twofold.features`, or a function ``k(A, B)`` of two tables. With
+        "precomputed" ``fit`` takes the kernel matrix, with "precomputed_distance" the matrix of
+        distances; new rows are then their values with the training rows. Scores are in feature
+        space.
     landmarks : int, "auto" or Landmarks, default=None
         Number of landmarks that stand for all rows: for large tables and small models. See
         :class:`twofold.landmarks.Landmarks` for how they are chosen and adapted.
     init : str, array or estimator, default="auto"
         Where latent points start. "auto" tries PCA, LLE, Isomap, Laplacian eigenmaps and, if
-        these leave much open, t-SNE, and keeps what has the lowest leave-one-out error once
-        scaled (above three dimensions it is PCA, from which training ends lowest); one of "pca",
-        "lle", "isomap", "laplacian", "tsne", "unn" (unsupervised nearest neighbours) uses only
-        that; an (n_samples, n_components) array or any estimator with ``fit_transform`` is a start
-        of your own.
+        these leave much open, t-SNE. It keeps the one with the lowest leave-one-out error once
+        scaled. Above three dimensions it takes PCA, from which training ends lowest. "pca", "lle",
+        "isomap", "laplacian", "tsne" or "unn" (unsupervised nearest neighbours) use only that. An
+        (n_samples, n_components) array or any estimator with ``fit_transform`` is a start of your
+        own.
     optimizer : str, default="auto"
         "lbfgs" (what "auto" takes), or one of "rprop", "rprop-", "irprop-", "irprop+".
     max_iter : int or "auto", default="auto"
-        Most iterations of the optimiser, all stages of a homotopy together (rounds of the smoothest
-        manifold by themselves). With 0 the start is only scaled. "auto" is 200, or 100 in more than
-        three dimensions with more than 1,000 rows; of more than 10,000 rows it is 60, and falls to
-        15 from 40,000 to 160,000 rows: what comes after that hardly lowers the error of new rows
-        and takes most of the time.
+        The most iterations of the optimiser, over all stages of a homotopy together (rounds of the
+        smoothest manifold count separately). With 0 the start is only scaled. "auto" is 200, or
+        100 in more than three dimensions with more than 1,000 rows. For more than 10,000 rows it
+        is 60, and falls to 15 between 40,000 and 160,000 rows: more iterations hardly lower the
+        error of new rows and take most of the time.
     tol : float, default=1e-4
         Stop when the objective falls by less than this fraction over some iterations.
     cutoff : float, default=1e-6
@@ -148,10 +149,10 @@ class UKR(KernelManifold):
         Each is called with a :class:`twofold.optimize.Event` after every iteration; returning True
         stops the fit.
     checkpoint : str or path, default=None
-        A file in which ``fit`` keeps where it stands, every few seconds. If the process is killed,
-        the same call made again goes on from there and ends with the same model; then the file is
-        removed. One of other rows or parameters is refused. With ``random_state=None`` a number
-        made from the rows takes the place of a random one.
+        A file to which ``fit`` writes its state every few seconds. If the process is killed, the
+        same call resumes from there and ends with the same model; then the file is removed. A file
+        of other rows or parameters is refused. With ``random_state=None`` the seed is made from
+        the rows.
 
     Attributes
     ----------

@@ -58,7 +58,7 @@ SETTLING_STEPS = 20
 
 
 class ConstructiveKMeans(ClusterMixin, BaseEstimator):
-    """Clusters whose number follows from a distance.
+    """K-means that finds the number of clusters from a distance threshold.
 
     Parameters
     ----------

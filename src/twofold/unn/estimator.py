@@ -116,7 +116,7 @@ class NeighborModel(TwoWayModel):
 
 
 class UNN(NeighborModel, GrowingModel):
-    """Unsupervised nearest neighbours: rows are embedded one by one, and means lead back.
+    """Unsupervised nearest neighbours: rows are embedded one by one; means of rows lead back.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class UNN(NeighborModel, GrowingModel):
     missing : {"repair_and_embed", "embed_and_repair", "distances"}, default="repair_and_embed"
         What ``fit`` does about NaN: fill rows from their nearest complete ones before embedding;
         embed them by what they have and fill them from their latent neighbours; or fill nothing
-        and let distances and means go over observed entries.
+        and compute distances and means from observed entries.
     shuffle : bool, default=True
         Whether rows come in a random order, which does not depend on the order of the table. With
         False they come in that order, as in the book, and another order is another embedding.
@@ -155,7 +155,7 @@ class UNN(NeighborModel, GrowingModel):
     n_jobs : int or None, default=-1
         Threads: -1 for every core, None for one. The result does not depend on it.
     random_state : int, RandomState or None, default=None
-        Decides about the order of rows and about random places.
+        Seed for the order of rows and for random places.
     verbose : bool or "auto", default="auto"
         Progress on standard error: for fits of over two seconds, never, always, or if that is a
         terminal ("auto").

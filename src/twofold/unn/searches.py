@@ -58,13 +58,32 @@ class Exhaustive(_Sorting):
         Whether the error of the new row decides, or that of the whole embedding.
     include_self : bool
         Whether a row counts among its own K neighbours during the search.
+
+    Examples
+    --------
+    >>> from twofold import UNN
+    >>> from twofold.datasets import make_s_structure
+    >>> from twofold.unn import Exhaustive
+    >>> Y = make_s_structure(60, random_state=0).Y
+    >>> UNN(search=Exhaustive(include_self=False), random_state=0).fit(Y).embedding_.shape
+    (60, 1)
     """
 
 
 @register_value_type
 @dataclass(frozen=True)
 class Greedy(_Sorting):
-    """Try the places beside the nearest embedded row; parameters as for :class:`Exhaustive`."""
+    """Try the places beside the nearest embedded row; parameters as for :class:`Exhaustive`.
+
+    Examples
+    --------
+    >>> from twofold import UNN
+    >>> from twofold.datasets import make_s_structure
+    >>> from twofold.unn import Greedy
+    >>> Y = make_s_structure(60, random_state=0).Y
+    >>> UNN(search=Greedy(), random_state=0).fit(Y).embedding_.shape
+    (60, 1)
+    """
 
 
 @register_value_type
@@ -84,6 +103,15 @@ class Gaussian:
         the distance itself.
     include_self : bool
         Whether a row counts among its own K neighbours during the search.
+
+    Examples
+    --------
+    >>> from twofold import UNN
+    >>> from twofold.datasets import make_s_structure
+    >>> from twofold.unn import Gaussian
+    >>> Y = make_s_structure(60, random_state=0).Y
+    >>> UNN(2, search=Gaussian(n_candidates=100), random_state=0).fit(Y).embedding_.shape
+    (60, 2)
     """
 
     n_candidates: int = 30
@@ -108,6 +136,15 @@ class Swarm:
         How strongly it is drawn to its best place so far, and to where it started.
     nearest, include_self
         As for :class:`Gaussian`.
+
+    Examples
+    --------
+    >>> from twofold import UNN
+    >>> from twofold.datasets import make_s_structure
+    >>> from twofold.unn import Swarm
+    >>> Y = make_s_structure(60, random_state=0).Y
+    >>> UNN(2, search=Swarm(n_steps=20), random_state=0).fit(Y).embedding_.shape
+    (60, 2)
     """
 
     n_steps: int = 50
@@ -141,6 +178,15 @@ class Evolution:
         The embedding of :class:`Greedy`, or the rows in the order they come in as in the book.
     include_self : bool
         Whether a row counts among its own K neighbours.
+
+    Examples
+    --------
+    >>> from twofold import UNN
+    >>> from twofold.datasets import make_s_structure
+    >>> from twofold.unn import Evolution
+    >>> Y = make_s_structure(30, random_state=0).Y
+    >>> UNN(search=Evolution(n_steps=500), random_state=0).fit(Y).embedding_.shape
+    (30, 1)
     """
 
     n_steps: int = 30_000
@@ -172,6 +218,15 @@ class EvolutionStrategy:
         Parents of each child, rho.
     sigma, include_self : float, bool
         First step, in the unit of the start, then by the 1/5 rule; the latter as above.
+
+    Examples
+    --------
+    >>> from twofold import UNN
+    >>> from twofold.datasets import make_s_structure
+    >>> from twofold.unn import EvolutionStrategy
+    >>> Y = make_s_structure(30, random_state=0).Y
+    >>> UNN(2, search=EvolutionStrategy(n_generations=5), random_state=0).fit(Y).embedding_.shape
+    (30, 2)
     """
 
     n_generations: int = 1_000
@@ -215,6 +270,15 @@ class CMAES:
         Candidates a generation; None for four a row.
     sigma, include_self : float, bool
         First step; whether a row counts among its own K neighbours.
+
+    Examples
+    --------
+    >>> from twofold import UNN
+    >>> from twofold.datasets import make_s_structure
+    >>> from twofold.unn import CMAES
+    >>> Y = make_s_structure(20, random_state=0).Y
+    >>> UNN(2, n_neighbors=3, search=CMAES(n_generations=5), random_state=0).fit(Y).embedding_.shape
+    (20, 2)
     """
 
     space: str = "penalty"

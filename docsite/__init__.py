@@ -1,0 +1,1 @@
+"""What builds the documentation site: the gallery, formulas, and a check of how pages read."""
