@@ -92,7 +92,7 @@ def show_fish_bowl(draws: int) -> None:
         if name in REPORTED and REPORTED[name] != "-":
             ledger.figure(place, name, float(REPORTED[name]), columns[0], better="lower")
         else:
-            ledger.default(place, f"`PSOM((12, 12))`: {middle(list(columns[0]))}")
+            ledger.default(place, f"`PSOM(2, grid=(12, 12))`: {middle(list(columns[0]))}")
         cells = [middle(list(values)) for values in columns]
         last = (f"{np.median(smoothness):.2g}", f"{np.median(seconds_taken):.1f}")
         rows.append((name, REPORTED[name], *cells, *last))
