@@ -65,10 +65,7 @@ def connected(console: Console, scheduler: str) -> Iterator[Any]:
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Let a Ctrl-C wait until the block ends; processes that are started inside never see one.
-
-    The keyboard interrupts all processes of a terminal, and only this one knows what to do.
-    """
+    """Let a Ctrl-C wait until the block ends: a cluster that is half started cannot be closed."""
     if not hasattr(signal, "pthread_sigmask"):  # where there is no such thing
         yield
         return
