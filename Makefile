@@ -63,6 +63,12 @@ coverage: .venv/.test
 mutants: .venv/.mutants
 	$(BIN)/python -m dependability.mutants
 
+.PHONY: reproduce
+
+# The tables and figures of the five documents, run again; FULL=1 takes hours. Writes docs/reproduction.md.
+reproduce: .venv/.test
+	$(BIN)/python -m experiments.reproduction $(if $(FULL),--full)
+
 bench: .venv/.bench
 	$(BIN)/python -m benchmarks
 

@@ -70,16 +70,19 @@ def first_fits() -> list[Row]:
     bare = seconds(["-c", "pass"])
     imported = seconds(["-c", "import twofold"]) - bare
     with tempfile.TemporaryDirectory() as folder:
-        table = str(Path(folder, "table.csv"))
+        table, model = str(Path(folder, "table.csv")), str(Path(folder, "table.twofold"))
         subprocess.run([sys.executable, "-c", WRITE_TABLE, table], check=True)
-        fit = [*COMMAND, "fit", table, "--quiet"]
+        fit = [*COMMAND, "fit", table, "--quiet", "-o", model]
+        place = [*COMMAND, "transform", model, table, "--quiet"]
         cold = cost(["-c", FIRST_FIT], folder)[0]
         return [
             Row("import twofold [s]", imported, 0.5),
             Row("first fit of 1,000 × 10, cold cache [s]", cold, 10.0),
             Row("first fit of 1,000 × 10, warm cache [s]", seconds(["-c", FIRST_FIT], folder), 2.5),
-            Row("twofold --help [s]", seconds([*COMMAND, "--help"]), 1.0),
+            Row("twofold --help [s]", seconds([*COMMAND, "--help"]), 0.3),
             Row("twofold fit of 150 × 4, warm cache [s]", seconds(fit, folder), 2.5),
+            Row("twofold info, warm cache [s]", seconds([*COMMAND, "info", model], folder), 1.5),
+            Row("twofold transform of 150 × 4, warm cache [s]", seconds(place, folder), 1.5),
         ]
 
 

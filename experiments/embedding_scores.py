@@ -39,6 +39,7 @@ from sklearn.manifold import Isomap, LocallyLinearEmbedding
 from sklearn.neighbors import kneighbors_graph
 from sklearn.preprocessing import PolynomialFeatures
 
+from experiments import ledger
 from experiments.table import middle, show
 from twofold.datasets import make_spiral
 from twofold.datasets.shapes import ROLL_HEIGHT, ROLL_TURN, SwissRoll
@@ -261,12 +262,20 @@ def show_scores(measured: dict[str, list[Trial]]) -> None:
         trials = measured[case.name]
         for place, method in enumerate(METHODS):
             values = np.array([trial.scores[place] for trial in trials]).T
+            note_scores(f"{case.name}, {method}", REPORTED[case.name][place], values)
             pairs = zip(REPORTED[case.name][place], np.median(values, axis=1), strict=True)
             cells = [f"{written(reported)} | {written(median)}" for reported, median in pairs]
             between = f"{values[0].min():.2g} to {values[0].max():.2g}"
             rows.append((case.name if not place else "", method, *cells, between))
     header = ("data", "method", *SCORES, "Procrustes")
     show("Reported | measured, median; last column least to most", header, rows)
+
+
+def note_scores(what: str, reported: tuple[float, ...], values: np.ndarray) -> None:
+    """Put the distance, the evidence and the noise level of one method into the ledger."""
+    for score in (0, 1, 4):
+        place = f"Harmeling, Figures 1 to 6, {SCORES[score]}"
+        ledger.figure(place, what, reported[score], values[score])
 
 
 def written(value: float) -> str:
@@ -284,6 +293,10 @@ def show_order(measured: dict[str, list[Trial]]) -> None:
             [trial.scores[:, score] for trial in trials] for score in (0, 1, 4)
         )
         left = [trial.left for trial in trials]
+        if np.sign(gaps[0]) == np.sign(gaps[1]):
+            agrees = np.diff(nlml, axis=1) * np.diff(distance, axis=1) > 0
+            words = f"{case.name}: evidence orders LLE and ISOMAP as the Procrustes distance does"
+            ledger.claim("Harmeling, section 7, conclusions", words, agrees.sum(), len(agrees))
         rows.append(
             (
                 case.name,
@@ -310,6 +323,9 @@ def show_separation(measured: dict[str, list[Trial]]) -> None:
         for case in CASES:
             found[case.is_failure] += [value(trial) for trial in measured[case.name]]
         rows.append((name, middle(found[False]), middle(found[True])))
+        held = sum(failure > max(found[False]) for failure in found[True])
+        words = f"{name} separates what cannot be embedded from what can"
+        ledger.claim("Harmeling, section 7, conclusions", words, held, len(found[True]))
     header = ("score of the better method", "the other data sets", "no embedding to find")
     show("Data sets, median (least to most)", header, rows)
     trials = [trial for case in CASES for trial in measured[case.name]]
@@ -343,6 +359,9 @@ def show_stability(measured: dict[str, list[Trial]], repeats: int) -> None:
     for name, found in offsets.items():
         isomap = (np.diff(found, axis=1) < 0).sum()
         correlation = spearmanr(np.ravel(truth), np.ravel(found))[0]
+        same = int((np.diff(found, axis=1) * np.diff(truth, axis=1) > 0).sum())
+        words = f"stability ({name}) does not order LLE and ISOMAP as the truth does"
+        ledger.claim("Harmeling, section 7, stability", words, len(found) - same, len(found))
         print(
             f"{name}: as Procrustes {agreement(found, truth)}, ISOMAP more stable {isomap}, "
             f"rank correlation {correlation:.2f}"

@@ -27,6 +27,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from experiments import ledger
 from experiments.table import show, spread
 from twofold.datasets import Sample, make_half_circle
 from twofold.engine import KernelSums
@@ -54,7 +55,9 @@ REPORTED = {
     ("laplacian", 0.75): (0.547, 0.288, 0.251, 0.378, 0.254),
     ("laplacian", 1.00): (0.734, 0.459, 0.289, 0.587, 0.304),
 }
-REPORTED_OUTLIERS = {"squared": "0.445 ± 0.132", "Huber": "0.251 ± 0.074"}
+PLACE = "Klanke, section 5.1.4, half circle"
+COLUMNS = ("data", "points, squared", "points, Huber", "manifold, squared", "manifold, Huber")
+REPORTED_OUTLIERS = {"squared": (0.445, 0.132), "Huber": (0.251, 0.074)}
 PENALTIES = (0.0, 0.01, 0.1, 1.0)
 CALIBRATED = {
     0: (-0.07, -0.17, -0.37, -0.81),
@@ -117,6 +120,9 @@ def show_losses(seeds: int) -> None:
             found.append(tuple(figures))
         own, *measured = columns(found)
         order = (measured[0], measured[2], measured[1], measured[3])
+        for name, value, values in zip(COLUMNS, reported, (own, *order), strict=True):
+            better = None if name == "data" else "lower"
+            ledger.figure(PLACE, f"{kind} {noise:g}, {name}", value, values, better=better)
         cells = [
             f"{value:.3f} / {spread(values)}"
             for value, values in zip(reported, (own, *order), strict=True)
@@ -135,7 +141,11 @@ def show_outliers(seeds: int) -> None:
             data = make_half_circle(100, noise=0.25, n_outliers=10, random_state=seed)
             problem = pose(data.Y, loss)
             distances.append(measure(data, problem, solve(problem, pca_start(data.Y)).X)[1])
-        rows.append((name, REPORTED_OUTLIERS[name], spread(distances)))
+        mean, deviation = REPORTED_OUTLIERS[name]
+        ledger.figure(
+            f"{PLACE} with outliers", name, mean, distances, deviation=deviation, better="lower"
+        )
+        rows.append((name, f"{mean} ± {deviation}", spread(distances)))
     show(f"Outliers, {seeds} seeds", ("loss", "manifold reported", "measured"), rows)
 
 
@@ -175,18 +185,31 @@ def radius_bias(data: Sample, degree: int, penalty: float, *, cross_validated: b
     return measure(data, problem, X)[2]
 
 
+def note_biases(found: dict[int, list[list[float]]], seeds: int) -> None:
+    """Put into the ledger what the pictures show, by degree, penalty and data set."""
+    place = "Klanke, Figures 5.27 to 5.30"
+    for degree in (0, 1):
+        held = sum(all(np.diff(biases) < 0) for biases in zip(*found[degree], strict=True))
+        ledger.claim(place, f"degree {degree} is pulled inwards as the penalty grows", held, seeds)
+    ends = zip(found[2][-1], found[0][-1], strict=True)
+    held = sum(abs(quadratic) < 0.25 * abs(constant) for quadratic, constant in ends)
+    ledger.claim(place, "degree 2 stays centred at the largest penalty", held, seeds)
+
+
 def show_polynomials(seeds: int) -> None:
     """Print the bias of the radius for each degree and penalty."""
     sets = [make_half_circle(100, noise=0.5, random_state=seed) for seed in range(seeds)]
-    rows = []
+    rows, found = [], {}
     for degree, known in CALIBRATED.items():
         for penalty, value in zip(PENALTIES, known, strict=True):
             biases = [
                 [radius_bias(data, degree, penalty, cross_validated=chosen) for data in sets]
                 for chosen in ((True, False) if penalty else (True,))
             ]
+            found.setdefault(degree, []).append(biases[0])
             cells = [*map(spread, biases), ""][:2]
             rows.append((str(degree), f"{penalty:g}", f"{value:+.2f}", *cells))
+    note_biases(found, seeds)
     header = ("degree", "penalty", "calibrated", "leave-one-out", "nothing left out")
     show(f"Bias of the radius, {seeds} seeds", header, rows)
 

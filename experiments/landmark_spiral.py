@@ -33,6 +33,7 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.manifold import Isomap
 from sklearn.neighbors import kneighbors_graph
 
+from experiments import ledger
 from experiments.fish_bowl import Model, find_landmarks, landmark_problem
 from experiments.noisy_spiral import rank_correlation
 from experiments.table import show, spread
@@ -42,6 +43,7 @@ from twofold.datasets.sample import Sample
 from twofold.ukr.objective import Problem
 from twofold.ukr.training import Training
 
+PLACE = "Klanke, Figure 5.23"
 N, NOISE, PENALTY = 500, 0.05, 0.001
 COUNTS = (30, 50, 100)
 N_NEIGHBORHOODS = 6
@@ -151,6 +153,9 @@ def show_times() -> None:
     model = isomap_start(Y, find_landmarks(Y, TIMED, 0)).trained(PENALTY, TRAINING)
     alone = seconds_of_gradients(replace(model.problem, landmarks=None), model.X)
     measured = alone, seconds_of_gradients(model.problem, model.both)
+    for name, known, found in zip(("UKR", "landmarks"), REPORTED_SECONDS, measured, strict=True):
+        what = f"{name}, seconds of 100 gradients"
+        ledger.figure("Klanke, section 5.3, times", what, known, [found], better="lower")
     rows = [
         (name, *(f"{value:.3g} s" for value in seconds), f"{seconds[0] / seconds[1]:.1f}")
         for name, seconds in (("reported", REPORTED_SECONDS), ("measured", measured))
@@ -158,17 +163,35 @@ def show_times() -> None:
     show("100 gradients", ("", "UKR", f"{TIMED} landmarks", "ratio"), rows)
 
 
+def note(count: int, found: tuple[dict[str, Curve], ...]) -> None:
+    """Put into the ledger what the thesis's picture shows."""
+    claims = {
+        "before adaptation: strong inward bias": lambda c: c["before"].bias > 0.05,
+        "γ = 1: better, still biased": lambda c: 0.02 < c["γ = 1, sum"].bias < c["before"].bias,
+        "γ = 0.1: smooth, unbiased": lambda c: abs(c["γ = 0.1, sum"].bias) < 0.02,
+    }
+    if count == max(COUNTS):
+        claims["γ = 0: wriggly with many landmarks"] = lambda c: (
+            c["γ = 0"].roughness > 2 * c["γ = 0.1, sum"].roughness
+        )
+    for words, holds in claims.items():
+        ledger.claim(PLACE, f"{count} landmarks, {words}", sum(map(holds, found)), len(found))
+
+
 def main(trials: int) -> None:
     """Print the tables."""
     rows, defaults = [], []
     for count in COUNTS:
         curves, ranks = zip(*(run(count, seed) for seed in range(trials)), strict=True)
+        note(count, curves)
         unrolled = f"{sum(rank > 0.99 for rank in ranks)} of {trials}"
         for name, (_, reported) in ADAPTATIONS.items():
             cells = map(figure, zip(*(found[name] for found in curves), strict=True))
             rows.append((str(count), name, reported, *cells, unrolled))
         found, seconds, ranks = zip(*(run_default(count, s) for s in range(trials)), strict=True)
-        cells = map(figure, zip(*found, strict=True))
+        cells = list(map(figure, zip(*found, strict=True)))
+        words = f"`UKR(1, landmarks={count})`: bias {cells[0]}, roughness {cells[1]}"
+        ledger.default(PLACE, words)
         unrolled = f"{sum(rank > 0.99 for rank in ranks)} of {trials}"
         defaults.append((str(count), *cells, unrolled, spread(list(seconds))))
     names = ("bias inwards", "roughness", "distance", "unrolled")

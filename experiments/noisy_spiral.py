@@ -16,10 +16,12 @@ import sys
 import numpy as np
 from sklearn.manifold import LocallyLinearEmbedding
 
+from experiments import ledger
 from experiments.table import middle, show
 from twofold import UKR
 from twofold.datasets import make_spiral
 
+PLACE = "Klanke, section 4.6.1"
 STEPS = (0, 200, 500, 1000)
 REPORTED = {
     0: (0.00430, 0.00289),
@@ -62,11 +64,32 @@ def rank_correlation(x: np.ndarray, t: np.ndarray) -> float:
     return float(abs(np.corrcoef(*order)[0, 1]))
 
 
+def note(steps: int, cv: list[float], projection: list[float]) -> None:
+    """Put the figures of the thesis' optimiser into the ledger."""
+    for name, reported, values in zip(
+        ("CV error", "projection error"), REPORTED[steps], (cv, projection), strict=True
+    ):
+        ledger.figure(PLACE, f"{name}, {steps} steps", reported, values, better="lower")
+
+
+def note_default(seeds: int) -> None:
+    """Put the projection error of ``UKR(1)`` into the ledger."""
+    errors = []
+    for seed in range(seeds):
+        train = make_spiral(300, noise=0.05, random_state=seed)
+        test = make_spiral(3000, noise=0.05, random_state=10_000 + seed)
+        errors.append(-UKR(1, random_state=0).fit(train.Y).score(test.Y))
+    ledger.default(PLACE, f"`UKR(1)`: projection error {middle(errors)}")
+
+
 def main(seeds: int) -> None:
     """Print both optimisers beside the reported figures."""
+    note_default(seeds)
     for optimizer in ("rprop-", "lbfgs"):
         rows = []
         for steps, (cv, projection, ranks) in run(seeds, optimizer).items():
+            if optimizer == "rprop-":
+                note(steps, cv, projection)
             rows.append(
                 (
                     str(steps),

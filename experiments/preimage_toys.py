@@ -31,6 +31,7 @@ from scipy.optimize import minimize
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import pdist, squareform
 
+from experiments import ledger
 from experiments.table import middle, show, spread
 from twofold.array_types import FloatArray
 from twofold.datasets.shapes import nearest_parameter
@@ -157,11 +158,16 @@ def reach(Y: FloatArray, neighbor: int) -> tuple[float, float, float]:
 
 def show_reach(seeds: int) -> None:
     """Print that a wider Gaussian reaches farther."""
-    rows = []
+    rows, left = [], {}
     for neighbor, reported in ((10, "0.52, near"), (30, "0.99, farther")):
         found = [reach(Sinusoid.draw(150, 0.4, seed).Y, neighbor) for seed in range(seeds)]
         cells = [middle(list(column), 2) for column in zip(*found, strict=True)]
         rows.append((f"s_{neighbor}", reported, *cells))
+        scales, left[neighbor], _ = zip(*found, strict=True)
+        known = float(reported.partition(",")[0])
+        ledger.figure("Arias, Figure 3.1", f"mean distance to neighbour {neighbor}", known, scales)
+    held = np.less(left[10], left[30]).sum()
+    ledger.claim("Arias, Figure 3.1", "a wider Gaussian extends farther", held, seeds)
     header = ("σ_h", "reported", "σ_h measured", "x_1 left at distance 2", "steps in one direction")
     show("Reach of the extension, 150 rows, σ_k = s_10", header, rows)
 
@@ -193,7 +199,7 @@ def minima(m: int, seed: int) -> list[tuple[float, float, float]]:
 
 def show_minima(draws: int) -> None:
     """Print how often PRESS has several minima, and what its lowest is worth then."""
-    rows = []
+    rows, n_several, overfits = [], 0, 0
     for m in (20, 40, 60):
         ends = [minima(m, seed) for seed in range(draws)]
         several = [found for found in ends if len(found) > 1]
@@ -205,7 +211,13 @@ def show_minima(draws: int) -> None:
             )
             for k in range(3)
         ]
+        n_several += len(several)
+        overfits += sum(low[2] > wide[2] for low, wide in pairs)
         rows.append((str(m), f"{len(several)} of {draws}", *(cells if pairs else ("-",) * 3)))
+    place = "Arias, Figure 3.2"
+    ledger.claim(place, "PRESS has several minima on some samples", n_several > 0, 1)
+    words = "the lowest of several minima overfits: a wider one is nearer to the truth"
+    ledger.claim(place, words, overfits, max(n_several, 1))
     header = ("points", "several minima", "PRESS: lowest, widest", "σ_h", "error to the true curve")
     show("Minima of PRESS, noisy sine (reported: 5.08 and 5.62)", header, rows)
 
@@ -312,12 +324,18 @@ def show_denoising(seeds: int) -> None:
         }
         for name, (Y, converged) in images.items():
             found.setdefault(name, []).append((*measure(data, Y), converged))
-    rows = []
+    rows, clean = [], {}
     for name, figures in found.items():
         known = DENOISING.get(name, ("-",) * 5)
         columns = list(zip(*figures, strict=True))
+        clean[name] = np.array(columns[1])
         cells = [f"{a} / {np.median(b):.3g}" for a, b in zip(known, columns[:5], strict=True)]
         rows.append((name, *cells, f"{np.mean(columns[5]):.2f}"))
+    place, best = "Arias, Figures 4.19 to 4.22", clean["constrained, q = 1"]
+    held = (best < clean["input"]).sum()
+    ledger.claim(place, "sinusoid: constrained pre-images come nearer to clean rows", held, seeds)
+    held = (best < clean["unconstrained, q = 1"]).sum()
+    ledger.claim(place, "sinusoid: constrained better than unconstrained", held, seeds)
     header = ("method", "to curve", "to clean", "shift", "gap", "places", "converged")
     show(f"Denoising, prototype / measured (median of {seeds} draws)", header, rows)
 
@@ -382,6 +400,13 @@ def show_space(seeds: int) -> None:
         (*key, *(middle(list(column), 2) for column in zip(*figures, strict=True)))
         for key, figures in found.items()
     ]
+    for name, (q, _) in SHAPES.items():
+        before, after = (
+            np.array(found[name, *method])[:, 1]
+            for method in (("input", "-"), ("constrained", str(q)))
+        )
+        words = f"{name}: constrained pre-images come nearer to clean rows"
+        ledger.claim("Arias, Figures 4.19 to 4.22", words, (after < before).sum(), seeds)
     title = f"Noise 0.2 in three dimensions, 400 rows, {seeds} draws (reported: pictures)"
     show(title, ("data", "method", "q", "to the manifold", "to clean"), rows)
 

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
+from experiments import ledger
 from experiments.table import middle, show
 from twofold.kernel_pca.data_dependent import Diffusion
 from twofold.kernel_pca.spectrum import decompose
@@ -191,12 +192,32 @@ REPORTED = {
 }
 
 
+def note_claims(found: dict[str, list[dict[str, float]]]) -> None:
+    """Put the conclusions of the thesis into the ledger."""
+    draws = [draw for case in found.values() for draw in case]
+    best, flat = (
+        "RK-PRESS: best σ_h / σ_k on the slice",
+        "RK-PRESS, ridge 1e-6…1e-2: largest / smallest",
+    )
+    conclusions = {
+        "RK-PRESS has its minimum near σ_h = σ_k": lambda d: 0.5 <= d[best] <= 1.5,
+        "RK-PRESS is flat for ridges of 1e-6 to 1e-2": lambda d: d[flat] < 1.5,
+        "PRESS bounds RK-PRESS": lambda d: d["… with (i, i)"] > 0.9,
+        "the minimum of PRESS is worse than σ_h = σ_k": lambda d: (
+            d["RK-PRESS there / at σ_h = σ_k, ridge 0.01"] > 1
+        ),
+    }
+    for words, holds in conclusions.items():
+        ledger.claim("Arias, appendix C.3", words, sum(map(holds, draws)), len(draws))
+
+
 def show_claims(maps: dict[str, list[Maps]]) -> None:
     """Print the conclusions beside the maps."""
     found = {name: [claims(draw) for draw in draws] for name, draws in maps.items()}
     rows = []
     scales = [middle([draw.kernel_scale for draw in draws]) for draws in maps.values()]
     rows.append(("σ_k", ", ".join(case.kernel_scale for case in CASES.values()), *scales))
+    note_claims(found)
     for claim, reported in REPORTED.items():
         cells = [middle([draw[claim] for draw in draws], 2) for draws in found.values()]
         rows.append((claim, reported, *cells))

@@ -31,6 +31,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsClassifier
 
+from experiments import ledger
 from experiments.table import middle, show
 from twofold import PSOM, UKR
 from twofold.array_types import FloatArray, IntArray
@@ -87,6 +88,11 @@ def show_fish_bowl(draws: int) -> None:
                 )
             )
         *columns, smoothness, seconds_taken = zip(*figures, strict=True)
+        place = "Klanke, Figures 3.10 and 3.11"
+        if name in REPORTED and REPORTED[name] != "-":
+            ledger.figure(place, name, float(REPORTED[name]), columns[0], better="lower")
+        else:
+            ledger.default(place, f"`PSOM((12, 12))`: {middle(list(columns[0]))}")
         cells = [middle(list(values)) for values in columns]
         last = (f"{np.median(smoothness):.2g}", f"{np.median(seconds_taken):.1f}")
         rows.append((name, REPORTED[name], *cells, *last))
@@ -149,6 +155,17 @@ def show_oil_flow(draws: int, picture: str | None) -> None:
             middle(list(column), 2 + (number == 0)) if len(found) > 1 else f"{column[0]:.3g}"
             for number, column in enumerate(zip(*found, strict=True))
         ]
+        wrong = [row[1] for row in found]
+        place = "Klanke, section 4.6.4, oil flow"
+        if "λ_41" in name:
+            words = "PSOM+ keeps the flow regimes apart (under 5 % beside another class)"
+            ledger.claim(place, words, sum(value < 5 for value in wrong), len(wrong))
+            ledger.figure(place, "PSOM+, seconds", 128, [row[3] for row in found], better="lower")
+        if name == "UKR":
+            words = "UKR keeps the flow regimes apart (under 5 % beside another class)"
+            ledger.claim(place, words, sum(value < 5 for value in wrong), len(wrong))
+            ledger.figure(place, "UKR, seconds", 530, [row[3] for row in found], better="lower")
+            ledger.default(place, f"`UKR(2)`: {np.mean(wrong):.1f} % beside another class")
         rows.append((name, *(cell.replace("nan", "-") for cell in cells)))
     header = ("map", "test error", "beside another class, %", "λ", "seconds")
     show(f"Oil flow, {draws} choices of held-out rows: median (range)", header, rows)

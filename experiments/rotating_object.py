@@ -36,6 +36,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 
+from experiments import ledger
 from experiments.preimage_toys import Extended
 from experiments.table import show
 from twofold import UKR
@@ -199,6 +200,10 @@ def report(data: Views) -> dict[str, Result]:
     ]
     header = ("kernel, method", "thesis", "error", "turned", "poses", "converged", "seconds")
     show(data.name, header, rows)
+    for words, holds in claims(found).items():
+        ledger.claim("Arias, Figures 4.23 to 4.30", f"{data.name}: {words}", holds, 1)
+    best = found["UKR, q = 2"].error
+    ledger.default("Arias, Figures 4.23 to 4.30", f"{data.name}, `UKR(2)`: error {best:.4f}")
     said: list[tuple[str, ...]] = [
         (words, "yes" if holds else "no") for words, holds in claims(found).items()
     ]

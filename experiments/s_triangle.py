@@ -15,11 +15,13 @@ import sys
 
 import numpy as np
 
+from experiments import ledger
 from experiments.table import show, spread
 from twofold import UKR
 from twofold.datasets import make_s_triangle
 from twofold.regularization import Density, Extension
 
+PLACE = "Klanke, section 4.6.2"
 TARGET = 0.03
 SCHEDULES = {
     "density": Density(penalty=2.5 * 0.7**30, start=2.5 * 0.7, target=TARGET),
@@ -63,6 +65,11 @@ def main(seeds: int) -> None:
         for name in SCHEDULES:
             results = [run(name, seed, optimizer) for seed in range(seeds)]
             errors, stages, shapes = (list(column) for column in zip(*results, strict=True))
+            if optimizer == "rprop-":
+                ledger.figure(PLACE, f"stages, {name}", REPORTED_STAGES[name], stages)
+                held = sum(shape > 0.95 if name == "density" else shape < 0.9 for shape in shapes)
+                words = "recovers the triangle" if name == "density" else "rounds the triangle"
+                ledger.claim(PLACE, f"the {name} penalty {words}", held, seeds)
             rows.append(
                 (
                     optimizer,

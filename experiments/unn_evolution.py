@@ -29,6 +29,7 @@ from collections.abc import Callable
 import numpy as np
 from sklearn.manifold import LocallyLinearEmbedding
 
+from experiments import ledger
 from experiments.table import show, spread
 from twofold import UNN
 from twofold.datasets import make_s_structure
@@ -127,6 +128,11 @@ def compare_penalties(draws: int, cma_draws: int, generations: int) -> None:
         for penalty in PENALTIES:
             search = CMAES("penalty", penalty=penalty, n_generations=generations)
             measured.append(np.median(errors_of(unn(search), "3D-S", n, K, cma_draws)))
+        names = ("init", *(f"λ = {penalty:g}" for penalty in PENALTIES))
+        for name, known, found in zip(names, reported, measured, strict=True):
+            what = f"n = {n}, K = {K}, {name}"
+            better = None if name == "init" else "lower"
+            ledger.figure("Kramer, Table 6.1", what, known, [found], better=better)
         cells = [f"{old:.1f}\n{new:.1f}" for old, new in zip(reported, measured, strict=True)]
         rows.append((str(n), str(K), *cells))
     show(
@@ -137,12 +143,33 @@ def compare_penalties(draws: int, cma_draws: int, generations: int) -> None:
     )
 
 
+def note(method: str, found: list[list[float]]) -> None:
+    """Put one line of Table 6.2 into the ledger."""
+    for (name, K), known, errors in zip(COLUMNS, REPORTED.get(method, ()), found, strict=False):
+        mean, _, deviation = known.partition("±")
+        ledger.figure(
+            "Kramer, Table 6.2",
+            f"{method}, {name}, K = {K}",
+            float(mean),
+            errors,
+            deviation=float(deviation or 0),
+            better=None if method in ("init", "LLE") else "lower",
+        )
+    if method == "UNN, refined":
+        words = ", ".join(spread(errors) for errors in found)
+        ledger.default(
+            "Kramer, Table 6.2", f"latent sorting with five sweeps of refinement: {words}"
+        )
+
+
 def compare_methods(draws: int, cma_draws: int, generations: int) -> None:
     """Print Table 6.2."""
     rows = []
     for method, (embed, runs) in methods(draws, cma_draws, generations).items():
         old = REPORTED.get(method, ("",) * len(COLUMNS))
-        new = [spread(errors_of(embed, name, 30, K, runs)) for name, K in COLUMNS]
+        found = [errors_of(embed, name, 30, K, runs) for name, K in COLUMNS]
+        note(method, found)
+        new = [spread(errors) for errors in found]
         cells = [f"{a}\n{b}" for a, b in zip(old, new, strict=True)]
         rows.append((method, str(runs), *cells))
     show(

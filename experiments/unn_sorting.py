@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 from sklearn.manifold import LocallyLinearEmbedding
 
+from experiments import ledger
 from experiments.table import show, spread
 from twofold import UNN
 from twofold.datasets import load_npz, make_s_structure
@@ -153,6 +154,13 @@ def table_5_1(draws: int) -> None:
             old = {method: figures[place] for method, figures in REPORTED[name].items()}
             means.append({method: float(np.mean(errors[method])) for method in METHODS})
             cells = [beside(old.get(method), errors[method]) for method in METHODS]
+            for method, figure in old.items():
+                better = "lower" if method in OWN else None
+                what = f"{name}, K = {k}, {method}"
+                ledger.figure("Kramer, Table 5.1", what, figure, errors[method], better=better)
+            if k == max(NEIGHBORS):
+                words = f"{name}, K = {k}, refined: {beside(None, errors['refined'])}"
+                ledger.default("Kramer, Table 5.1", words)
             rows.append((name, str(k), *cells))
             relations.append((name, str(k), *(as_in_book(*pair, old, errors) for pair in PAIRS)))
         grow = all(small[m] < large[m] for small, large in pairwise(means) for m in OWN)
@@ -190,7 +198,7 @@ def beside(reported: float | None, errors: list[float], digits: int = 4) -> str:
 def tolerant(draw: Draw, k: int, eps: float, draws: int, **numbers: Any) -> dict[str, list[float]]:
     """Return ordinary errors of embeddings by the ε-insensitive loss."""
     own = numbers.pop("include_self", True)
-    loss = EpsilonInsensitive(eps, per="vector") if eps > 0 else "absolute"
+    loss = EpsilonInsensitive(eps, per="vector", order=1) if eps > 0 else "absolute"
     searches = {"UNN": Exhaustive(include_self=own), "UNN_g": Greedy(include_self=own)}
     errors: dict[str, list[float]] = {"UNN": [], "UNN_g": [], "refined": []}
     for seed in range(draws):
@@ -225,6 +233,10 @@ def robust_table(
             known = (*old[2 * place : 2 * place + 2], None)
             for slot, (figure, errors) in enumerate(zip(known, found.values(), strict=True)):
                 cells.append(beside(figure, errors))
+                if figure is not None and "p = 10" not in title:
+                    what = f"{list(runs)[place]} {list(found)[slot]}, ε = {eps:g}"
+                    table = f"Kramer, {title.partition(':')[0]}"
+                    ledger.figure(table, what, figure, errors, better="lower")
                 columns[3 * place + slot].append(errors)
         rows.append((f"{eps:g}", *cells))
     names = tuple(f"{name} {method}" for name in runs for method in ("UNN", "UNN_g", "refined"))

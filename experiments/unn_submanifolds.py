@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_digits
 
+from experiments import ledger
 from experiments.table import show
 from twofold import UNN, ConstructiveKMeans, SubmanifoldUNN
 from twofold.features import Sigmoid
@@ -59,6 +60,7 @@ def print_counts(draws: int) -> None:
             shuffled = [count(Y[order], threshold) for order in orders]
             steady = {count(Y[order], threshold, "farthest") for order in orders[:5]}
             here = count(Y, threshold)
+            ledger.figure("Kramer, section 7.5, clusters", f"{name}, {threshold}", reported, [here])
             rows.append(
                 (
                     name,
@@ -115,6 +117,20 @@ def cell(values: Any) -> str:
     return f"{np.mean(values):.2f}±{np.std(values):.2f}"
 
 
+def note(k: int, manifolds: np.ndarray, few: list[float], whole: list[float]) -> None:
+    """Put one line of Table 7.4 into the ledger."""
+    each, *others = REPORTED[k]
+    place = "Kramer, Table 7.4"
+    for number, (known, errors) in enumerate(zip(each, manifolds.T[:-1], strict=True)):
+        ledger.figure(place, f"K = {k}, manifold {number + 1}", known, errors, better="lower")
+    names = ("SL-UNN", f"KUNN of {N_FEW}", "KUNN of all")
+    for name, (mean, deviation), errors in zip(
+        names, others, (manifolds[:, -1], few, whole), strict=True
+    ):
+        what = f"K = {k}, {name}"
+        ledger.figure(place, what, mean, errors, deviation=deviation, better="lower")
+
+
 def table_7_4(runs: int) -> None:
     """Print the errors of manifolds alone and together."""
     Y = load()["0 to 5"]
@@ -136,6 +152,8 @@ def table_7_4(runs: int) -> None:
         one = [fit_one(Y, k, seed) for seed in range(runs)]
         settings = {"data_kernel": None, "refine": SWEEPS}
         one_refined = [fit_one(Y, k, seed, **settings) for seed in range(runs)]
+        note(k, found["select"], one_few, one)
+        ledger.default("Kramer, Table 7.4", f"K = {k}, `refine=5`: {cell(found['refined'][:, -1])}")
         books = [f"{mean:.2f}±{deviation:.2f}" for mean, deviation in (together, few, whole)]
         rows.append((str(k), "book", books[0], "", "", *books[1:], ""))
         all_rows = [cell(errors[:, -1]) for errors in found.values()]

@@ -182,7 +182,9 @@ def test_optional_packages_are_loaded_at_first_use():
         "triton",
     }
     by_others = loaded_by("import sklearn.base")  # which loads pandas where it is installed
-    assert not loaded_by("from twofold import UKR") & (optional - by_others)
+    loaded = loaded_by("from twofold import UKR")
+    assert not loaded & (optional - by_others)
+    assert "numba" not in loaded  # which loops need when they are first called
 
 
 def rooms_loaded_by(statement: str) -> set[str]:
@@ -213,15 +215,35 @@ def test_help_of_commands_loads_none_of_what_they_need():
     assert rooms == {"checks", "cli"}
 
 
-def test_placing_rows_loads_nothing_that_compares_models(tmp_path):
-    path = SOURCE.parent.parent / "tests" / "files" / "ukr_0_1.twofold"
-    command = f"['transform', {str(path)!r}, '-', '-o', {str(tmp_path / 'places.csv')!r}]"
-    table = "sepal length (cm),sepal width (cm),petal length (cm),petal width (cm)\\n5,3,1,1\\n"
-    rooms = rooms_loaded_by(
-        f"from typer.testing import CliRunner; from twofold.cli.app import app; "
-        f"done = CliRunner().invoke(app, {command}, input='{table}'); assert not done.exit_code"
+FILES_OF_MODELS = SOURCE.parent.parent / "tests" / "files"
+FOR_FITS = {"scipy.stats._stats_py", "scipy.optimize._optimize", "scipy.spatial._ckdtree"}
+
+
+def loaded_by_command(*words: str) -> set[str]:
+    """Return the modules that the process of a command has loaded when it ends."""
+    return loaded_by(
+        "import atexit; atexit.register(lambda: print(chr(10) + ' '.join(sys.modules))); "
+        f"sys.argv[1:] = {list(words)!r}; from twofold.cli import main; main()"
     )
+
+
+def test_describing_a_model_loads_neither_pandas_nor_what_fits_need():
+    loaded = loaded_by_command("info", str(FILES_OF_MODELS / "ukr_0_1.twofold"))
+    assert "twofold.ukr.estimator" in loaded
+    assert not loaded & (FOR_FITS | {"pandas.core", "pyarrow"})
+
+
+def test_placing_rows_loads_neither_what_compares_models_nor_what_fits_need(tmp_path):
+    table = tmp_path / "rows.csv"
+    names = ("sepal length (cm)", "sepal width (cm)", "petal length (cm)", "petal width (cm)")
+    table.write_text(",".join(names) + "\n5,3,1,1\n")
+    loaded = loaded_by_command(
+        "transform", str(FILES_OF_MODELS / "ukr_0_1.twofold"), str(table), "--quiet"
+    )
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("twofold.")}
+    assert "tables" in rooms
     assert not rooms & {"selection", "plots", "explorer", "metrics"}
+    assert not loaded & FOR_FITS
 
 
 @pytest.mark.parametrize("name", twofold._MODULES)

@@ -1,10 +1,10 @@
 """How the inner loops are compiled: four decorators, each with one set of flags.
 
 The loops release the interpreter lock, so plain threads run them side by side, and they are kept
-on disk after the first compilation. ``reassoc`` and ``nnan`` let the compiler vectorise sums and
-minima (no NaN ever gets here; infinities do); the order of additions is then fixed by the compiled
-code and not by the number of threads. Loops whose additions must keep the order they are written in
-do without these flags.
+on disk after the first compilation, which `announced` makes known. ``reassoc`` and ``nnan`` let the
+compiler vectorise sums and minima (no NaN ever gets here; infinities do); the order of additions is
+then fixed by the compiled code and not by the number of threads. Loops whose additions must keep
+the order they are written in do without these flags.
 
 Bits must not depend on what a process has compiled before, nor on whether it compiled at all or
 opened what an earlier one left. So
@@ -30,13 +30,14 @@ for each function, so
 """
 
 import functools
+import threading
 import warnings
-from collections.abc import Callable
-from typing import TypeVar, cast
-
-import numba
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar, cast
 
 FAST_MATH = {"reassoc", "contract", "nsz", "nnan"}
+NOTICE = "compiling for this machine, once; this can take ten seconds or more ..."
 
 Function = TypeVar("Function", bound=Callable[..., object])
 Number = TypeVar("Number", int, float)
@@ -44,12 +45,12 @@ Number = TypeVar("Number", int, float)
 
 def compiled(function: Function) -> Function:
     """Compile a function of arrays and numbers; it must not touch Python objects."""
-    return _compile(function, fastmath=FAST_MATH)
+    return cast(Function, Loop(function, fastmath=FAST_MATH))
 
 
 def compiled_into_callers(function: Function) -> Function:
     """Compile such a function into every loop that calls it, with no code of its own."""
-    return _compile(function, fastmath=FAST_MATH, forceinline=True)
+    return cast(Function, Loop(function, fastmath=FAST_MATH, forceinline=True))
 
 
 def written_into_callers(function: Function) -> Function:
@@ -58,23 +59,67 @@ def written_into_callers(function: Function) -> Function:
     For parts of one or two long loops: each function of its own is optimised with all that it
     calls, and so is each of its callers. What has many callers is compiled many times that way.
     """
-    return _compile(function, fastmath=FAST_MATH, inline="always")
+    return cast(Function, Loop(function, fastmath=FAST_MATH, inline="always"))
 
 
 def compiled_in_order(function: Function) -> Function:
     """Compile such a function; additions keep their order."""
     # Without a word on flags it would inherit those of the loop it is compiled for.
-    return _compile(function, fastmath=False)
+    return cast(Function, Loop(function, fastmath=False))
 
 
-def _compile(function: Function, **flags: object) -> Function:
+class Loop:
+    """A function that is compiled, or opened as an earlier process left it, at its first call.
+
+    Until then it costs nothing: neither is numba imported nor a file looked for. What other loops
+    call is compiled for them alone, without the entry for Python and without a file of its own:
+    theirs hold all that they call.
+    """
+
+    def __init__(self, function: Callable[..., object], **flags: object) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func = function  # what numba calls it
+        self.targetoptions = flags
+        self._entry: Callable[..., object] | None = None
+        self._part: Any = None
+
+    def __call__(self, *arguments: object) -> object:
+        """Run the loop."""
+        return (self._entry or self._entry_for_python())(*arguments)
+
+    def _entry_for_python(self) -> Callable[..., object]:
+        with _lock:
+            if self._entry is None:
+                self._entry = _compile_and_keep(self.py_func, **self.targetoptions)
+        return self._entry
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What numba takes the loop for inside of another one."""
+        with _lock:
+            if self._part is None:
+                self._part = _compile(self.py_func, no_cpython_wrapper=True, **self.targetoptions)
+        return _numba().typeof(self._part)
+
+    def __reduce__(self) -> str:
+        return self.py_func.__qualname__
+
+
+_lock = threading.RLock()
+
+
+def _compile(function: Callable[..., object], **flags: object) -> Callable[..., object]:
     # No entry for callers in C, which are none: it would be compiled, too.
-    common = {"nogil": True, "no_cfunc_wrapper": True}
+    made = _numba().njit(nogil=True, no_cfunc_wrapper=True, **flags)(function)
+    return cast(Callable[..., object], made)
+
+
+def _compile_and_keep(function: Callable[..., object], **flags: object) -> Callable[..., object]:
     try:
-        return cast(Function, numba.njit(cache=True, **common, **flags)(function))
+        return _compile(function, cache=True, **flags)
     except RuntimeError:  # no folder for what is kept can be written to
         _warn_once()
-        return cast(Function, numba.njit(**common, **flags)(function))
+        return _compile(function, **flags)
 
 
 @functools.cache
@@ -85,6 +130,48 @@ def _warn_once() -> None:
         "that can be written to in the environment variable NUMBA_CACHE_DIR.",
         stacklevel=2,
     )
+
+
+# ---- what is said while loops are compiled ------------------------------------------------------
+
+_listeners: list[Callable[[str], None]] = []
+_announced = threading.Event()
+
+
+@contextmanager
+def announced(say: Callable[[str], None] | None) -> Iterator[None]:
+    """Call ``say`` with a notice if anything is compiled inside the block, once per process.
+
+    What an earlier process compiled is opened without a word. None says nothing.
+    """
+    if say is None:
+        yield
+        return
+    _listeners.append(say)
+    try:
+        yield
+    finally:
+        _listeners.remove(say)
+
+
+@functools.cache
+def _numba() -> Any:
+    """Import numba, and listen to what it compiles."""
+    import numba
+    from numba.core import event
+
+    class Listener(event.Listener):
+        def on_start(self, event: Any) -> None:
+            is_ours = event.data["dispatcher"].py_func.__module__.startswith(f"{__package__}.")
+            if is_ours and _listeners and not _announced.is_set():
+                _announced.set()
+                _listeners[0](NOTICE)
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    event.register("numba:compile", Listener())
+    return numba
 
 
 @compiled_into_callers

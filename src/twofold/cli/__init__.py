@@ -20,7 +20,9 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _terminate)
     try:
         from twofold.cli.app import app
+        from twofold.cli.postponing import postpone
 
+        postpone()
         app(prog_name="twofold")
     except KeyboardInterrupt:
         _end("Interrupted", INTERRUPTED)

@@ -11,7 +11,14 @@ from typer.core import TyperCommand, TyperGroup
 
 from twofold import __version__
 from twofold.cli import INTERRUPTED, comparing, demo, explaining, fitting, generating, looking, rows
-from twofold.cli.console import TRACEBACK_VARIABLE, Interrupted, explain, show_error, write_line
+from twofold.cli.console import (
+    TRACEBACK_VARIABLE,
+    Console,
+    Interrupted,
+    explain,
+    show_error,
+    write_line,
+)
 
 ANYWHERE = ("--quiet", "--json")
 READER_LEFT = 141  # 128 + SIGPIPE
@@ -62,10 +69,12 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command, with the memory that linear algebra cannot do without."""
+        from twofold.compiled import announced
         from twofold.engine.threads import reserve_for_blas
 
         reserve_for_blas()
-        return super().invoke(ctx)
+        with announced(Console(quiet=ctx.params["quiet"]).say):
+            return super().invoke(ctx)
 
 
 app = typer.Typer(

@@ -51,6 +51,7 @@ from twofold.checks.rows import (
     validate_latent,
     validate_rows,
 )
+from twofold.compiled import announced
 from twofold.contract.chunked_model import check_sample
 from twofold.contract.distinct_rows import RowIndex, merge_duplicates
 from twofold.contract.kept_model import DERIVED
@@ -71,6 +72,10 @@ def _computing() -> Iterator[None]:
     """
     with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
         yield
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
 
 
 # The mixins come before their base: scikit-learn gathers tags from the last to the first.
@@ -143,7 +148,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """Change the model whole or not at all, to the same bits on any number of threads."""
         before = dict(self.__dict__)
         try:
-            with single_threaded_blas():
+            with announced(_say if self._shows_progress() else None), single_threaded_blas():
                 yield
         # An interrupt from the keyboard leaves the model as it was, too.
         except BaseException:

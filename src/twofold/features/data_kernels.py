@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
-from scipy.spatial.distance import pdist
+from scipy import spatial
 
 from twofold.array_types import FloatArray
 from twofold.checks.parameters import check_count, check_positive, is_number
@@ -411,7 +411,7 @@ def _choose_gamma(Y: FloatArray, metric: str) -> float:
     """Return one over the median distance between different rows of a fixed draw."""
     if len(Y) > _ROWS_FOR_SCALE:
         Y = Y[np.random.default_rng(0).choice(len(Y), _ROWS_FOR_SCALE, replace=False)]
-    dists = pdist(Y, metric)
+    dists = spatial.distance.pdist(Y, metric)
     dists = dists[dists > 0]
     # Without two different rows every width is as good, and the feature map says what is wrong.
     return float(1 / np.median(dists)) if len(dists) else 1.0

@@ -12,7 +12,7 @@ do.
 """
 
 import numpy as np
-from scipy.optimize import nnls
+from scipy import optimize
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 
@@ -137,5 +137,5 @@ def _simplex_weights(errors: FloatArray, prior: FloatArray, strength: float) -> 
     near = np.sqrt(strength)
     A = np.vstack([errors / size, near * np.eye(len(prior)), np.full((1, len(prior)), heavy)])
     b = np.concatenate([np.zeros(len(errors)), near * prior, [heavy]])
-    weights = nnls(A, b)[0]
+    weights = optimize.nnls(A, b)[0]
     return np.asarray(weights / weights.sum())

@@ -24,7 +24,7 @@ from typing import ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from scipy.spatial.distance import cdist, pdist, squareform
+from scipy import spatial
 
 from twofold.array_types import FloatArray
 from twofold.checks.parameters import check_positive
@@ -87,7 +87,7 @@ class Learned(ClosedForm):
         step = -(-len(rows) // _ROWS_FOR_CHOICE)
         Y = np.asarray(rows[::step], dtype=np.float64)
         X = np.asarray(row_coordinates[::step], dtype=np.float64)
-        sq_dists = squareform(pdist(X, "sqeuclidean"))
+        sq_dists = spatial.distance.squareform(spatial.distance.pdist(X, "sqeuclidean"))
         number = min(NEIGHBOR, len(Y) - 1)
         unit = float(np.sqrt(np.sort(sq_dists, axis=1)[:, number]).mean()) or 1.0
         if len(Y) < 3 or not np.ptp(Y):  # nothing to be learned from rows left out
@@ -151,7 +151,8 @@ def _stays_near(X: FloatArray, Y: FloatArray) -> Callable[[float, float], bool]:
 
 
 def _density(places: FloatArray, centres: FloatArray) -> FloatArray:
-    return np.asarray(np.exp(-0.5 * cdist(places, centres, "sqeuclidean")).sum(axis=1))
+    sq_dists = spatial.distance.cdist(places, centres, "sqeuclidean")
+    return np.asarray(np.exp(-0.5 * sq_dists).sum(axis=1))
 
 
 def _with_larger_ridge(

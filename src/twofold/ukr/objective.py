@@ -20,8 +20,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.spatial import cKDTree
+from scipy import optimize, spatial
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.engine import Degree, KernelSums, Respond
@@ -308,7 +307,7 @@ def scale_each_dimension(
         value, slope = objective.value_and_scale_slope(X * np.exp(log_scales), rows)
         return value / unit, slope / unit
 
-    found = minimize(
+    found = optimize.minimize(
         error_and_slope,
         np.zeros(q),
         jac=True,
@@ -326,7 +325,7 @@ def typical_spacing(X: FloatArray) -> float:
     rows = spread_rows(len(X), MOST_SCALED_ROWS)
     # Several neighbours, for the nearest may lie in the very same place.
     k = min(len(X), 4)
-    distance = cKDTree(X).query(X[rows], k=k)[0]
+    distance = spatial.cKDTree(X).query(X[rows], k=k)[0]
     nearest = np.where(distance[:, 1:] > 0, distance[:, 1:], np.inf).min(axis=1)
     nearest = nearest[np.isfinite(nearest)]
     return float(np.median(nearest)) if len(nearest) else max(float(X.std()), 1e-12)

@@ -12,8 +12,7 @@ found, by leave-one-out error, is only the bandwidth of the kernel regression th
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.spatial import cKDTree
+from scipy import optimize, spatial
 from sklearn.utils.validation import check_array
 
 from twofold.array_types import FloatArray
@@ -157,7 +156,7 @@ def fit_local_widths(problem: Problem, X: FloatArray) -> tuple[FloatArray, float
 
     best = min(
         (
-            minimize(
+            optimize.minimize(
                 loss,
                 simplex[0],
                 method="Nelder-Mead",
@@ -179,7 +178,7 @@ def fit_local_widths(problem: Problem, X: FloatArray) -> tuple[FloatArray, float
 def _neighbor_spread(X: FloatArray) -> FloatArray:
     """Return the distance to a near neighbour of each latent point, relative to the median."""
     k = min(LOCAL_NEIGHBORS, len(X) - 1)
-    distance = cKDTree(X).query(X, k=k + 1)[0][:, -1]
+    distance = spatial.cKDTree(X).query(X, k=k + 1)[0][:, -1]
     typical = np.median(distance[distance > 0]) if (distance > 0).any() else 1.0
     # Points drawn on top of each other still need a width.
     return np.asarray(np.clip(distance / typical, 0.05, 20.0))

@@ -1,0 +1,88 @@
+"""Loops that are compiled at their first call, and what is said meanwhile."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+from twofold import compiled
+from twofold.small_systems import dot
+
+LOOPS = """
+from twofold.compiled import compiled
+
+@compiled
+def twice(x):
+    return 2 * x
+
+@compiled
+def twice_and_one(x):
+    return twice(x) + 1
+"""
+
+interpreted = pytest.mark.skipif(
+    os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="nothing is compiled"
+)
+
+
+@pytest.fixture
+def open_loops(tmp_path):
+    """Return a function that imports a module of loops anew, as another process would."""
+    (tmp_path / "loops.py").write_text(LOOPS)
+
+    def open_again():
+        spec = importlib.util.spec_from_file_location("twofold.loops", tmp_path / "loops.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    return open_again
+
+
+@interpreted
+def test_compiling_is_announced_once_and_opening_is_not(open_loops, monkeypatch):
+    monkeypatch.setattr(compiled, "_announced", threading.Event())
+    said = []
+    with compiled.announced(None), compiled.announced(said.append):
+        loops = open_loops()
+        assert loops.twice_and_one(3) == 7
+        assert loops.twice_and_one(3.5) == 8.0  # compiled for another type
+    assert said == [compiled.NOTICE]
+    monkeypatch.setattr(compiled, "_announced", threading.Event())
+    with compiled.announced(said.append):
+        assert open_loops().twice_and_one(3) == 7
+    assert len(said) == 1
+
+
+@interpreted
+def test_nothing_is_said_to_those_who_have_left(open_loops, monkeypatch):
+    monkeypatch.setattr(compiled, "_announced", threading.Event())
+    said = []
+    with compiled.announced(said.append):
+        pass
+    assert open_loops().twice(3) == 6
+    assert said == []
+
+
+def test_a_loop_is_a_function_with_a_name_that_can_be_sent_to_other_processes():
+    assert dot.__name__ == "dot"
+    assert dot.__doc__ == "Return ``a·b``."
+    assert pickle.loads(pickle.dumps(dot)) is dot
+
+
+def test_loops_begin_on_many_threads_at_once(open_loops):
+    loops, found = open_loops(), []
+    threads = [
+        threading.Thread(target=lambda: found.append(loops.twice_and_one(np.float64(1))))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [3.0] * 4

@@ -1,0 +1,88 @@
+"""The page of reproduced tables: how entries are judged, and that every row has its run."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+from experiments import ledger
+from experiments.documents import PLACES, Place, Run
+from experiments.reproduction import every_run, judge, judge_figure, page, score_table
+
+
+def figure(reported: float, measured: list[float], **rest: object) -> dict[str, object]:
+    entry = {"kind": "figure", "what": "x", "deviation": 0.0, "better": None, **rest}
+    return {**entry, "reported": reported, "measured": measured}
+
+
+@pytest.mark.parametrize(
+    ("entry", "word"),
+    [
+        (figure(10.0, [10.9]), "agrees"),  # within 10 %
+        (figure(10.0, [12.0]), "differs"),
+        (figure(10.0, [12.0], deviation=1.1), "agrees"),  # within 2 x 1.1
+        (figure(10.0, [11.0, 13.0]), "agrees"),  # 12 ± 1: two deviations are 2
+        (figure(10.0, [8.0], better="lower"), "better"),
+        (figure(10.0, [8.0], better="higher"), "differs"),
+        (figure(10.0, [12.0], better="higher"), "better"),
+        (figure(-10.0, [-12.0]), "differs"),
+    ],
+)
+def test_figures_are_judged(entry: dict[str, object], word: str) -> None:
+    assert judge_figure(entry) == word
+
+
+A_RUN = Run("press", "1", "3")
+
+
+def test_a_table_needs_four_fifths() -> None:
+    place = Place("Klanke 2007 (thesis)", "Table 0", "nothing", A_RUN)
+    good, bad = figure(1.0, [1.0]), figure(1.0, [2.0])
+    lower = figure(1.0, [0.5], better="lower")
+    assert judge(place, [good] * 4 + [bad]).word == "reproduced"
+    assert judge(place, [good] * 3 + [bad]).word == "differs"
+    assert judge(place, [lower] * 3 + [good] * 2).word == "better"
+    assert judge(place, []).word == "not run"
+    claim = {"kind": "claim", "words": "it holds", "held": 1, "runs": 2}
+    assert judge(place, [claim]).word == "differs"  # half is not more than half
+    assert judge(place, [{**claim, "held": 2}]).word == "reproduced"
+
+
+def test_what_cannot_be_run_has_a_reason() -> None:
+    for place in PLACES:
+        assert place.run is not None or place.reason, place.key
+
+
+def test_rows_are_named_once_and_have_a_module() -> None:
+    keys = [place.key for place in PLACES]
+    assert len(set(keys)) == len(keys)
+    for run in every_run():
+        assert importlib.util.find_spec(f"experiments.{run.module}") is not None
+
+
+def test_the_ledger_is_written_only_where_it_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "ledger.jsonl"
+    monkeypatch.delenv("TWOFOLD_LEDGER", raising=False)
+    ledger.claim("Klanke, Table 0", "nothing", 1, 1)
+    assert not path.exists()
+    monkeypatch.setenv("TWOFOLD_LEDGER", str(path))
+    ledger.figure("Klanke, Table 0", "x", 1, [2, 3], better="lower")
+    ledger.default("Klanke, Table 0", "the same")
+    first, second = map(json.loads, path.read_text().splitlines())
+    assert first["measured"] == [2.0, 3.0]
+    assert second["kind"] == "default"
+
+
+def test_the_page_counts_what_was_measured() -> None:
+    good = figure(1.0, [1.0])
+    verdicts = {place: judge(place, [good] if place.run else []) for place in PLACES}
+    *_, last = score_table(verdicts)
+    n_run = sum(place.run is not None for place in PLACES)
+    assert f"100% of {n_run}" in last
+    text = page(verdicts, is_full=False)
+    assert all(place.name in text for place in PLACES)
+    assert "`python -m experiments.press 1`" in text
