@@ -67,8 +67,8 @@ MOST_OF_MANY, LEAST_OF_MANY, ROWS_TIMES_ITERATIONS = 60, 15, 2_400_000
 # 10,000 rows of MNIST at q = 8, 80, 120 and 200 iterations leave 0.172, 0.173 and 0.176 of the
 # variance of new ones; digits and 3,000 rows agree, tables of some hundred rows do not.
 SOME_ROWS, ITERATIONS_OF_SOME = 1_000, 100
-# What is left out while more rows than that are trained: on MNIST an evaluation takes four fifths
-# of the time, and the error changes in the fifth digit.
+# What is left out while more rows than that are trained. Fits of 5,000 rows take 0.8 of the time
+# (GloVe), 0.97 (MNIST) and 0.75 (MNIST at q = 8), and new rows come back as well or 0.2 % better.
 ROUGH_ROWS, ROUGH_CUTOFF = 2_000, 1e-4
 # Rows that a model with landmarks keeps, at least and at most; between, as many as landmarks.
 LEAST_SAMPLED, MOST_SAMPLED = 500, 2_000
