@@ -257,7 +257,7 @@ class Extended:
             self.kernel,
             self.Y,
             self.axes.axes[:, :q],
-            self.map.first(q).values(rows),
+            self.map.values(rows)[:, :q],
             start=rows,
             map=self.map,
             row_coordinates=self.axes.latent,
@@ -267,8 +267,7 @@ class Extended:
 
     def drift(self, Y: FloatArray) -> float:
         """Return how far the first coordinate moved at most, in its range."""
-        first = self.map.first(1)
-        before, after = first.values(self.Y), first.values(Y)
+        before, after = (self.map.values(rows)[:, :1] for rows in (self.Y, Y))
         return float(np.abs(after - before).max() / np.ptp(before))
 
 

@@ -200,7 +200,10 @@ def compare(
             for method, figures in old.items():
                 if method in new:
                     note(
-                        title.partition(",")[0], f"{name}, K = {k}, {method}", figures, new[method]
+                        " ".join(title.split()[:2]).rstrip(","),
+                        f"{name}, K = {k}, {method}",
+                        figures,
+                        new[method],
                     )
             rows.append((name, str(k), "book", *(old_cell(old.get(m)) for m in methods)))
             rows.append((name, str(k), "here", *(cell(new[m]) for m in methods)))
