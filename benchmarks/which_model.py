@@ -52,7 +52,7 @@ def models(q: int) -> dict[str, object]:
         "PCA": PCA(q),
         "UKR": UKR(q, random_state=0),
         "UNN": UNN(q, random_state=0),
-        "PSOM": PSOM((10,) * q, random_state=0),
+        "PSOM": PSOM(q, grid=10, random_state=0),
         "KernelPCA": KernelPCA(q),
         "KernelPCA, 10 axes": KernelPCA(10),
         "DiffusionMap": DiffusionMap(q),

@@ -40,6 +40,14 @@ LONG_MODULES = tuple(
 )
 
 
+@pytest.fixture(autouse=True)
+def closed_figures():
+    """Close what a page or an example drew: many in one process are too many for matplotlib."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
+
+
 def name_of(page: Path) -> str:
     return page.relative_to(DOCS).with_suffix("").as_posix()
 

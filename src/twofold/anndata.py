@@ -117,7 +117,18 @@ def fit(
 
 
 def model_of(adata: Any, key: str = "ukr") -> TwoWayModel:
-    """Return the fitted model of a map that :func:`fit` has left in an AnnData object."""
+    """Return the fitted model of a map that :func:`fit` has left in an AnnData object.
+
+    Examples
+    --------
+    >>> import anndata, numpy as np
+    >>> import twofold.anndata
+    >>> from twofold import UKR
+    >>> cells = anndata.AnnData(np.random.default_rng(0).normal(size=(40, 5)))
+    >>> _ = twofold.anndata.fit(cells, UKR(init="pca", max_iter=5), use_rep="X")
+    >>> type(twofold.anndata.model_of(cells)).__name__
+    'UKR'
+    """
     kept = _kept(adata, key)
     if "model_file" in kept:
         file = Path(str(kept["model_file"]))
@@ -161,6 +172,18 @@ def place(
     -------
     model : TwoWayModel
         The model of the reference.
+
+    Examples
+    --------
+    >>> import anndata, numpy as np
+    >>> import twofold.anndata
+    >>> from twofold import UKR
+    >>> cells = anndata.AnnData(np.random.default_rng(0).normal(size=(40, 5)))
+    >>> _ = twofold.anndata.fit(cells, UKR(init="pca", max_iter=5), use_rep="X")
+    >>> new = anndata.AnnData(np.random.default_rng(1).normal(size=(3, 5)))
+    >>> _ = twofold.anndata.place(new, cells)
+    >>> new.obsm["X_ukr"].shape
+    (3, 2)
     """
     columns = [obs] if isinstance(obs, str) else list(obs)
     for name in columns:
@@ -217,6 +240,16 @@ def genes(
     Returns
     -------
     found : DataFrame of shape (n_places, n_genes)
+
+    Examples
+    --------
+    >>> import anndata, numpy as np
+    >>> import twofold.anndata
+    >>> from twofold import UKR
+    >>> cells = anndata.AnnData(np.random.default_rng(0).normal(size=(40, 5)))
+    >>> _ = twofold.anndata.fit(cells, UKR(init="pca", max_iter=5), use_rep="X")
+    >>> twofold.anndata.genes(cells, cells.obsm["X_ukr"][:2]).shape
+    (2, 5)
     """
     model = model_of(adata, key)
     X = model._validate_latent(places)
@@ -239,6 +272,16 @@ def path(adata: Any, waypoints: Sequence[Any], *, steps: int = 50, key: str = "u
 
     Steps are equally long. Waypoints are names of cells, or places on the map; the model's
     ``in_domain`` says where cells support the way, and more waypoints lead it around a gap.
+
+    Examples
+    --------
+    >>> import anndata, numpy as np
+    >>> import twofold.anndata
+    >>> from twofold import UKR
+    >>> cells = anndata.AnnData(np.random.default_rng(0).normal(size=(40, 5)))
+    >>> _ = twofold.anndata.fit(cells, UKR(init="pca", max_iter=5), use_rep="X")
+    >>> twofold.anndata.path(cells, ["0", "7"], steps=5).shape
+    (5, 2)
     """
     check_count("steps", steps, 2)
     corners = np.array([_waypoint(adata, point, key) for point in waypoints])
@@ -280,6 +323,17 @@ def markers_along(
         standard errors; ``start`` and ``end``, the means at both ends; ``highest`` and ``lowest``,
         the share of the way at which these are; ``trend``, the correlation with the way gone,
         1 for genes that rise steadily.
+
+    Examples
+    --------
+    >>> import anndata, numpy as np
+    >>> import twofold.anndata
+    >>> from twofold import UKR
+    >>> cells = anndata.AnnData(np.random.default_rng(0).normal(size=(40, 5)))
+    >>> _ = twofold.anndata.fit(cells, UKR(init="pca", max_iter=5), use_rep="X")
+    >>> found = twofold.anndata.markers_along(cells, ["0", "7"], steps=20)
+    >>> len(found)
+    5
     """
     way = path(adata, waypoints, steps=steps, key=key)
     model = model_of(adata, key)
