@@ -154,7 +154,7 @@ def every_run() -> list[Run]:
 
 def code_version() -> str:
     """Return the version of the code, as git names it."""
-    words = ["git", "describe", "--always", "--dirty"]
+    words = ["git", "describe", "--always"]
     found = subprocess.run(words, capture_output=True, text=True, check=False, cwd=RESULTS.parent)
     return found.stdout.strip() or "unknown"
 

@@ -159,7 +159,7 @@ FAMILIES = [
             name,
             make,
             tunable=("smoothness", [None, 0.1]),
-            dimensions=lambda q: {"grid": (2,) * q},
+            dimensions=lambda q: {"n_components": q, "grid": (2,) * q},
         )
         for name, make in (
             ("PSOM", lambda: PSOM(2, grid=(6, 6), random_state=0)),

@@ -119,6 +119,6 @@ def test_the_table_says_how_far_rows_lie_from_the_map(wine, wine_model, open_pag
     path = explorer.write(wine_model, tmp_path / "wine.html", view="table")
     page = open_page(path)
     settle(page)
-    texts = page.locator(".tf-table-scroll tbody tr td:nth-child(4)").all_inner_texts()
-    found = [float(text.replace(",", "")) for text in texts]
+    texts = page.locator(".tf-value-cell .tf-cell-range").all_inner_texts()
+    found = [float(text.replace(",", "").lstrip("± ")) for text in texts]
     np.testing.assert_allclose(found, wine_model.left_open().features, rtol=0.1)

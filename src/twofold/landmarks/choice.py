@@ -11,6 +11,7 @@ from twofold.landmarks.k_harmonic_means import KHarmonicMeans, ruling_power
 from twofold.neighborhoods.distances import Units, merge_equal_rows
 from twofold.neighborhoods.nearest import nearest_rows
 from twofold.process_settings import without_warnings
+from twofold.rowwise import data_unit
 
 # k-means finds its way on this many rows a landmark, then settles on that many: on 60,000 rows in
 # 50 dimensions with 500 landmarks it takes a quarter of the time of k-means on all rows until
@@ -39,13 +40,16 @@ def choose_landmarks(
     rng = np.random.default_rng(seed)
     if landmarks.choice == "random":
         return rows[rng.choice(len(rows), count, replace=False, p=summed / summed.sum())]
+    # A power of two changes no bit, and squares of tiny numbers stay numbers.
+    unit = data_unit(rows)
+    rows = rows / unit
     quantize = _find_means if landmarks.choice == "kmeans" else _find_harmonic_means
     # One thread: with several, k-means adds up in the order in which they finish. It warns of
     # clusters without rows, which are replaced below.
     with single_threaded(), without_warnings(ConvergenceWarning):
         centres = quantize(rows, summed, count, rng)
     # As many rows as k-means has seen show which centres are idle.
-    return _replace_idle(centres, rows[rng.permutation(len(rows))[: FINE_ROWS * count]])
+    return _replace_idle(centres, rows[rng.permutation(len(rows))[: FINE_ROWS * count]]) * unit
 
 
 def _find_means(

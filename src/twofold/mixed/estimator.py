@@ -37,7 +37,7 @@ from twofold.contract.uncertain_model import Explanation
 from twofold.engine.threads import single_threaded_blas
 from twofold.mixed.columns import Column, LevelColumn, scales
 from twofold.mixed.dask_frames import answers_frames, sample_of, scaled_features_of
-from twofold.mixed.frames import TableKind, as_frame
+from twofold.mixed.frames import TableKind, as_frame, fill_gaps
 from twofold.mixed.kinds import KINDS, LeftOut, fit_column
 from twofold.mixed.level_trees import LEAST_ROWS, MOST_ROWS, SHARE_OF_TREES, LevelTrees
 from twofold.model_files import ModelFile
@@ -569,7 +569,7 @@ class Mixed(ScaledModel):
                 continue
             gaps = given[column.name].isna().to_numpy()
             if gaps.any():
-                filled[column.name] = _put(given[column.name], gaps, made[column.name])
+                filled[column.name] = fill_gaps(given[column.name], gaps, made[column.name])
         return filled
 
     def _probabilities(self, F: FloatArray, index: Any) -> dict[str, pd.DataFrame]:
@@ -647,18 +647,3 @@ def scaled_features(
     mixed._check_parameters()
     frame, _ = as_frame(X)
     return mixed._scale(mixed._fit_columns(frame, np.ones(len(frame))))
-
-
-def _put(given: pd.Series, gaps: Any, made: pd.Series) -> pd.Series:
-    """Return a column with what was made in its gaps, in a type that holds both."""
-    filled = given.astype(object)
-    filled[gaps] = made[gaps].astype(object)
-    # A gap may have turned whole numbers or truth values into objects; the fit knows better then.
-    for dtype in (given.dtype, made.dtype):
-        try:
-            found = filled.astype(dtype)
-        except (TypeError, ValueError, OverflowError):
-            continue
-        if not found.isna().any():
-            return found
-    return filled

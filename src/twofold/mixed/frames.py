@@ -122,3 +122,18 @@ def _for_polars(column: pd.Series) -> Any:
 
 def _bytes(raw: bytes) -> npt.NDArray[np.uint8]:
     return np.frombuffer(raw, dtype=np.uint8).copy()
+
+
+def fill_gaps(given: pd.Series, gaps: Any, made: pd.Series) -> pd.Series:
+    """Return a column with what was made in its gaps, in a type that holds both."""
+    filled = given.astype(object)
+    filled[gaps] = made[gaps].astype(object)
+    # A gap may have turned whole numbers or truth values into objects; the fit knows better then.
+    for dtype in (given.dtype, made.dtype):
+        try:
+            found = filled.astype(dtype)
+        except (TypeError, ValueError, OverflowError):
+            continue
+        if not found.isna().any():
+            return found
+    return filled

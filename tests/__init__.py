@@ -1,0 +1,1 @@
+"""A package, so that no installed one of the same name comes first."""
