@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from families import FAMILIES
 from on_device import DEVICE, torch
 from sklearn.exceptions import NotFittedError
 
-from twofold import UKR, KernelPCA
+from twofold import UKR
 from twofold.contract.tensors import as_array
 
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
@@ -72,10 +73,20 @@ def test_wrong_tensors_are_named_as_wrong_arrays_are(monkeypatch):
         UKR().inverse_transform(torch.zeros(2, 2, device=DEVICE))
 
 
-def test_every_family_takes_tensors():
-    rows = torch.randn(30, 3, dtype=torch.float64)
-    model = KernelPCA(2).fit(rows)
-    assert isinstance(model.inverse_transform(model.transform(rows)), torch.Tensor)
+@pytest.mark.parametrize("name", ["KernelPCA", "UNN", "PSOM", "Scaled"])
+def test_every_family_takes_tensors(name):
+    family = next(family for family in FAMILIES if family.name == name)
+    Y = torch.as_tensor(np.random.default_rng(0).normal(size=(30, 3)), dtype=torch.float32)
+    model = family.make().fit(Y)
+    assert isinstance(model.inverse_transform(model.transform(Y[:4])), torch.Tensor)
+
+
+def test_rows_with_gradients_are_rows():
+    Y = torch.as_tensor(np.random.default_rng(0).normal(size=(40, 4))).requires_grad_()
+    model = UKR(random_state=0, max_iter=3).fit(Y)
+    model.partial_fit(Y + 1)
+    assert len(model.embedding_) == 80
+    assert model.explain(Y[:3]).expected.shape == (3, 4)
 
 
 def test_arrays_of_other_libraries_are_taken():
@@ -115,6 +126,17 @@ def test_the_module_has_gradients_by_the_latent_point(fitted):
     assert torch.autograd.gradcheck(module, (X,), atol=1e-6)
     J = torch.stack([torch.autograd.functional.jacobian(module, x[None])[0, :, 0] for x in X])
     np.testing.assert_allclose(J.numpy(), model.jacobian(X), atol=1e-3)
+
+
+def test_the_module_refuses_wrong_shapes_and_stays_finite_far_away(fitted):
+    model, _ = fitted
+    module = model.to_torch()
+    X = torch.as_tensor(model.embedding_)
+    for wrong in (X[:, :1], X[0], X[None]):
+        with pytest.raises(ValueError, match=r"shape \(m, 2\)"):
+            module(wrong)
+    # Squares of 1e160 leave the range of numbers.
+    assert torch.isfinite(module(X * 1e160)).all()
 
 
 def test_modules_of_other_regressions_are_refused():

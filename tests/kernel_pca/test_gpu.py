@@ -38,3 +38,11 @@ def test_a_fit_on_a_gpu_is_that_of_the_cpu():
     Y = np.random.default_rng(0).normal(size=(5_000, 3))
     there, here = KernelPCA(device="cuda").fit(Y), KernelPCA(device="cpu").fit(Y)
     np.testing.assert_allclose(there.embedding_, here.embedding_, atol=1e-7)
+
+
+@pytest.mark.skipif(HAS_GPU, reason="there is a GPU")
+@pytest.mark.parametrize("solver", ["auto", "dense", "arpack"])
+def test_cuda_without_a_gpu_is_refused_by_every_solver(solver):
+    Y = np.random.default_rng(0).normal(size=(40, 3))
+    with pytest.raises(RuntimeError, match="device='cuda' needs a GPU"):
+        KernelPCA(2, device="cuda", eigen_solver=solver).fit(Y)

@@ -10,6 +10,7 @@ from twofold.checks.rows import check_entries, check_missing, checked_weights
 from twofold.contract.distinct_rows import DistinctRows, merge_duplicates
 from twofold.contract.kept_model import with_own_places
 from twofold.contract.model import TwoWayModel
+from twofold.contract.tensors import takes_tensors
 
 
 class GrowingModel(TwoWayModel):
@@ -29,6 +30,7 @@ class GrowingModel(TwoWayModel):
         return True
 
     @available_if(lambda model: model._is_growing())  # type: ignore[untyped-decorator]
+    @takes_tensors
     def partial_fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
         """Take new rows in without starting over.
 

@@ -344,6 +344,7 @@ class UncertainModel(ChunkedModel):
                 p[gaps] = shares.reshape(DRAWS_OF_GAPS, -1).mean(axis=0)
         return p
 
+    @takes_tensors
     def explain(self, X: Any) -> Explanation:
         """Say which entries of rows ``X`` (n_samples, n_features) are odd, and what they should be.
 

@@ -192,7 +192,9 @@ class KernelPCA(SparseMatrixModel):
                 "`gamma` or a larger `radius`."
             )
         advice = spectrum.ADVICE_FOR_MATRIX if kernel.is_precomputed else spectrum.ADVICE
-        device = "cpu" if solver != "arpack" else device_for(self.device, K.shape[0])
+        # Asked first: without a GPU, "cuda" is refused whatever the solver.
+        device = device_for(self.device, K.shape[0])
+        device = device if solver == "arpack" else "cpu"
         q, tol = self.n_components, self.tol
         return decompose(K, weights, q, solver, tol, rng, further, advice, device)
 

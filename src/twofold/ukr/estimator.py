@@ -128,7 +128,7 @@ class UKR(KernelManifold):
         Stop when the objective falls by less than this fraction over some iterations.
     cutoff : float, default=1e-6
         Kernel weights below this, relative to the largest of a row, are left out; while more than
-        10,000 rows are trained on the CPU, weights below 1e-4.
+        2,000 rows are trained on the CPU, weights below 1e-4.
     n_jobs : int or None, default=-1
         Threads: -1 for every core, None for one. The result does not depend on it.
     device : {"auto", "cpu", "cuda"}, default="auto"

@@ -44,8 +44,12 @@ class KernelRegression(torch.nn.Module):
 
     def forward(self, X: Any) -> Any:
         """Return the data that belongs to latent points X (m, q)."""
+        q = self.latent.shape[1]
+        if X.ndim != 2 or X.shape[1] != q:
+            raise ValueError(f"Expected latent points of shape (m, {q}); got {tuple(X.shape)}.")
         gaps = X[:, None] * self.scale[None] - self.latent[None]
-        s = (gaps * gaps).sum(dim=2)
+        # Beyond the range of numbers all rows are as far away.
+        s = (gaps * gaps).sum(dim=2).clamp(max=torch.finfo(gaps.dtype).max)
         if self.kernel == "gaussian":
             # The nearest row weighs 1: nothing underflows far away, and the ratio is the same.
             weights = torch.exp(-0.5 * (s - s.amin(dim=1, keepdim=True).detach()))
