@@ -15,7 +15,7 @@ a mean and factors of its own, and its answer does not depend on the others.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -114,7 +114,18 @@ def _by_columns(R: FloatArray, observed: BoolArray, g: Gaussians) -> Solved:
     return a, P[:, diagonal, diagonal], np.maximum(variance, g.variances), log_det
 
 
-def _by_factors(R: FloatArray, observed: BoolArray, g: Gaussians) -> Solved:
+class Woodbury(NamedTuple):
+    """Residuals divided by covariances of few factors: a = C⁻¹ r (m, D), and what that took."""
+
+    a: FloatArray
+    known: FloatArray
+    B: FloatArray
+    M: FloatArray
+    inverse: FloatArray
+
+
+def by_woodbury(R: FloatArray, observed: BoolArray, g: Gaussians) -> Woodbury:
+    """Divide the observed residuals R (m, D) by their covariances, linear in D."""
     known = np.where(observed, 1 / g.variances, 0)
     B = g.factors * known[:, :, None]
     M = np.matmul(g.factors.transpose(0, 2, 1), B)
@@ -122,6 +133,11 @@ def _by_factors(R: FloatArray, observed: BoolArray, g: Gaussians) -> Solved:
     inverse = np.linalg.inv(M)
     z = np.einsum("mrs,ms->mr", inverse, np.einsum("mdr,md->mr", B, R))
     a = known * R - np.einsum("mdr,mr->md", B, z)
+    return Woodbury(a, known, B, M, inverse)
+
+
+def _by_factors(R: FloatArray, observed: BoolArray, g: Gaussians) -> Solved:
+    a, known, _, M, inverse = by_woodbury(R, observed, g)
     spread = (np.matmul(g.factors, inverse) * g.factors).sum(axis=2)
     precision = known - known**2 * spread
     log_det = -np.where(observed, np.log(np.where(observed, known, 1)), 0).sum(axis=1)

@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.noise.conditioning import Gaussians
+from twofold.noise.conditioning import Gaussians, by_woodbury
 
 # The share of columns whose directions are the quietest, and the rows that are looked at.
 QUIET_SHARE, MOST_LOOKED_AT = 0.1, 200
@@ -89,13 +89,7 @@ def _by_columns(R: FloatArray, observed: BoolArray, g: Gaussians) -> tuple[Float
 
 def _by_factors(R: FloatArray, observed: BoolArray, g: Gaussians) -> tuple[FloatArray, FloatArray]:
     """Return a and the diagonal of P² (m, D) by Woodbury's identity, linear in D."""
-    known = np.where(observed, 1 / g.variances, 0)
-    B = g.factors * known[:, :, None]
-    M = np.matmul(g.factors.transpose(0, 2, 1), B)
-    M[:, np.arange(M.shape[1]), np.arange(M.shape[1])] += 1
-    inverse = np.linalg.inv(M)
-    z = np.einsum("mrs,ms->mr", inverse, np.einsum("mdr,md->mr", B, R))
-    a = known * R - np.einsum("mdr,mr->md", B, z)
+    a, known, B, _, inverse = by_woodbury(R, observed, g)
     # Column d of P is known_d (e_d - B h_d) with h_d the row d of H.
     H = np.matmul(g.factors, inverse)
     overlap = (B * H).sum(axis=2)
