@@ -6,7 +6,7 @@ with as many threads; bytes of the sample that reach the client; how much the me
 grows (RssAnon, which leaves mapped files out).
 
     python -m benchmarks.cluster --rows 50000 200000 --workers 1 2 4
-    python -m benchmarks.cluster --rows 2000000 --workers 2 --transform-only
+    python -m benchmarks.cluster --rows 2000000 --workers 2 --transform-only --order ct
     python -m benchmarks.cluster --rows 20000 --workers 2 --no-landmarks
     python -m benchmarks.cluster --rows 20000 --per-row   # what a row costs, without a cluster
 """
@@ -128,36 +128,79 @@ def measure(path: Path, n: int, workers: int, args: argparse.Namespace) -> None:
         few = da.from_array(small, chunks=(100, args.columns))
         model = UKR(**settings(args, workers)).fit(few)
         model.transform(few).compute()  # everybody has opened what is compiled
+        UKR(**settings(args, workers)).fit(small).transform(small)
         words = [f"{n:>10,} rows, {workers} workers:"]
-        if args.no_landmarks:
-            print(*words, fitted_both_ways(rows, lazy, workers, args), flush=True)
-            return
         if not args.transform_only:
             words.append(fitted_both_ways(rows, lazy, workers, args))
-            sent = sample_bytes(path, model, n, args.columns) / 1e6
-            words.append(f"sample {sent:.1f} MB;")
-        own, others = psutil.Process(), [psutil.Process(w.pid) for w in cluster.workers.values()]
-        used = computing_of([own])
-        alone = seconds_of(lambda: model.transform(rows))
-        used, used_by_workers = computing_of([own]) - used, computing_of([own, *others])
-        with Peak() as peak:
-            spread = seconds_of(lambda: model.transform(lazy).sum().compute())
-        used_by_workers = computing_of([own, *others]) - used_by_workers
-    words.append(f"transform {spread:.1f} s, {spread / alone:.3f} of {workers} threads")
-    words.append(f"({used_by_workers / used:.3f} of their computing);")
-    print(*words, f"client {peak.megabytes:+.0f} MB", flush=True)
+        if not args.no_landmarks:
+            if not args.transform_only:
+                sent = sample_bytes(path, model, n, args.columns) / 1e6
+                words.append(f"sample {sent:.1f} MB;")
+            processes = [
+                psutil.Process(),
+                *(psutil.Process(w.pid) for w in cluster.workers.values()),
+            ]
+            words.append(placed_both_ways(model, rows, lazy, workers, args.order, processes))
+    print(*words, flush=True)
 
 
 def fitted_both_ways(rows: Any, lazy: da.Array, workers: int, args: argparse.Namespace) -> str:
     """Return what a fit to all rows takes, and whether both ways come to the same."""
-    found: list[UKR] = []
-    alone = seconds_of(lambda: found.append(UKR(**settings(args, workers)).fit(rows)))
-    with Peak() as peak:
-        spread = seconds_of(lambda: found.append(UKR(**settings(args, workers)).fit(lazy)))
-    equal = np.array_equal(np.asarray(found[1].embedding_), found[0].embedding_)
+    found: dict[str, UKR] = {}
+
+    def fit(name: str, table: Any) -> None:
+        found[name] = UKR(**settings(args, workers)).fit(table)
+
+    took = in_turn(args.order, lambda: fit("t", rows), lambda: fit("c", lazy))
+    equal = np.array_equal(np.asarray(found["c"].embedding_), found["t"].embedding_)
+    return f"fit {compared(took, workers)}, client {took['MB']:+.0f} MB, same bits: {equal};"
+
+
+def placed_both_ways(
+    model: UKR,
+    rows: Any,
+    lazy: da.Array,
+    workers: int,
+    order: str,
+    processes: list[psutil.Process],
+) -> str:
+    """Return what a transform of all rows takes, also in seconds of computing."""
+    took = in_turn(
+        order,
+        lambda: model.transform(rows),
+        lambda: model.transform(lazy).sum().compute(),
+        processes,
+    )
+    computed = took["computed c"] / took["computed t"]
     return (
-        f"fit {spread:.1f} s, {spread / alone:.3f} of {workers} threads, client "
-        f"{peak.megabytes:+.0f} MB, same bits: {equal};"
+        f"transform {compared(took, workers)} ({computed:.3f} of their computing), client "
+        f"{took['MB']:+.0f} MB"
+    )
+
+
+def in_turn(
+    order: str,
+    by_threads: Callable[[], object],
+    by_cluster: Callable[[], object],
+    processes: list[psutil.Process] | None = None,
+) -> dict[str, float]:
+    """Return mean seconds of both ways, in an order such as "tcct", and memory of the client."""
+    took: dict[str, list[float]] = {}
+    for way in order:
+        computed = computing_of(processes or [])
+        with Peak() as peak:
+            seconds = seconds_of(by_threads if way == "t" else by_cluster)
+        took.setdefault(way, []).append(seconds)
+        took.setdefault(f"computed {way}", []).append(computing_of(processes or []) - computed)
+        if way == "c":
+            took.setdefault("MB", []).append(peak.megabytes)
+    return {name: float(np.mean(values)) for name, values in took.items()}
+
+
+def compared(took: dict[str, float], workers: int) -> str:
+    """Return seconds over the cluster, beside those of as many threads."""
+    return (
+        f"{took['c']:.1f} s, {took['c'] / took['t']:.3f} of {workers} threads ({took['t']:.1f} s)"
     )
 
 
@@ -217,6 +260,9 @@ def main() -> None:
         "--no-landmarks", action="store_true", help="fits of all rows, whose sums workers share"
     )
     parser.add_argument("--transform-only", action="store_true", help="a fit to few rows only")
+    parser.add_argument(
+        "--order", default="tcct", help="who goes first: t are threads, c the cluster"
+    )
     parser.add_argument("--per-row", action="store_true", help="what a row costs, and no cluster")
     args = parser.parse_args()
     if args.per_row:

@@ -29,14 +29,15 @@ from twofold import UKR
 class Watched:
     """The most memory of each worker of a cluster, and all processes that its workers had."""
 
-    def __init__(self, cluster: LocalCluster) -> None:
+    def __init__(self, cluster: LocalCluster, every: float = 0.2) -> None:
+        self._seconds = every
         self._cluster, self.most, self.pids = cluster, dict[str, float](), set[int]()
         self._done = threading.Event()
         self._looker = threading.Thread(target=self._look, daemon=True)
         self._looker.start()
 
     def _look(self) -> None:
-        while not self._done.wait(0.2):
+        while not self._done.wait(self._seconds):
             for name, nanny in self._cluster.workers.items():
                 try:
                     used = psutil.Process(nanny.pid).memory_info().rss / 1e6

@@ -7,6 +7,7 @@ that dies leaves nothing that looks like a result.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import time
@@ -43,7 +44,13 @@ def connected(console: Console, scheduler: str) -> Iterator[Any]:
         n_workers = os.cpu_count() or 1
         console.say(f"starting {counted(n_workers, 'worker')} on this machine")
         with _interrupts_held():
-            own = LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0")
+            # Errors of tasks come here; what else workers say is about how they are ended.
+            own = LocalCluster(
+                n_workers=n_workers,
+                threads_per_worker=1,
+                dashboard_address=":0",
+                silence_logs=logging.CRITICAL,
+            )
         with own, Client(own) as client:
             yield client
         return
@@ -65,10 +72,19 @@ def connected(console: Console, scheduler: str) -> Iterator[Any]:
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Let a Ctrl-C wait until the block ends: a cluster that is half started cannot be closed."""
+    """Let a Ctrl-C wait until the block ends, and never reach processes of threads started inside.
+
+    A cluster that is half started cannot be closed, and its workers are ended by this process.
+    What a thread blocks is blocked in the threads and processes that it starts, workers that
+    replace others included.
+    """
     if not hasattr(signal, "pthread_sigmask"):  # where there is no such thing
         yield
         return
+    from multiprocessing import resource_tracker
+
+    # A thread that starts it, which the first process would do, blocks nothing any more.
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
