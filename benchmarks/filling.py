@@ -135,6 +135,7 @@ def summarise(results: list[dict]) -> None:
         f"{np.exp(np.log(r).mean()):.3f}; slower than extra trees {slower:.0%}"
     )
     console.print(interval_table(results))
+    console.print("HyperImpute is not among the peers: it needs TensorFlow, CatBoost and XGBoost.")
 
 
 def interval_table(results: list[dict]) -> Table:

@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from twofold import ManifoldImputer
+from twofold.filling.imputer import bounds_of
 from twofold.noise.hidden_entries import entries_to_hide, errors_apart, likeness, stacking_weights
 
 
@@ -114,6 +115,26 @@ def test_intervals_hold_what_they_say(make):
         held.append(((low <= Y) & (high >= Y))[gaps].mean())
         np.testing.assert_array_equal(low[~gaps], Y[~gaps])
     assert 0.88 < np.mean(held) < 0.94
+
+
+def test_intervals_of_values_that_pile_up_are_short_and_stay_within_bounds():
+    Y = np.maximum(bent_table(400), 0)  # half of the entries are 0
+    partial, gaps = with_gaps(Y)
+    imputer = ManifoldImputer(max_iter=1, n_jobs=1, random_state=0).fit(partial)
+    low, high = imputer.intervals(partial)
+    smooth = ManifoldImputer(trees=False, max_iter=1, random_state=0).fit(partial)
+    ends = smooth.intervals(partial)
+    assert 0.86 < ((low <= Y) & (high >= Y))[gaps].mean() < 0.95
+    assert (low >= 0).all()
+    assert (high >= low).all()
+    assert (high - low)[gaps].mean() < (ends[1] - ends[0])[gaps].mean()
+
+
+def test_a_bound_is_an_end_that_rows_share():
+    Y = np.column_stack([np.arange(20.0), np.minimum(np.arange(20.0), 9)])
+    low, high = bounds_of(Y)
+    np.testing.assert_array_equal(low, [-np.inf, -np.inf])
+    np.testing.assert_array_equal(high, [np.inf, 9])
 
 
 def test_draws_have_the_variance_that_means_lack():

@@ -4,7 +4,7 @@ Gaps are filled in rounds. In each, several ways fill every gap from the table a
 before (:mod:`twofold.filling.experts`), and their mean, with weights of each column, is the table
 from then on. The weights are those that do best on entries that were observed and are hidden for
 this (:mod:`twofold.noise.hidden_entries`), in a second table that goes through the same rounds.
-How far off the hidden entries are, in units of the variance that the local Gaussians expect, gives
+How far off the hidden entries are, in units of what local Gaussians and trees expect, gives
 intervals: of all that were hidden, a share ``level`` lies within them (split conformal prediction,
 Lei et al. 2018). Neighbourhoods are those of the rows themselves. Neighbourhoods in a map of two or
 five dimensions fill worse: with 20 % of the entries hidden, 80 neighbours on a made-up manifold of
@@ -26,8 +26,9 @@ from twofold.checks.rows import check_missing, validate_rows
 from twofold.contract.distinct_rows import RowIndex
 from twofold.engine.threads import single_threaded_blas
 from twofold.filling.experts import Experts, Filled, fill_by_gaussian, plant_forests
+from twofold.filling.leaf_quantiles import LeafQuantiles
 from twofold.noise import FactorModel, condition, fit_factors
-from twofold.noise.conformal import Ratios, Scale, conformal_reach, scale_of
+from twofold.noise.conformal import HiddenErrors, Scale, Sides, scale_of
 from twofold.noise.hidden_entries import (
     entries_to_hide,
     errors_apart,
@@ -39,6 +40,10 @@ from twofold.noise.hidden_entries import (
 MOST_REFERENCES, MOST_TRIED = 10_000, 3_000
 # Another round must lower the squared error of hidden entries by this share.
 LEAST_GAIN = 0.01
+# An end of a column that so many rows share is a bound.
+ROWS_OF_BOUND = 5
+# An end that was seen in the table must not miss it by a rounding error; in deviations of columns.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -148,6 +153,7 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.center_ = np.nanmean(Y, axis=0, dtype=np.float64)
         deviation = np.nanstd(Y, axis=0, dtype=np.float64)
         self.spread_ = np.where(deviation > np.finfo(np.float64).tiny, deviation, 1)
+        self._bounds = bounds_of(Y)
         Z = self._scaled(Y)
         if len(Z) > MOST_REFERENCES:
             Z = Z[np.sort(random.permutation(len(Z))[:MOST_REFERENCES])]
@@ -180,8 +186,7 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 break
             error = gained
             scale = scale_of(left, spread[hidden], columns, Z.shape[1], counts)
-            ratios = np.abs(left) / np.sqrt(scale.variances(spread)[hidden])
-            self._hidden = Ratios(ratios, columns, counts)
+            kept, signed = experts, left
             trial.take(Round(experts, weights, scale))
             # As weights of other entries fill them: their own have seen what they are.
             trial.filled.rows[hidden] = truth + left
@@ -190,6 +195,12 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             table.take(step)
             self._rounds.append(step)
         self._table = table.filled
+        sides = _sides(trial.filled, hidden, LeafQuantiles(kept, trial.observed))
+        least, most = (self._scaled(end)[columns] for end in self._bounds)
+        at = trial.filled.rows[hidden]
+        room = (np.maximum(at - least, 0), np.maximum(most - at, 0))
+        self._hidden = HiddenErrors(signed, sides, room, columns, counts)
+        self._leaves = LeafQuantiles(self._rounds[-1].experts, table.observed)
         self._keep(error)
 
     def _keep(self, error: float) -> None:
@@ -224,11 +235,15 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         are both ends of theirs.
         """
         Y = self._rows(X)
-        filled = self._fill(self._scaled(Y))
-        deviations = conformal_reach(self._hidden, Y.shape[1], level)
-        reach = deviations * np.sqrt(filled.doubt)
-        ends = (filled.rows - reach, filled.rows + reach)
-        return self._unscaled(Y, ends[0]), self._unscaled(Y, ends[1])
+        filled, gaps = self._fill(self._scaled(Y)), np.isnan(Y)
+        share, reach = self._hidden.narrowest(Y.shape[1], level)
+        below, above = _sides(filled, gaps, self._leaves).mixed(share)
+        low, high = filled.rows.copy(), filled.rows.copy()
+        far = np.broadcast_to(reach, Y.shape)[gaps]
+        low[gaps] -= far * below + ROUNDING
+        high[gaps] += far * above + ROUNDING
+        low, high = (np.clip(self._unscaled(Y, end), *self._bounds) for end in (low, high))
+        return np.where(gaps, low, Y).astype(Y.dtype), np.where(gaps, high, Y).astype(Y.dtype)
 
     def draws(self, X: Any, n_draws: int = 5, random_state: Any = None) -> FloatArray:
         """Return filled tables (n_draws, n_samples, n_features) that differ as much as is open.
@@ -311,6 +326,26 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def bounds_of(Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return between which values columns lie: ends that several rows share, or infinity.
+
+    Pixels and counts stop at a value; the least of values that are all different is only the least
+    so far.
+    """
+    low, high = np.nanmin(Z, axis=0), np.nanmax(Z, axis=0)
+    shared = [(np.sum(end == Z, axis=0) >= ROWS_OF_BOUND) for end in (low, high)]
+    return np.where(shared[0], low, -np.inf), np.where(shared[1], high, np.inf)
+
+
+def _sides(filled: Filled, gaps: BoolArray, leaves: LeafQuantiles) -> Sides:
+    """Return how far the gaps (h,) may lie below and above what they are filled with."""
+    deviations = np.sqrt(filled.doubt[gaps])
+    low, high = (end[gaps] for end in leaves.ends(filled.rows, gaps))
+    below = np.where(np.isnan(low), deviations, filled.rows[gaps] - low)
+    above = np.where(np.isnan(high), deviations, high - filled.rows[gaps])
+    return Sides(deviations, below, above)
 
 
 class _Filling:

@@ -13,6 +13,10 @@ What is expected of an entry of column d where local Gaussians expect the varian
 with u_d the mean squared error of hidden entries of the column, c such that the local variances
 have the size of the errors, and a from 0 to 1. Local variances know the places where more is open,
 but little where neighbours had many gaps; of all a, that with the narrowest intervals is taken.
+
+Where trees tell between which values an entry lies, each side is ``v^((1 - b) / 2) r^b`` with r the
+way from what is filled in to the end that they tell: values that pile up at one end of their column
+have intervals to one side, and short ones. Of b = 0, 1/2 and 1, again the narrowest.
 """
 
 from dataclasses import dataclass
@@ -25,6 +29,8 @@ from twofold.noise.hidden_entries import mean_squares
 # Choices of a, and the level at which intervals are compared.
 LOCALITIES, COMPARED = (0.0, 0.25, 0.5, 0.75, 1.0), 0.9
 ENTRIES_OF_ALL = 30.0
+# Shares that trees may have in the shape of intervals, and the least side, in deviations.
+SHARES_OF_TREES, LEAST_OF_DEVIATION = (0.0, 0.5, 1.0), 0.05
 # Ratios of all columns together are told by so many of them.
 POOLED = 400
 
@@ -72,6 +78,54 @@ def scale_of(
 
     best = min(LOCALITIES, key=width) if len(errors) else 0.5
     return Scale(stretch, usual, best)
+
+
+@dataclass(frozen=True)
+class Sides:
+    """How far entries may lie below and above what is filled in, of any shape.
+
+    ``deviations`` are those of both sides alike, ``below`` and ``above`` what trees expect.
+    """
+
+    deviations: FloatArray
+    below: FloatArray
+    above: FloatArray
+
+    def mixed(self, share: float) -> tuple[FloatArray, FloatArray]:
+        """Return both sides, with the trees having a share from 0 to 1."""
+        least = LEAST_OF_DEVIATION * self.deviations
+        below, above = (
+            self.deviations ** (1 - share) * np.maximum(side, least) ** share
+            for side in (self.below, self.above)
+        )
+        return below, above
+
+
+@dataclass(frozen=True)
+class HiddenErrors:
+    """Errors of hidden entries (h,): filled less true, their sides, columns and counts.
+
+    ``room`` is how far it is from what is filled in to the bounds of the column, below and above.
+    """
+
+    errors: FloatArray
+    sides: Sides
+    room: tuple[FloatArray, FloatArray]
+    columns: IntArray
+    counts: FloatArray
+
+    def narrowest(self, n_columns: int, level: float) -> tuple[float, FloatArray]:
+        """Return the share of trees with the narrowest intervals, and their reach (n_columns,)."""
+        choices = []
+        for share in SHARES_OF_TREES:
+            below, above = self.sides.mixed(share)
+            ratios = np.where(self.errors > 0, self.errors / below, -self.errors / above)
+            reach = conformal_reach(Ratios(ratios, self.columns, self.counts), n_columns, level)
+            far = reach[self.columns]
+            widths = np.minimum(far * below, self.room[0]) + np.minimum(far * above, self.room[1])
+            choices.append((float(self.counts @ widths), share, reach))
+        _, share, reach = min(choices, key=lambda choice: choice[0])
+        return share, reach
 
 
 def conformal_reach(hidden: Ratios, n_columns: int, level: float) -> FloatArray:
