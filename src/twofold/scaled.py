@@ -31,6 +31,7 @@ from twofold.contract.fitted_state import (
 )
 from twofold.contract.growing import GrowingModel
 from twofold.contract.kernel_description import KernelDescription
+from twofold.contract.left_open import LeftOpen
 from twofold.contract.nested_models import (
     Families,
     fitted_part,
@@ -171,6 +172,16 @@ class ScaledModel(GrowingModel):
 
     def _wanted_dimensions(self, Y: FloatArray | None = None) -> int:
         return (self.model or UKR())._wanted_dimensions(Y)
+
+    def left_open(self) -> LeftOpen:
+        """Say how far rows like the training rows lie from what the model makes of them.
+
+        Rows are placed in the units in which the model inside was fitted; ``features`` of the
+        answer are in those of the data.
+        """
+        check_is_fitted(self)
+        inside = self.model_.left_open()
+        return replace(inside, features=inside.features * self.spread_)
 
     def kernel_regression(self) -> KernelDescription | None:
         """Return the way back in plain arrays, in the units of the data, or None."""
