@@ -120,10 +120,10 @@ class UKR(KernelManifold):
         "lbfgs" (what "auto" takes), or one of "rprop", "rprop-", "irprop-", "irprop+".
     max_iter : int or "auto", default="auto"
         The most iterations of the optimiser, over all stages of a homotopy together (rounds of the
-        smoothest manifold count separately). With 0 the start is only scaled. "auto" is 200, or
-        100 in more than three dimensions with more than 1,000 rows. For more than 10,000 rows it
-        is 60, and falls to 15 between 40,000 and 160,000 rows: more iterations hardly lower the
-        error of new rows and take most of the time.
+        smoothest manifold count separately). With 0 the start is only scaled. "auto" is 400 up to
+        3,000 rows and 200 up to 10,000; in more than three dimensions 200 up to 1,000 rows and 100
+        up to 10,000. For more rows it is 60, and falls to 15 between 40,000 and 160,000: more
+        iterations hardly lower the error of new rows and take most of the time.
     tol : float, default=1e-4
         Stop when the objective falls by less than this fraction over some iterations.
     cutoff : float, default=1e-6
