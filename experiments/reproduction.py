@@ -12,7 +12,8 @@ holds if it holds in more than half of the runs. A table or figure is
 
     python -m experiments.reproduction [--full] [--jobs 2] [--only TEXT] [--no-run]
 
-Results are kept in ``experiments/results``, so that ``--only`` can run some of them again.
+Results are kept in ``experiments/results``, each with the version of the code that it is from, so
+that ``--only`` can run some of them again and the page says how old the others are.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ class Verdict:
     n_runs: int = 0
     worst: list[str] = field(default_factory=list)
     defaults: list[str] = field(default_factory=list)
+    versions: list[str] = field(default_factory=list)
 
 
 def judge_figure(entry: dict[str, Any]) -> str:
@@ -88,6 +90,7 @@ def judge(place: Place, entries: list[dict[str, Any]]) -> Verdict:
         return Verdict("not possible")
     defaults = [entry["words"] for entry in entries if entry["kind"] == "default"]
     facts = [entry for entry in entries if entry["kind"] != "default"]
+    versions = list(dict.fromkeys(entry["version"] for entry in entries if "version" in entry))
     if not facts:
         return Verdict("not run", defaults=defaults)
     found = [judge_entry(entry) for entry in facts]
@@ -97,7 +100,15 @@ def judge(place: Place, entries: list[dict[str, Any]]) -> Verdict:
     runs = [e["runs"] if e["kind"] == "claim" else len(e["measured"]) for e in facts]
     worst = [describe(e) for e, verdict in zip(facts, found, strict=True) if verdict == "differs"]
     return Verdict(
-        word, n_agree, n_better, len(found), describe(facts[0]), max(runs), worst, defaults
+        word,
+        n_agree,
+        n_better,
+        len(found),
+        describe(facts[0]),
+        max(runs),
+        worst,
+        defaults,
+        versions,
     )
 
 
@@ -120,11 +131,20 @@ def execute(run: Run, *, is_full: bool) -> tuple[Run, float, str]:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     seconds = time.monotonic() - began
     if done.returncode == 0 and unfinished.exists():
-        unfinished.replace(path)
+        stamp(unfinished, path)
         path.with_suffix(".txt").write_text(done.stdout, encoding="utf-8")
         return run, seconds, ""
     last = (done.stderr or done.stdout).strip().splitlines()[-1:]
     return run, seconds, last[0] if last else "nothing was found"
+
+
+def stamp(unfinished: Path, path: Path) -> None:
+    """Keep the entries of a run that ended, each with the version of the code."""
+    entries = map(json.loads, unfinished.read_text(encoding="utf-8").splitlines())
+    version = code_version()
+    lines = [json.dumps({**entry, "version": version}) + "\n" for entry in entries]
+    path.write_text("".join(lines), encoding="utf-8")
+    unfinished.unlink()
 
 
 def execute_all(runs: Iterable[Run], jobs: int, *, is_full: bool) -> None:
@@ -153,8 +173,8 @@ def every_run() -> list[Run]:
 
 
 def code_version() -> str:
-    """Return the version of the code, as git names it."""
-    words = ["git", "describe", "--always"]
+    """Return the version of the code, as git names it; results and pages are not code."""
+    words = ["git", "log", "-1", "--format=%h", "--", "src", "experiments/*.py"]
     found = subprocess.run(words, capture_output=True, text=True, check=False, cwd=RESULTS.parent)
     return found.stdout.strip() or "unknown"
 
@@ -183,15 +203,16 @@ def place_lines(place: Place, verdict: Verdict, *, is_full: bool) -> list[str]:
         entries = f"{verdict.n_agree} agree, {verdict.n_better} better, of {verdict.n_entries}"
     reason = place.reason if verdict.word in ("differs", "not possible") else ""
     cells = (
-        place.name,
+        f"[{place.name}](experiments.md#{place.details})" if place.details else place.name,
         place.what,
         f"**{verdict.word}**",
         entries,
         str(verdict.n_runs or "-"),
         verdict.example,
         "; ".join(verdict.defaults[:2]) or "-",
-        reason or "-",
+        " ".join(filter(None, (place.reading, reason))) or "-",
         command,
+        ", ".join(verdict.versions) or "-",
     )
     return ["| " + " | ".join(cell.replace("|", "¦") for cell in cells) + " |"]
 
@@ -214,8 +235,9 @@ def page(verdicts: dict[Place, Verdict], *, is_full: bool) -> str:
         "# Reproduction",
         "",
         f"Every table and every quantitative figure of the five documents, run again with the "
-        f"{kind} settings on version {code_version()} of the code. `make reproduce` writes this "
-        "page (`FULL=1` for all runs); [Details](experiments.md) has the tables behind it.",
+        f"{kind} settings. `make reproduce` writes this page (`FULL=1` for all runs). The name of "
+        "a table leads to its details: all figures, with more runs, and what else was tried. The "
+        f"last column is the commit of the code that was run; this page is from {code_version()}.",
         "",
         "A number *agrees* within 10 % or two standard deviations. A table is *reproduced* if "
         "four fifths of its numbers agree or are better, *better* if most are better.",
@@ -225,10 +247,10 @@ def page(verdicts: dict[Place, Verdict], *, is_full: bool) -> str:
     ]
     header = (
         "where | what | verdict | entries | runs | first entry: reported → measured | "
-        "the library's default | why it differs | command"
+        "the library's default | how it was read, why it differs | command | code"
     )
     for document in dict.fromkeys(place.document for place in PLACES):
-        text += [f"## {document}", "", f"| {header} |", "|---" * 9 + "|"]
+        text += [f"## {document}", "", f"| {header} |", "|---" * 10 + "|"]
         for place, verdict in verdicts.items():
             if place.document == document:
                 text += place_lines(place, verdict, is_full=is_full)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 
 import pytest
 from experiments import ledger
 from experiments.documents import PLACES, Place, Run
-from experiments.reproduction import every_run, judge, judge_figure, page, score_table
+from experiments.reproduction import every_run, judge, judge_figure, page, score_table, stamp
 
 
 def figure(reported: float, measured: list[float], **rest: object) -> dict[str, object]:
@@ -85,4 +86,28 @@ def test_the_page_counts_what_was_measured() -> None:
     assert f"100% of {n_run}" in last
     text = page(verdicts, is_full=False)
     assert all(place.name in text for place in PLACES)
-    assert "`python -m experiments.press 1`" in text
+    assert "`python -m experiments.press 3`" in text
+
+
+def test_every_row_with_a_run_leads_to_a_heading_of_the_details() -> None:
+    details = Path(__file__).parent.parent / "docs" / "experiments.md"
+    headings = [line for line in details.read_text("utf-8").splitlines() if line.startswith("#")]
+    anchors = {slug(heading.lstrip("# ")) for heading in headings}
+    for place in PLACES:
+        assert place.run is None or place.details in anchors, place.key
+
+
+def slug(heading: str) -> str:
+    """Return the anchor that the site makes of a heading."""
+    words = re.sub(r"[^\w\s-]", "", heading).strip().lower()
+    return re.sub(r"[-\s]+", "-", words)
+
+
+def test_results_keep_the_version_of_the_code(tmp_path: Path) -> None:
+    found, kept = tmp_path / "run.part", tmp_path / "run.jsonl"
+    found.write_text(json.dumps({**figure(1.0, [1.0]), "place": "Klanke, Table 0"}) + "\n")
+    stamp(found, kept)
+    assert not found.exists()
+    (entry,) = map(json.loads, kept.read_text().splitlines())
+    place = Place("Klanke 2007 (thesis)", "Table 0", "nothing", A_RUN)
+    assert judge(place, [entry]).versions == [entry["version"]]
