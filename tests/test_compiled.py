@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import pickle
+import re
 import threading
 
 import numpy as np
 import pytest
+from families import FAMILIES
 
 from twofold import compiled
 from twofold.small_systems import dot
@@ -33,9 +36,9 @@ interpreted = pytest.mark.skipif(
 @pytest.fixture
 def open_loops(tmp_path):
     """Return a function that imports a module of loops anew, as another process would."""
-    (tmp_path / "loops.py").write_text(LOOPS)
 
-    def open_again():
+    def open_again(source=LOOPS):
+        (tmp_path / "loops.py").write_text(source)
         spec = importlib.util.spec_from_file_location("twofold.loops", tmp_path / "loops.py")
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
@@ -86,3 +89,55 @@ def test_loops_begin_on_many_threads_at_once(open_loops):
     for thread in threads:
         thread.join()
     assert found == [3.0] * 4
+
+
+WRITES_AND_ADDS = """
+from twofold.compiled import compiled
+
+@compiled
+def length(x, out):
+    total = 0.0
+    for k in range(x.size):
+        out[k] = x[k]
+        total += x[k] * x[k]
+    return total
+"""
+
+
+def loops_that_write_and_add(code):
+    """Return the names of loops in LLVM's language that do both, several numbers at a time.
+
+    Ahead of these it is asked whether arrays lie too close to each other for that.
+    """
+    blocks = [block for block in code.split("\n\n") if re.match(r"\S*vector\.body", block)]
+    adding = [block for block in blocks if re.search(r"= phi [^%]*<\d+ x (double|float)>", block)]
+    return [block.partition(":")[0] for block in adding if re.search(r"\n +store ", block)]
+
+
+def code_of(loop):
+    """Return what each kind of arguments that a loop was called with is compiled into."""
+    made = compiled._compile(loop.py_func, **loop.targetoptions)
+    for signature in loop._entry.signatures:
+        made.compile(signature)
+        yield made.inspect_llvm(signature)
+
+
+@interpreted
+def test_loops_that_write_and_add_are_seen(open_loops):
+    loops = open_loops(WRITES_AND_ADDS)
+    loops.length(np.ones(3), np.ones(3))
+    assert any(loops_that_write_and_add(code) for code in code_of(loops.length))
+
+
+@interpreted
+@pytest.mark.slow  # compiles nearly everything
+@pytest.mark.filterwarnings("ignore")
+def test_no_sum_depends_on_where_arrays_lie():
+    rows = np.random.default_rng(0).normal(size=(40, 5))
+    for family in FAMILIES:
+        family.make().fit(rows).transform(rows[:3])
+    called = [x for x in gc.get_objects() if isinstance(x, compiled.Loop) and x._entry]
+    assert len(called) > 50
+    assert not {
+        loop.__name__ for loop in called for code in code_of(loop) if loops_that_write_and_add(code)
+    }

@@ -11,6 +11,9 @@ opened what an earlier one left. So
 
 * loops raise nothing to a whole power by ``**``, they call `square`, and add up arrays themselves:
   numba compiles such parts once a process, with the flags of whichever loop came first;
+* a loop that writes to arrays adds nothing up: the compiler asks in each call whether they lie so
+  close to what is read (some 200 bytes) that it has to go one by one, which is another order of
+  additions. Where memory is allocated would decide; a second loop does the sum;
 * what loops call and is too long to be compiled into them keeps the order of its additions, or is
   compiled into them all the same: several loops bring a copy of their own, which the compiler may
   have rearranged differently, and the copy that is opened first serves all.

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import ctypes
+import sys
+
 import numpy as np
 import pytest
 from kernel_cases import name_of
@@ -10,6 +13,7 @@ from twofold.kernels import GAUSSIAN, QUARTIC, TRIWEIGHT
 from twofold.losses import Huber, Squared
 from twofold.ukr import projection
 from twofold.ukr.projection import project
+from twofold.ukr.surface import _take_distances
 
 kernels = pytest.mark.parametrize("kernel", [GAUSSIAN, QUARTIC, TRIWEIGHT], ids=name_of)
 
@@ -173,6 +177,51 @@ def test_a_row_gives_the_same_bits_alone_or_among_others(kernel, D, q):
         alone = project(surface, Y[rows], observed[rows])
         np.testing.assert_array_equal(alone.X, together.X[rows])
         np.testing.assert_array_equal(alone.error, together.error[rows])
+
+
+def shaken(times, sizes, rng):
+    """Yield so many times, after changes of the memory that arrays of such sizes will lie in."""
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+    held = []
+    for is_new, number in zip(rng.random((times, 6)) < 0.5, rng.random((times, 6)), strict=True):
+        for new, place in zip(is_new, number, strict=True):
+            if new:
+                held.append(libc.malloc(sizes[int(place * len(sizes))]))
+            elif held:
+                libc.free(held.pop(int(place * len(held))))
+        yield
+    for place in held:
+        libc.free(place)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="asks the C library for memory")
+def test_errors_have_the_same_bits_wherever_arrays_lie():
+    rng = np.random.default_rng(0)
+    m, q, D = 5, 2, 8
+    sums = rng.uniform(1, 2, (m, D + 1)), rng.normal(size=(m, q, D + 1))
+    Y, known = rng.normal(size=(m, D)), np.ones((1, D))
+    answers = np.empty(m), np.empty((m, q)), np.empty((m, q, q)), np.empty((m, q))
+    found = set()
+    for _ in shaken(5_000, range(8 * D, 8 * D + 160, 8), rng):
+        _take_distances(*sums, Y, known, *answers)
+        found.add(tuple(array.tobytes() for array in answers))
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("offset", range(0, 64, 4))
+def test_rows_have_the_same_bits_at_any_address(offset):
+    surface = bent_sheet()
+    Y = on_the_sheet(surface, 9)[1] + 0.1
+    expected = project(surface, Y, None)
+    room = np.zeros(Y.nbytes + 128, dtype=np.uint8)
+    begin = -room.ctypes.data % 64 + offset
+    moved = room[begin : begin + Y.nbytes].view(Y.dtype).reshape(Y.shape)
+    moved[:] = Y
+    for rows in (slice(None), slice(4, 5), slice(None, None, 2)):
+        found = project(surface, moved[rows], None)
+        np.testing.assert_array_equal(found.X, expected.X[rows])
+        np.testing.assert_array_equal(found.error, expected.error[rows])
 
 
 def test_single_precision():

@@ -379,6 +379,7 @@ def _take_distances(
         for d in range(C - 1):
             f[d] = A[i, d] / total
             r[d] = (f[d] - Y[i, d]) * counted[d]
+        for d in range(C - 1):
             squares += square(np.float64(r[d]))
         error[i] = squares
         for a in range(q):
@@ -386,6 +387,7 @@ def _take_distances(
             pull = 0.0
             for d in range(C - 1):
                 J[a, d] = (dA[i, a, d] / total - f[d] * rise[i, a]) * counted[d]
+            for d in range(C - 1):
                 pull += np.float64(J[a, d]) * np.float64(r[d])
             gradient[i, a] = pull
             for b in range(a + 1):
