@@ -16,9 +16,10 @@ done and carried back block by block, so each pair is weighed once and no n × n
 polynomials change the weights and their derivative, nothing else (see `local_fit`).
 """
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
@@ -106,6 +107,12 @@ class KernelSums:
         self.n_threads = count_threads(n_jobs)
         self.backend, self.device, self.precision = backend, device, precision
         self.last_plan: Plan | None = None
+
+    def with_cutoff(self, cutoff: float) -> "KernelSums":
+        """Return the same with another cutoff."""
+        other = copy(self)
+        other.cutoff, other.last_plan = cutoff, None
+        return other
 
     def evaluate(
         self,
@@ -245,6 +252,11 @@ class PreparedReferences:
 
         run_tasks(work, slices(m, QUERIES_PER_CHUNK), self.engine.n_threads)
         return sums
+
+    def at_tensor(self, queries: Any, *, slopes: bool = False, is_sorted: bool = False) -> Any:
+        """Return sums, shifts and slopes at queries that are a tensor on the device of the sums."""
+        assert self.on_device is not None
+        return self.on_device.at_tensor(queries, slopes=slopes, is_sorted=is_sorted)
 
     def _over_pairs(
         self, places: IntArray, queries: FloatArray, hidden: IntArray, sums: Sums

@@ -15,7 +15,6 @@ import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray
 from twofold.engine.gpu.library import in_parts, load_torch
-from twofold.engine.gpu.sums import DeviceSums, carried
 from twofold.engine.gpu.tiles import along_a_curve
 from twofold.losses import Loss, in_unit
 from twofold.optimize.levenberg_marquardt import (
@@ -72,11 +71,7 @@ class _Looking:
     def __init__(self, surface: Surface, loss: Loss) -> None:
         self.surface, self.loss, rows = surface, loss, surface.rows
         self.device, self.D = surface.engine.device, rows.n_features
-        how, local = surface.engine, rows.local(surface.X.shape[1])
-        self.engine = DeviceSums(how.kernel, how.cutoff)
-        X, V = self.tensor(surface.X), self.tensor(rows.V)
-        self.tiles = carried(X, V, how.kernel, how.precision, local)
-        self.is_masked, self.is_fitted = rows.observed is not None, local is not None
+        self.is_masked, self.is_fitted = rows.observed is not None, rows.degree != 0
 
     def tensor(self, array: FloatArray | BoolArray) -> Tensor:
         torch = load_torch()
@@ -85,8 +80,8 @@ class _Looking:
     def at(self, X: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return f (m, D), its derivative (m, q, D), the density (m,) and its rise (m, q)."""
         torch = load_torch()
-        order = torch.arange(len(X), device=X.device)  # starts are sorted once, and move little
-        A, shift, dA = self.engine.at(self.tiles, X, slopes=True, order=order)
+        # Starts are sorted once, and move little.
+        A, shift, dA = self.surface.sums_tensor(X, slopes=True, is_sorted=True)
         D = self.D
         part = slice(D, 2 * D if self.is_masked else D + 1)
         S = A[:, part]

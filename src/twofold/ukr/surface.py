@@ -44,12 +44,16 @@ from twofold.engine import (
 from twofold.engine.cells import GRIDDED, build_grid
 from twofold.losses import Loss, is_rotation_invariant
 from twofold.rowwise import MultipliedRows, data_unit, same_gaps
+from twofold.ukr.distant_columns import DistantColumns
 
 # The share of training points that would be outside of the domain as new ones.
 LONELY_SHARE = 0.05
 # Above so many training points one of each cell of the latent space, half a kernel width wide, is
 # tried as a start of a projection.
 MOST_PLACES = 5_000
+# Local fits are held by a ridge of 1e-7 where few rows are near: what is left out of them must be
+# smaller than that.
+FITTED_CUTOFF = 1e-12
 # So many places are grouped by cells of the latent space, this many kernel widths wide.
 GROUP_WIDTH = 8
 
@@ -223,10 +227,28 @@ class Surface:
         self, X: FloatArray, rows: CarriedRows, engine: KernelSums, widths: FloatArray | None = None
     ) -> None:
         self.X = np.ascontiguousarray(X, dtype=rows.Y.dtype)
+        if rows.degree != 0 and engine.kernel.is_exponential:
+            engine = engine.with_cutoff(min(engine.cutoff, FITTED_CUTOFF))
         self.rows, self.engine, self.widths = rows, engine, widths
         self.total_weight = float(rows.weights.sum())
         local = rows.local(X.shape[1])
         self.prepared = PreparedReferences(engine, self.X, rows.V, widths, local)
+        self._distant: DistantColumns | None = None
+        if rows.observed is not None and engine.kernel.is_exponential:
+            self._distant = DistantColumns(engine, self.X, rows, widths)
+
+    def _sums(self, X: FloatArray, *, hidden: IntArray | None = None, slopes: bool = False) -> Sums:
+        sums = self.prepared.at(X, hidden=hidden, slopes=slopes)
+        if self._distant is not None:
+            self._distant.mend(sums, X, hidden)
+        return sums
+
+    def sums_tensor(self, X: Any, *, slopes: bool = False, is_sorted: bool = False) -> Any:
+        """Return sums (m, C), shifts (m,) and slopes at places that are a tensor on the device."""
+        A, shift, dA = self.prepared.at_tensor(X, slopes=slopes, is_sorted=is_sorted)
+        if self._distant is not None:
+            self._distant.mend_tensor(A, dA, X)
+        return A, shift, dA
 
     @cached_property
     def kernel_width(self) -> float:
@@ -235,12 +257,12 @@ class Surface:
 
     def regress(self, X: FloatArray) -> FloatArray:
         """Return f(x) (m, D) at any latent places."""
-        f, _ = self.rows.regress(self.prepared.at(X).values)
+        f, _ = self.rows.regress(self._sums(X).values)
         return self.rows.unscaled(f)
 
     def regress_without(self, X: FloatArray, own: IntArray) -> FloatArray:
         """Return f(x) (m, D) without the row ``own`` (m,) of each place, -1 for all rows."""
-        f, denominator = self.rows.regress(self.prepared.at(X, hidden=own).values)
+        f, denominator = self.rows.regress(self._sums(X, hidden=own).values)
         alone = (denominator <= 0) & (own >= 0)[:, None]
         f = np.where(alone, self.rows.mean_without(own[:, None]), f)
         return self.rows.unscaled(f.astype(self.rows.Y.dtype))
@@ -253,16 +275,12 @@ class Surface:
 
     def regress_tensor(self, X: Any) -> Any:
         """Return f(x) (m, D) at latent places that are a tensor on the device of the sums."""
-        references = self.prepared.on_device
-        assert references is not None
-        f, _ = self.rows.regress_tensor(references.at_tensor(X)[0])
+        f, _ = self.rows.regress_tensor(self.sums_tensor(X)[0])
         return f * self.rows.unit + f.new_tensor(self.rows.mean)
 
     def density_tensor(self, X: Any) -> Any:
         """Return p(x) (m,) at latent places that are a tensor on the device of the sums."""
-        references = self._weights_alone.on_device
-        assert references is not None
-        values, shift = references.at_tensor(X)
+        values, shift, _ = self._weights_alone.at_tensor(X)
         # Only exponential kernels are shifted.
         return (-0.5 * shift).exp() * values[:, -1] / self.total_weight
 
@@ -296,7 +314,7 @@ class Surface:
 
         The rise (m, q) is the derivative of the logarithm of the density.
         """
-        sums = self.prepared.at(X, slopes=True)
+        sums = self._sums(X, slopes=True)
         f, J = self.rows.jacobian(sums.values, sums.slopes)
         total = np.where(sums.values[:, -1:] > 0, sums.values[:, -1:], 1)
         return f, J, self._density(sums), sums.slopes[:, :, -1] / total
@@ -352,7 +370,7 @@ class Surface:
             # Cells are half as wide as the radius they are made for.
             grid = build_grid(self.X[numbers], 2 * GROUP_WIDTH * self.kernel_width)
             numbers, groups = numbers[grid.order], np.unique(grid.starts)
-        f, _ = self.rows.regress(self.prepared.at(self.X[numbers]).values)
+        f, _ = self.rows.regress(self._sums(self.X[numbers]).values)
         return StartingPlaces(numbers, f, self.X[numbers], groups)
 
 

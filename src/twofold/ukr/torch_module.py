@@ -3,7 +3,8 @@
     f(x) = Σ_i ω_i m_i y_i F(s_i) / Σ_i ω_i m_i F(s_i),   s_i = ||(x - x_i) scale||² / width_i²
 
 over all rows, m = 1 where y is observed; torch's own operations, so that gradients of any order,
-any device and any floating type work. Where no row is within reach the mean of the rows stands in.
+any device and any floating type work. Where no row is within reach the mean of the rows stands in;
+where none that observes a column is near, its sums are taken as in `distant_columns`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import numpy as np
 import torch
 
 from twofold.contract.kernel_description import KernelDescription
+from twofold.rowwise import same_gaps
+from twofold.ukr.distant_columns import THIN
 
 POWERS = {"epanechnikov": 1, "quartic": 2, "triweight": 3}
 
@@ -38,9 +41,12 @@ class KernelRegression(torch.nn.Module):
             ("scale", np.broadcast_to(description.latent_scale / widths, latent.shape)),
             ("numerators", mass * rows),
             ("denominators", mass if not observed.all() else mass[:, :1]),
+            ("weights", np.asarray(description.weights)[:, None]),
             ("mean", mean),
         ):
             self.register_buffer(name, torch.tensor(np.array(array), dtype=dtype))
+        self.has_gaps = not observed.all()
+        self.groups = [columns.tolist() for columns in same_gaps(observed)]
 
     def forward(self, X: Any) -> Any:
         """Return the data that belongs to latent points X (m, q)."""
@@ -56,6 +62,24 @@ class KernelRegression(torch.nn.Module):
         else:
             weights = torch.clamp(1 - s, min=0) ** POWERS[self.kernel]
         total = weights @ self.denominators
-        is_alone = total == 0
-        ratio = (weights @ self.numerators) / torch.where(is_alone, 1.0, total)
-        return self.mean + torch.where(is_alone, 0.0, ratio)
+        is_thin, is_shifted = total == 0, self.has_gaps and self.kernel == "gaussian"
+        if is_shifted:
+            shares = THIN * self.denominators.sum(dim=0) / self.weights.sum()
+            is_thin = total < (weights @ self.weights) * shares
+        ratio = (weights @ self.numerators) / torch.where(is_thin, 1.0, total)
+        ratio = torch.where(is_thin, 0.0, ratio)
+        return self.mean + (self._from_afar(ratio, s, is_thin) if is_shifted else ratio)
+
+    def _from_afar(self, ratio: Any, s: Any, is_thin: Any) -> Any:
+        """Return ratios with those of columns whose rows are far away, by these rows alone."""
+        for columns in self.groups:
+            places = is_thin[:, columns[0]].nonzero()[:, 0]
+            members = self.denominators[:, columns[0]].nonzero()[:, 0]
+            if len(places) and len(members):
+                far = s[places[:, None], members]
+                weights = torch.exp(-0.5 * (far - far.amin(dim=1, keepdim=True).detach()))
+                mass = self.denominators[members, columns[0]]
+                found = (weights @ self.numerators[members][:, columns]) / (weights @ mass)[:, None]
+                where = places[:, None], torch.as_tensor(columns, device=s.device)
+                ratio = ratio.index_put(where, found)
+        return ratio

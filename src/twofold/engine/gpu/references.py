@@ -56,16 +56,24 @@ class DeviceReferences:
         in_parts(m, max(1, MOST_NUMBERS // (self.width * (1 + q * slopes))), work)
         return values, shift, by_axis
 
-    def at_tensor(self, queries: Tensor) -> tuple[Tensor, Tensor]:
-        """Return sums (m, C) and shifts (m,) at queries (m, q) that are on the device."""
-        m = len(queries)
+    def at_tensor(
+        self, queries: Tensor, *, slopes: bool = False, is_sorted: bool = False
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return what `at` does, for queries (m, q) on the device; neighbours in turn if sorted."""
+        torch, (m, q) = load_torch(), queries.shape
         values, shift = queries.new_empty((m, self.width)), queries.new_empty(m)
+        by_axis = queries.new_empty((m if slopes else 0, q, self.width))
 
         def work(some: slice) -> None:
-            values[some], shift[some], _ = self.engine.at(self.tiles, queries[some])
+            Q = queries[some]
+            order = torch.arange(len(Q), device=Q.device) if is_sorted else None
+            A, far, dA = self.engine.at(self.tiles, Q, slopes=slopes, order=order)
+            values[some], shift[some] = A, far
+            if slopes:
+                by_axis[some] = dA
 
-        in_parts(m, max(1, MOST_NUMBERS // self.width), work)
-        return values, shift
+        in_parts(m, max(1, MOST_NUMBERS // (self.width * (1 + q * slopes))), work)
+        return values, shift, by_axis
 
 
 def evaluate_on_device(
