@@ -7,6 +7,10 @@ threshold 43, 30 places: the six manifolds, all of them together (SL-UNN), and o
 rows or for the first 180 (KUNN, tanh kernel). "select" lets each cluster of 50 rows choose its
 kernel as in the book; "refined" takes no kernel and five sweeps more.
 
+The book's errors of single manifolds differ by a factor of nine, its digits do not. If they are
+sums over the rows of a manifold divided by one number for all (the 180 of its KUNN), then 180 times
+the reported error over the mean distance here is the number of rows; that is printed, too.
+
     python -m experiments.unn_submanifolds [runs]
 """
 
@@ -161,6 +165,8 @@ def table_7_4(runs: int) -> None:
         alone.append((str(k), "book", *(f"{error:.2f}" for error in each)))
         for name, errors in found.items():
             alone.append((str(k), name, *(cell(column) for column in errors[:, :-1].T)))
+        sizes = N_FEW * np.array(each) / found["select"][:, :-1].mean(axis=0)
+        said.append(f"K = {k}: rows if the book's are sums / {N_FEW}: {sizes.round().tolist()}")
         mean = found["select"][:, -1].mean()
         for other, old, new in (("KUNN 180", few, one_few), ("KUNN 1083", whole, one)):
             book, here = together[0] < old[0], mean < np.mean(new)
