@@ -48,7 +48,8 @@ COMPILED = (
 
 def cost(arguments: list[str], cache: str | None = None) -> tuple[float, float]:
     """Return wall and CPU seconds of a new Python process."""
-    environment = dict(os.environ)
+    # Installed packages have bytecode, so a checkout may keep its own, too.
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     if cache is not None:
         environment["NUMBA_CACHE_DIR"] = cache
     begin, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -7,6 +7,8 @@ import importlib.util
 import os
 import pickle
 import re
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -60,6 +62,25 @@ def test_compiling_is_announced_once_and_opening_is_not(open_loops, monkeypatch)
     with compiled.announced(said.append):
         assert open_loops().twice_and_one(3) == 7
     assert len(said) == 1
+
+
+OPEN_ONE = """
+import sys
+import numpy as np
+from twofold.rowwise import PRODUCT, own_sums
+assert own_sums(np.ones((2, 3)), PRODUCT).tolist() == [3.0, 3.0]
+sys.exit("numba.np.arraymath" in sys.modules)
+"""
+
+
+@interpreted
+def test_a_loop_that_was_kept_is_opened_without_all_that_could_be_compiled(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    codes = [
+        subprocess.run([sys.executable, "-c", OPEN_ONE], env=environment, check=False).returncode
+        for _ in range(2)
+    ]
+    assert codes == [1, 0]
 
 
 @interpreted

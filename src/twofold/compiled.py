@@ -119,10 +119,24 @@ def _compile(function: Callable[..., object], **flags: object) -> Callable[..., 
 
 def _compile_and_keep(function: Callable[..., object], **flags: object) -> Callable[..., object]:
     try:
-        return _compile(function, cache=True, **flags)
+        return _opened_alone(_compile(function, cache=True, **flags))
     except RuntimeError:  # no folder for what is kept can be written to
         _warn_once()
         return _compile(function, **flags)
+
+
+def _opened_alone(loop: Any) -> Callable[..., object]:
+    """Have a loop that was kept opened without all that numba can compile, 0.2 s in a process."""
+    kept = getattr(loop, "_cache", None)  # none if numba is told to compile nothing
+    if kept is not None:
+
+        def load(signature: Any, context: Any) -> Any:
+            _numba().core.runtime.rtsys.initialize(context)
+            with kept._guard_against_spurious_io_errors():
+                return kept._load_overload(signature, context)
+
+        kept.load_overload = load
+    return cast(Callable[..., object], loop)
 
 
 @functools.cache
