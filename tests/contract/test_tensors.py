@@ -46,6 +46,48 @@ def test_tensors_are_answered_by_tensors(device, dtype):
     np.testing.assert_array_equal(X.cpu().numpy(), same.embedding_)
 
 
+ANSWERS = {
+    "of rows": (
+        *("transform", "reconstruct", "complete", "score_samples", "intervals"),
+        *("log_likelihood", "p_values"),
+    ),
+    "of places": (
+        *("inverse_transform", "density", "in_domain", "jacobian", "magnification", "slopes"),
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=[np.float32, np.float64], ids=["single", "double"])
+def small_model(request):
+    Y = np.random.default_rng(0).normal(size=(60, 4)).astype(request.param)
+    return UKR(random_state=0, max_iter=3).fit(Y), Y
+
+
+@pytest.mark.parametrize("sums_on", ["cpu", DEVICE])
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_what_comes_in_goes_out(small_model, dtype, device, sums_on, monkeypatch):
+    """Every method answers in the type and on the device of the tensor, whatever the model has."""
+    model, Y = small_model
+    monkeypatch.setattr(UKR, "_device", lambda *args: sums_on)
+    model._wake()
+    rows = torch.as_tensor(Y[:5], dtype=dtype, device=device)
+    places = torch.as_tensor(model.embedding_[:5], dtype=dtype, device=device)
+    for kind, names in ANSWERS.items():
+        for name in names:
+            answer = getattr(model, name)(rows if kind == "of rows" else places)
+            for found in answer if isinstance(answer, tuple) else (answer,):
+                expected = torch.bool if name == "in_domain" else dtype
+                assert (found.dtype, found.device.type) == (expected, device), name
+
+
+def test_every_method_that_takes_tensors_is_tried():
+    """`explain` answers with a report in arrays, and `score` with a number."""
+    taking = {name for name in dir(UKR) if hasattr(getattr(UKR, name), "takes_tensors")}
+    others = {"fit", "fit_transform", "partial_fit", "score", "explain"}
+    assert taking - others == {name for names in ANSWERS.values() for name in names}
+
+
 @pytest.mark.parametrize("kernel", ["gaussian", "quartic"])
 def test_tensors_on_the_device_of_the_sums_stay_there(kernel, monkeypatch):
     Y = np.random.default_rng(0).normal(size=(80, 3))

@@ -15,6 +15,8 @@ from twofold import UKR, load
 from twofold.engine import KernelSums
 from twofold.engine.gpu import library
 from twofold.engine.gpu.library import in_parts
+from twofold.engine.gpu.local_fit import FittedRun
+from twofold.engine.gpu.sums import TileRun
 from twofold.kernels import GAUSSIAN, QUARTIC
 from twofold.losses import EpsilonInsensitive, Huber, Squared
 from twofold.regularization import Density, Extension, LeaveKOut, LeaveOneOut
@@ -247,7 +249,7 @@ def test_without_a_gpu_the_cpu_takes_over(monkeypatch, caplog):
     _, _, Y = make_problem(n=60)
     with caplog.at_level(logging.INFO, logger="twofold"):
         model = UKR(max_iter=2, random_state=0).fit(Y)
-    assert "on the CPU: torch finds no CUDA device." in caplog.text
+    assert caplog.text.count("on the CPU: torch finds no CUDA device.") == 1
     assert model.backend_.startswith("cpu")
 
 
@@ -391,6 +393,69 @@ def test_too_little_memory_says_what_would_fit(monkeypatch):
     monkeypatch.setattr(DeviceReconstruction, "value_and_grad", fails)
     with pytest.raises(MemoryError, match=r"60 rows .* about 10,000 rows would fit"):
         train_on_device(on_device(problem), X, Training("lbfgs", 2, 0.0, []))
+
+
+@pytest.mark.parametrize("case", ["plain", "missing", "leave-3-out", "degree 1"])
+def test_a_fit_out_of_memory_goes_on_in_smaller_parts(case, monkeypatch):
+    problem, X, _ = make_problem(**CASES[case])
+    whole = DeviceReconstruction(on_device(problem))
+    value, grad = whole.value_and_grad(whole.tensor(X))
+    kind, most = FittedRun if case.startswith("degree") else TileRun, 30
+    run = kind.sums
+
+    def sums(self, **how):
+        if self.n_queries > most:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return run(self, **how)
+
+    monkeypatch.setattr("twofold.engine.gpu.sums.FEWEST_ROWS", 8)
+    monkeypatch.setattr(kind, "sums", sums)
+    objective = DeviceReconstruction(on_device(problem))
+    found, slope = objective.value_and_grad(objective.tensor(X))
+    assert objective.engine.parts == 4
+    assert found == pytest.approx(value, rel=1e-5)
+    assert relative_error(slope.cpu().numpy(), grad.cpu().numpy()) < 1e-5
+    assert objective.engine.n_pairs > 0
+    most = 3
+    with pytest.raises(torch.OutOfMemoryError):
+        objective.value_and_grad(objective.tensor(X))
+
+
+@pytest.fixture
+def hold_to():
+    """Hold the process to so many bytes of the device, until the end of the test."""
+    total = torch.cuda.get_device_properties(0).total_memory
+
+    def hold(n_bytes):
+        torch.cuda.empty_cache()
+        torch.cuda.set_per_process_memory_fraction(n_bytes / total)
+
+    yield hold
+    torch.cuda.set_per_process_memory_fraction(1.0)
+    torch.cuda.empty_cache()
+
+
+@pytest.mark.skipif(not HAS_GPU, reason="needs a CUDA device")
+def test_a_fit_within_little_memory_is_the_same_fit(hold_to):
+    rng = np.random.default_rng(0)
+    Y, X = rng.normal(size=(200_000, 60)).astype(np.float32), rng.uniform(0, 300, size=(200_000, 2))
+    engine = KernelSums(GAUSSIAN, 1e-6, 1, device=DEVICE)
+    problem = Problem.of_rows(Y, np.ones(len(Y)), Squared(), LeaveOneOut(), engine, 0)
+    problem = problem.cross_validated(Y)
+    objective = DeviceReconstruction(problem)
+    places = objective.tensor(X)
+    torch.cuda.reset_peak_memory_stats()
+    value, grad = objective.value_and_grad(places)
+    kept, peak = torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated()
+    hold_to(kept + 0.5 * (peak - kept))
+    found, slope = objective.value_and_grad(places)
+    assert objective.engine.parts > 1
+    assert found == pytest.approx(value, rel=1e-5)
+    assert relative_error(slope.cpu().numpy(), grad.cpu().numpy()) < 1e-5
+    del objective, places, grad, slope
+    hold_to(0.3 * kept)
+    with pytest.raises(MemoryError, match=r"200,000 rows needs .* rows would fit"):
+        train_on_device(problem, X, Training("lbfgs", 2, 0.0, []))
 
 
 def test_fewer_rows_at_a_time_where_memory_is_short(monkeypatch):

@@ -1,10 +1,10 @@
 """Tensors of other libraries in, and tensors of torch out again.
 
 A tensor of torch, on any device, becomes an array of numpy on the way in, and what a method returns
-becomes a tensor on the same device on the way out; a model that computes on the tensor's device may
-answer there itself (``_answer_on_device``). Whatever else speaks DLPack or has a
-``__cuda_array_interface__`` (arrays of CuPy, JAX) is taken in the same way and answered by arrays
-of numpy. Nothing here imports torch: who passes a tensor has.
+becomes a tensor on the same device on the way out, its floating numbers of the same type; a model
+that computes on the tensor's device may answer there itself (``_answer_on_device``). Whatever else
+speaks DLPack or has a ``__cuda_array_interface__`` (arrays of CuPy, JAX) is taken in the same way
+and answered by arrays of numpy. Nothing here imports torch: who passes a tensor has.
 """
 
 import sys
@@ -44,10 +44,16 @@ def as_array(X: Any) -> Any:
 
 
 def _beside(X: Any, found: Any) -> Any:
-    """Return an array as a tensor on the device of the tensor X; anything else as it is."""
+    """Return an array as a tensor on the device of the tensor X, floating numbers in its type.
+
+    Anything else stays as it is.
+    """
     if not isinstance(found, np.ndarray):
         return found
-    return sys.modules["torch"].from_numpy(np.ascontiguousarray(found)).to(X.device)
+    answer = sys.modules["torch"].from_numpy(np.ascontiguousarray(found))
+    if X.is_floating_point() and answer.is_floating_point():
+        answer = answer.to(X.dtype)
+    return answer.to(X.device)
 
 
 def takes_tensors(method: Method) -> Method:
@@ -67,4 +73,5 @@ def takes_tensors(method: Method) -> Method:
             return tuple(_beside(X, part) for part in found)
         return _beside(X, found)
 
+    taking.takes_tensors = True  # type: ignore[attr-defined]
     return cast(Method, taking)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from twofold.engine.gpu.library import load_torch
+from twofold.engine.gpu.library import in_parts, load_torch
 from twofold.neighborhoods.approximate import COMPARED, LISTS, N_ROUNDS, ROWS_A_LIST
 
 if TYPE_CHECKING:
@@ -23,13 +23,18 @@ def nearest_among(Y: Tensor, references: Tensor, k: int) -> tuple[Tensor, Tensor
     """Return distances (m, k) of rows Y (m, D) to the k nearest references, and their numbers."""
     torch = load_torch()
     lengths = (references * references).sum(dim=1)
-    found, distances = [], []
-    for block in Y.split(max(1, MOST_DISTANCES // len(references))):
+    distances = Y.new_empty((len(Y), k))
+    found = torch.empty((len(Y), k), dtype=torch.int64, device=Y.device)
+
+    def work(some: slice) -> None:
+        block = Y[some]
         gaps = torch.addmm(lengths, block, references.t(), alpha=-2)
         near = gaps.topk(k, dim=1, largest=False, sorted=True)
-        found.append(near.indices)
-        distances.append(near.values + (block * block).sum(dim=1, keepdim=True))
-    return torch.cat(distances).clamp_min(0).sqrt(), torch.cat(found)
+        found[some] = near.indices
+        distances[some] = near.values + (block * block).sum(dim=1, keepdim=True)
+
+    in_parts(len(Y), max(1, MOST_DISTANCES // len(references)), work)
+    return distances.clamp_min(0).sqrt(), found
 
 
 def most_neighbors(Y: Tensor, k: int, seed: int) -> tuple[Tensor, Tensor]:

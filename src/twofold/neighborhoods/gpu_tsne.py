@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.fft import next_fast_len
 
-from twofold.engine.gpu.library import load_torch
+from twofold.engine.gpu.library import in_parts, load_torch
 from twofold.engine.grid import NODES, nodes_over
 from twofold.neighborhoods.tsne import (
     GAIN_DOWN,
@@ -161,23 +161,27 @@ class _Field:
     def slope(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Return the slope of the potential at its points X (n, q), and Z."""
         torch = load_torch()
-        n_nodes, parts = int(np.prod(self.shape)), X.split(MOST_SHARES // NODES ** X.shape[1])
+        n_nodes, at_once = int(np.prod(self.shape)), MOST_SHARES // NODES ** X.shape[1]
         counted = torch.zeros(n_nodes, dtype=torch.int64, device=X.device)
-        for part in parts:
-            nodes, shares, _ = self._shares(part, slopes=False)
+
+        def spread(some: slice) -> None:
+            nodes, shares, _ = self._shares(X[some], slopes=False)
             fixed = (shares.double() * FIXED_POINT).round().long()
             counted.index_add_(0, nodes.flatten(), fixed.flatten())
+
+        in_parts(len(X), at_once, spread)
         G = (counted.double() / FIXED_POINT).view(self.shape)
         H = torch.fft.irfftn(torch.fft.rfftn(G, s=self.padded) * self.kernel, s=self.padded)
         H = H[tuple(slice(length) for length in self.shape)].contiguous()
-        slope = torch.empty_like(X)
-        flat, start = H.flatten().float(), 0
-        for part in parts:
-            nodes, _, by_axis = self._shares(part, slopes=True)
+        slope, flat = torch.empty_like(X), H.flatten().float()
+
+        def read(some: slice) -> None:
+            nodes, _, by_axis = self._shares(X[some], slopes=True)
             potential = flat[nodes]
             for m, shares in enumerate(by_axis):
-                slope[start : start + len(part), m] = (potential * shares).sum(dim=1)
-            start += len(part)
+                slope[some, m] = (potential * shares).sum(dim=1)
+
+        in_parts(len(X), at_once, read)
         return slope, (G * H).sum() - len(X)
 
     def _shares(self, X: Tensor, *, slopes: bool) -> tuple[Tensor, Tensor, list[Tensor]]:

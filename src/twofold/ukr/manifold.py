@@ -420,10 +420,9 @@ class KernelManifold(GrowingModel):
             raise RuntimeError(f"device='cuda' needs a GPU: {missing} Use device='auto' or 'cpu'.")
         if wanted == "cuda" and training and beyond:
             raise ValueError(f"device='cuda' cannot do {beyond}. Use device='auto' or 'cpu'.")
-        if missing or beyond:
+        if (missing or beyond) and training:  # once a fit: what a model does later is said nowhere
             logger.info("on the CPU: %s", missing or f"a GPU cannot do {beyond}")
-            return "cpu"
-        return "cuda"
+        return "cpu" if missing or beyond else "cuda"
 
     def _lacks_device(self) -> bool:
         return getattr(self, "device", "cpu") == "cuda" and bool(why_no_gpu())

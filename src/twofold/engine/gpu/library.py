@@ -83,7 +83,7 @@ def saying_what_fits(n: int, columns: int) -> Iterator[None]:
     torch = load_torch()
     try:
         yield
-    except torch.OutOfMemoryError as error:
+    except (torch.OutOfMemoryError, MemoryError) as error:
         row, room = max(ROW_BYTES, COLUMN_BYTES * columns), _room()
         raise MemoryError(
             f"A fit of {n:,} rows needs about {n * row / 2**30:.1f} GiB on the GPU, where "

@@ -24,6 +24,7 @@ have nothing but tiny weights, which float16 does not hold: there "tf32x3" is as
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 from twofold.engine.cells import NEAR
 from twofold.engine.gpu.columns import columns_for, tile_precision
 from twofold.engine.gpu.grid import evaluate_over_nodes, is_crowded
-from twofold.engine.gpu.library import load_torch
+from twofold.engine.gpu.library import FEWEST_ROWS, load_torch
 from twofold.engine.gpu.tiles import (
     TILE,
     CountedTiles,
@@ -48,6 +49,8 @@ from twofold.kernels import KERNELS, Kernel
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+logger = logging.getLogger(__name__)
 
 # Shifts up to here may be multiplied into U. All of U shares one scale in float16: rows of shift 0
 # must keep their digits beside others that are exp(6) times larger.
@@ -108,6 +111,7 @@ class DeviceSums:
         self.kernel, self.cutoff, self.nodes = kernel, cutoff, nodes
         self.n_pairs = 0  # in tiles within reach, at the last call
         self.is_over_nodes = False  # whether the last call went over nodes instead
+        self.parts = 1  # that queries are summed in: more where memory is short
 
     def over_pairs(self) -> DeviceSums:
         """Return the same that never goes over nodes."""
@@ -132,8 +136,53 @@ class DeviceSums:
 
         Without ``queries`` (m, q) the references are their own; the full gradient is the sum of
         the two, and may be in the first alone. ``hidden`` (m, K) are references that a query must
-        not see, -1 for none; ``hides_itself`` says that each is hidden from itself.
+        not see, -1 for none; ``hides_itself`` says that each is hidden from itself. Out of memory,
+        fewer queries are summed at a time, from then on.
         """
+        torch, places = load_torch(), references.X if queries is None else queries
+        while True:
+            try:
+                if self.parts == 1:
+                    return self._evaluate(references, respond, queries, hidden, hides_itself)
+                if hides_itself:
+                    hidden = torch.arange(len(places), device=places.device)[:, None]
+                return self._in_parts(references, respond, places, hidden)
+            except torch.OutOfMemoryError:
+                if len(places) <= FEWEST_ROWS * self.parts:
+                    raise
+                self.parts *= 4
+            logger.info("out of GPU memory: sums go on in %d parts", self.parts)
+            torch.cuda.empty_cache()
+
+    def _in_parts(
+        self, references: CarriedTiles, respond: Respond, queries: Tensor, hidden: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Do what `evaluate` does, some queries at a time, which lie together."""
+        X, n_pairs, order = references.X, 0, along_a_curve(queries)
+        losses, by_query = X.new_empty(len(queries)), X.new_empty(queries.shape)
+        by_reference = X.new_zeros(X.shape)
+        for some in order.split(-(-len(queries) // self.parts)):
+
+            def answer(order: Tensor, A: Tensor, shift: Tensor, some: Tensor = some) -> Any:
+                return respond(some[order], A, shift)
+
+            unseen = None if hidden is None else hidden[some]
+            losses[some], by_query[some], push = self._evaluate(
+                references, answer, queries[some], unseen, hides_itself=False
+            )
+            by_reference += push
+            n_pairs += self.n_pairs
+        self.n_pairs = n_pairs
+        return losses, by_query, by_reference
+
+    def _evaluate(
+        self,
+        references: CarriedTiles,
+        respond: Respond,
+        queries: Tensor | None,
+        hidden: Tensor | None,
+        hides_itself: bool,
+    ) -> tuple[Tensor, Tensor, Tensor]:
         run = references.run(self, queries, hidden, hides_itself=hides_itself)
         self.is_over_nodes = run.can_use_nodes and (
             is_crowded(self, references, queries) if self.nodes is None else self.nodes
