@@ -7,7 +7,7 @@ from sklearn.datasets import load_wine
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from twofold import UKR, UNN, KernelPCA, ManifoldClassifier, Scaled, load
+from twofold import UKR, UNN, KernelPCA, ManifoldClassifier, Scaled, load, model_files
 from twofold.contract.kernel_description import KernelDescription
 from twofold.scaled import center_and_spread
 
@@ -173,9 +173,76 @@ def test_partial_fit_says_how_to_begin(model, least):
     assert "begin with" not in str(error.value)
 
 
-def test_what_is_left_open_does_not_depend_on_units(wine):
-    by_hand = UKR(random_state=0, max_iter=20).fit(StandardScaler().fit_transform(wine))
-    inside = Scaled(UKR(random_state=0, max_iter=20)).fit(wine)
-    # Rows lie in another order, and so the two maps are not quite the same; sought in the units of
-    # the data the share is 0.94.
-    assert inside.left_open().share == pytest.approx(by_hand.left_open().share, rel=0.1)
+@pytest.fixture(scope="module", params=["standard", "robust"])
+def both(wine, request) -> tuple[Scaled, UKR]:
+    """A scaled model, and one fitted to rows that were scaled by hand."""
+    scaled = Scaled(UKR(random_state=0, max_iter=20), request.param).fit(wine.to_numpy())
+    by_hand = UKR(random_state=0, max_iter=20)
+    return scaled, by_hand.fit((wine.to_numpy() - scaled.center_) / scaled.spread_)
+
+
+def new_rows(wine: pd.DataFrame) -> np.ndarray:
+    """Return rows between those of the fit, some with gaps."""
+    Y = wine.to_numpy()
+    Y = (Y[:-1] + Y[1:])[::3] / 2
+    Y[np.random.default_rng(0).random(Y.shape) < 0.2] = np.nan
+    Y[:10] = wine.to_numpy()[:10]
+    return Y
+
+
+def close(found, expected, rtol=1e-9):
+    np.testing.assert_allclose(found, expected, rtol=rtol, atol=1e-9 * np.nanmax(np.abs(expected)))
+
+
+def test_what_is_open_is_that_of_rows_scaled_by_hand(wine, both):
+    scaled, by_hand = both
+    c, s, Y = scaled.center_, scaled.spread_, new_rows(wine)
+    Z = (Y - c) / s
+    close(scaled.noise_.center, by_hand.noise_.center * s + c)
+    close(scaled.noise_.unit, by_hand.noise_.unit * s)
+    close(scaled.noise_.weights, by_hand.noise_.weights)
+    close(scaled.noise_std(), by_hand.noise_std() * s)
+    filled, std = scaled.complete(Y, return_std=True)
+    expected, expected_std = by_hand.complete(Z, return_std=True)
+    close(filled, expected * s + c)
+    close(std, expected_std * s)
+    draws = scaled.complete(Y, n_draws=2, random_state=3)
+    close(draws, by_hand.complete(Z, n_draws=2, random_state=3) * s + c)
+    for end, expected in zip(scaled.intervals(Y), by_hand.intervals(Z), strict=True):
+        close(end, expected * s + c)
+    rows, row_std = scaled.reconstruct(Y, use_residuals=True, return_std=True)
+    expected, expected_std = by_hand.reconstruct(Z, use_residuals=True, return_std=True)
+    close(rows, expected * s + c)
+    close(row_std, expected_std * s)
+    close(scaled.reconstruct(Y), by_hand.reconstruct(Z) * s + c)
+    close(
+        scaled.sample(20, random_state=1, noise=True),
+        by_hand.sample(20, random_state=1, noise=True) * s + c,
+    )
+
+
+def test_what_is_odd_is_that_of_rows_scaled_by_hand(wine, both):
+    scaled, by_hand = both
+    c, s, Y = scaled.center_, scaled.spread_, new_rows(wine)
+    Z = (Y - c) / s
+    log_units = (~np.isnan(Y) * np.log(s)).sum(axis=1)
+    close(scaled.log_likelihood(Y), by_hand.log_likelihood(Z) - log_units)
+    close(scaled.p_values(Y), by_hand.p_values(Z))
+    found, expected = scaled.explain(Y), by_hand.explain(Z)
+    close(found.expected, expected.expected * s + c)
+    close(found.std, expected.std * s)
+    close(found.deviations, expected.deviations, rtol=1e-6)
+    left, expected_left = scaled.left_open(), by_hand.left_open()
+    close(left.share, expected_left.share)
+    close(left.features, expected_left.features * s)
+    places = by_hand.embedding_[:5]
+    close(scaled.slopes(places), by_hand.slopes(places) * s[:, None])
+
+
+def test_noise_of_an_earlier_version_is_made_again(wine, model, tmp_path):
+    stored = model.to_file()
+    stored.attributes["noise_"] = model.noise_
+    model_files.write_model_file(tmp_path / "old.twofold", stored)
+    again = load(tmp_path / "old.twofold")
+    assert "noise_" not in vars(again)
+    np.testing.assert_array_equal(again.p_values(wine[:5]), model.p_values(wine[:5]))

@@ -40,6 +40,7 @@ from twofold.contract.nested_models import (
     template_of,
 )
 from twofold.model_files import ModelFile
+from twofold.noise.noise_model import NoiseModel
 from twofold.rowwise import power_of_two
 from twofold.tables.chunks import ChunkedTable
 from twofold.tables.dask_tables import DaskTable
@@ -99,6 +100,10 @@ class ScaledModel(GrowingModel):
     def _unscale(self, F: FloatArray) -> FloatArray:
         return (F * self.spread_ + self.center_).astype(F.dtype)
 
+    def _stretch(self, differences: FloatArray) -> FloatArray:
+        """Return differences of rows (m, D) in the units of the data."""
+        return (differences * self.spread_).astype(differences.dtype)
+
     @property
     def data_(self) -> FloatArray:  # type: ignore[override]
         """The rows of the model inside, in the units of the data."""
@@ -130,31 +135,6 @@ class ScaledModel(GrowingModel):
     def _regress(self, X: FloatArray) -> FloatArray:
         return self._unscale(self.model_._regress(X))
 
-    def _regress_without(self, X: FloatArray, own: IntArray) -> FloatArray:
-        return self._unscale(self.model_._regress_without(X, own))
-
-    def _fills_by_noise(self) -> bool:
-        return self.model_._fills_by_noise()
-
-    def _keeps_rows(self) -> bool:
-        return self.model_._keeps_rows()
-
-    def _knows_rows(self) -> bool:
-        return self.model_._knows_rows()
-
-    def _known_rows(self) -> tuple[FloatArray, FloatArray]:
-        rows, weights = self.model_._known_rows()
-        return self._unscale(rows), weights
-
-    def _known_places(self, most: int | None = None) -> FloatArray:
-        return self.model_._known_places(most)
-
-    def _warn_if_open(self) -> None:
-        """Nothing to say: the model inside has said it."""
-
-    def _own(self, Y: FloatArray) -> IntArray:
-        return self.model_._own(self._new(Y))
-
     def _return_trip(self, Y: FloatArray) -> FloatArray:
         return self._unscale(self.model_._return_trip(self._new(Y)))
 
@@ -172,6 +152,59 @@ class ScaledModel(GrowingModel):
 
     def _wanted_dimensions(self, Y: FloatArray | None = None) -> int:
         return (self.model or UKR())._wanted_dimensions(Y)
+
+    # ---- what the model inside leaves open, in the units of the data ----------------------------
+
+    @property
+    def noise_(self) -> NoiseModel:
+        """What the manifold leaves open, made of rows in the units of the model inside."""
+        check_is_fitted(self)
+        inside = self.model_.noise_
+        center, unit = self._unscale(inside.center), inside.unit * self.spread_
+        return replace(inside, center=center, unit=unit)
+
+    @property
+    def _noise_variances(self) -> FloatArray:
+        return self.model_._noise_variances * self.spread_**2
+
+    def _join_features(self, groups: IntArray) -> None:
+        self.model_._join_features(groups)
+
+    def _has_noise(self) -> bool:
+        return self.model_._has_noise()
+
+    def _fills_by_noise(self) -> bool:
+        return self.model_._fills_by_noise()
+
+    def _warn_if_open(self) -> None:
+        """Nothing to say: the model inside has said it."""
+
+    def _expected(self, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        means, deviations = self.model_._expected(self._new(Y))
+        return self._unscale(means), self._stretch(deviations)
+
+    def _deviations(self, X: FloatArray) -> FloatArray:
+        return self._stretch(self.model_._deviations(X))
+
+    def _drawn_residuals(self, X: FloatArray, random: np.random.RandomState) -> FloatArray:
+        return self._stretch(self.model_._drawn_residuals(X, random))
+
+    def _drawn_errors(
+        self, Y: FloatArray, std: FloatArray, random: np.random.RandomState
+    ) -> FloatArray:
+        return self._stretch(self.model_._drawn_errors(self._new(Y), std / self.spread_, random))
+
+    def _log_likelihood(self, Y: FloatArray) -> FloatArray:
+        # Where a unit is wide, a density is low; entries that are missing have none.
+        log_units = (~np.isnan(Y) * np.log(self.spread_)).sum(axis=1)
+        return self.model_._log_likelihood(self._new(Y)) - log_units
+
+    def _p_values(self, Y: FloatArray) -> FloatArray:
+        return self.model_._p_values(self._new(Y))
+
+    def _slopes(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        slopes, errors = self.model_._slopes(X)
+        return slopes * self.spread_[:, None], errors * self.spread_[:, None]
 
     def left_open(self) -> LeftOpen:
         """Say how far rows like the training rows lie from what the model makes of them.
@@ -290,6 +323,7 @@ class Scaled(ScaledModel):
         inside = from_fitted_part(stored.attributes["model_"], families)
         state = {**stored.attributes, **stored.arrays, "model_": inside}
         sizes = check_state(state, cls.fitted_state, {"N": len(inside.embedding_)})
+        state.pop("noise_", None)  # of an earlier version; the model inside has it, or makes it
         if inside.n_features_in_ != sizes["D"]:
             raise ValueError(f"`model_` has {inside.n_features_in_} features, not {sizes['D']}")
         scaled._check_parameters()

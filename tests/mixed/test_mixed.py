@@ -290,8 +290,13 @@ def test_as_numbers_is_the_same_map(table, model):
 
 
 def test_intervals_and_oddities(table, model):
-    low, high = model.intervals(table)
-    assert ((low["length"] <= table["length"]) & (table["length"] <= high["length"])).mean() > 0.8
+    new = make_table(N + 400)[N:]  # its own rows lie where a fit of a few steps left them
+    gappy = new.assign(length=np.nan)
+    for given in (new, gappy):
+        low, high = model.intervals(given)
+        inside = (low["length"] <= new["length"]) & (new["length"] <= high["length"])
+        # Some 25 hidden lengths and 30 entries of others tell it: 0.9 less two standard errors.
+        assert inside.mean() > 0.82
     assert (low["when"] <= high["when"]).all()
     assert low["colour"].isna().all()
     odd = table.head(3).copy()

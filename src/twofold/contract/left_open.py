@@ -56,14 +56,14 @@ def open_share_warning(share: float) -> str:
     return ""
 
 
-def left_open(Y: FloatArray, images: FloatArray, weights: FloatArray, unit: FloatArray) -> LeftOpen:
-    """Return what images (m, D) of rows Y (m, D) of weights (m,) leave open, in units (D,)."""
+def left_open(Y: FloatArray, images: FloatArray, weights: FloatArray) -> LeftOpen:
+    """Return what images (m, D) of rows Y (m, D) of weights (m,) leave open."""
     Y = Y.astype(np.float64)
     R = Y - images
     seen = weights[:, None] * ~np.isnan(Y)
     total = np.maximum(seen.sum(axis=0), 1)
     center = np.nansum(seen * Y, axis=0) / total
-    open_, all_ = (float(np.nansum(seen * (values / unit) ** 2)) for values in (R, Y - center))
+    open_, all_ = (float(np.nansum(seen * values**2)) for values in (R, Y - center))
     features = np.sqrt(np.nansum(seen * R**2, axis=0) / total)
     ratios = R / np.where(features > 0, features, 1)
     known = np.maximum((~np.isnan(Y)).sum(axis=1), 1)

@@ -341,7 +341,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
             return (filled, std) if return_std else filled
         check_count("n_draws", n_draws, 1)
         random = check_random_state(random_state)
-        drawn = [filled + self._map_noise.draw(Y, std, random) for _ in range(n_draws)]
+        drawn = [filled + self._drawn_errors(Y, std, random) for _ in range(n_draws)]
         draws = np.stack(drawn).astype(Y.dtype)
         return (draws, std) if return_std else draws
 
@@ -389,7 +389,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         places = self.sample_latent(n_samples, random, spread=spread)
         with _computing():
             images = check_images(self._regress(places))
-            return self._with_noise(images, places, random) if noise else images
+            return images + self._drawn_residuals(places, random) if noise else images
 
     def sample_latent(
         self, n_samples: int = 1, random_state: Any = None, *, spread: str = "density"

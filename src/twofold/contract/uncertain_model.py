@@ -92,6 +92,7 @@ class UncertainModel(ChunkedModel):
 
     weights_: FloatArray
     _index: Any
+    _feature_groups: IntArray | None = None
     # Whether images of a few hundred rows take next to no time beside a fit.
     _regresses_quickly: ClassVar[bool] = True
 
@@ -126,9 +127,8 @@ class UncertainModel(ChunkedModel):
     @cached_property
     def _noise_variances(self) -> FloatArray:
         """The variance (D,) of the noise of each feature, see :mod:`twofold.noise.denoising`."""
-        unit = self._distance_unit()
         with single_threaded_blas():
-            return np.asarray(self._map_noise.noise_variance(unit) * unit**2)
+            return np.full(len(self.noise_.unit), self._map_noise.noise_variance())
 
     @cached_property
     def _local_slopes(self) -> LocalSlopes:
@@ -176,7 +176,11 @@ class UncertainModel(ChunkedModel):
     def _trained_map(self) -> TrainedMap:
         (rows, weights), places = self._known_rows(), self._known_places()
         images = self._regress_without(places, np.arange(len(places)))
-        return TrainedMap(rows, weights, self._in_units(places), images)
+        return TrainedMap(rows, weights, self._in_units(places), images, self._feature_groups)
+
+    def _join_features(self, groups: IntArray) -> None:
+        """Take features of one of the groups (D,) to be known together or not at all."""
+        self._feature_groups = groups
 
     def _in_units(self, X: FloatArray) -> FloatArray:
         """Return latent points in units of what is near."""
@@ -226,11 +230,7 @@ class UncertainModel(ChunkedModel):
             chosen = some[:MOST_LOOKED_AT]
             rows, weights = (part[chosen] for part in self._known_rows())
             images = self._seek(starts, rows.astype(np.float64), chosen)[1]
-        return left_open(rows, images, weights, self._distance_unit())
-
-    def _distance_unit(self) -> FloatArray:
-        """Return the units (D,) of features in which the model measures distances."""
-        return np.ones(self._known_rows()[0].shape[1]) * getattr(self, "spread_", 1.0)
+        return left_open(rows, images, weights)
 
     def _warn_if_open(self) -> None:
         """Warn of a fitted map that leaves much open, as far as a quick look tells."""
@@ -240,7 +240,7 @@ class UncertainModel(ChunkedModel):
         chosen = np.arange(min(len(rows), MOST_GLANCED_AT))
         with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
             images = self._regress_without(self._known_places(len(chosen)), chosen)
-            found = left_open(rows[chosen], images, weights[chosen], self._distance_unit())
+            found = left_open(rows[chosen], images, weights[chosen])
         if words := found.warning():
             warn(f"{words[0].upper()}{words[1:]}.", LeftOpenWarning)
 
@@ -304,10 +304,8 @@ class UncertainModel(ChunkedModel):
                 "at `jacobian` instead."
             )
         places = self._validate_latent(X)
-        unit = self._latent_unit()
         with single_threaded_blas():
-            found = self._local_slopes.at(self._in_units(places))
-        slopes, std = ((part / unit).astype(places.dtype) for part in (found.slopes, found.errors))
+            slopes, std = (part.astype(places.dtype) for part in self._slopes(places))
         return (slopes, std) if return_std else slopes
 
     @answers_lazily("D", "")
@@ -334,15 +332,8 @@ class UncertainModel(ChunkedModel):
         neither that a row is odd nor that it is not.
         """
         Y = self._rows_to_fill(X)
-        gaps = np.isnan(Y).any(axis=1)
-        p = np.empty(len(Y))
         with single_threaded_blas():
-            p[~gaps] = self._shares_below(Y[~gaps])
-            if gaps.any():
-                drawn = self._filled_by_lot(Y[gaps])
-                shares = self._shares_below(drawn.reshape(-1, Y.shape[1]))
-                p[gaps] = shares.reshape(DRAWS_OF_GAPS, -1).mean(axis=0)
-        return p
+            return self._p_values(Y)
 
     @takes_tensors
     def explain(self, X: Any) -> Explanation:
@@ -356,6 +347,16 @@ class UncertainModel(ChunkedModel):
         return Explanation(means, deviations, (Y - means) / deviations)
 
     # ---- inside -------------------------------------------------------------------------------
+
+    def _p_values(self, Y: FloatArray) -> FloatArray:
+        gaps = np.isnan(Y).any(axis=1)
+        p = np.empty(len(Y))
+        p[~gaps] = self._shares_below(Y[~gaps])
+        if gaps.any():
+            drawn = self._filled_by_lot(Y[gaps])
+            shares = self._shares_below(drawn.reshape(-1, Y.shape[1]))
+            p[gaps] = shares.reshape(DRAWS_OF_GAPS, -1).mean(axis=0)
+        return p
 
     def _shares_below(self, Y: FloatArray) -> FloatArray:
         """Return the share (m,) of training rows that are at most as likely as complete rows."""
@@ -372,9 +373,15 @@ class UncertainModel(ChunkedModel):
         for i in range(len(Y)):
             random = np.random.RandomState(0)  # what a row gets does not depend on the others
             for way in found:
-                noise = self._map_noise.draw(Y[i : i + 1], std[i : i + 1], random)
+                noise = self._drawn_errors(Y[i : i + 1], std[i : i + 1], random)
                 way[i] = filled[i] + noise[0]
         return found
+
+    def _drawn_errors(
+        self, Y: FloatArray, std: FloatArray, random: np.random.RandomState
+    ) -> FloatArray:
+        """Return errors (m, D) of what is missing in rows Y, of deviations (m, D), by lot."""
+        return self._map_noise.draw(Y, std, random)
 
     def _without_noise(self, Y: FloatArray, noise_std: Any) -> FloatArray:
         """Return rows (m, D) less their noise, of deviation ``noise_std`` or what is estimated."""
@@ -419,12 +426,14 @@ class UncertainModel(ChunkedModel):
         """Return the standard deviation (m, D) of rows around the images of latent points."""
         return self._map_noise.deviations(self._in_units(X)).astype(X.dtype)
 
-    def _with_noise(
-        self, images: FloatArray, X: FloatArray, random: np.random.RandomState
-    ) -> FloatArray:
-        """Return images (m, D) of latent points with residuals of rows nearby, drawn whole."""
-        found: FloatArray = images + self._map_noise.residuals(self._in_units(X), random)
-        return found.astype(images.dtype)
+    def _drawn_residuals(self, X: FloatArray, random: np.random.RandomState) -> FloatArray:
+        """Return residuals (m, D) of rows near latent points, each the whole of one row."""
+        return self._map_noise.residuals(self._in_units(X), random).astype(X.dtype)
+
+    def _slopes(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return slopes (m, D, q) around latent points, and their standard errors."""
+        found, unit = self._local_slopes.at(self._in_units(X)), self._latent_unit()
+        return found.slopes / unit, found.errors / unit
 
     def _forget_noise(self) -> None:
         """Drop what was made of rows that have changed."""

@@ -41,7 +41,6 @@ from twofold.mixed.frames import TableKind, as_frame, fill_gaps
 from twofold.mixed.kinds import KINDS, LeftOut, fit_column
 from twofold.mixed.level_trees import LEAST_ROWS, MOST_ROWS, SHARE_OF_TREES, LevelTrees
 from twofold.model_files import ModelFile
-from twofold.noise.noise_model import TrainedMap
 from twofold.scaled import Scaled, ScaledModel
 from twofold.tables.chunks import ChunkedTable
 from twofold.tables.dask_tables import DaskTable
@@ -165,6 +164,7 @@ class Mixed(ScaledModel):
         Y = self._fit_columns(frame, weights)
         inner = UKR() if self.model is None else clone(self.model)
         self.model_ = inner.fit(self._scale(Y), sample_weight=weights)
+        self._join_columns()
 
     def _fit_columns(self, frame: pd.DataFrame, weights: FloatArray) -> FloatArray:
         """Choose columns and their scales; return the features (n, D)."""
@@ -199,6 +199,7 @@ class Mixed(ScaledModel):
         inner = UKR() if self.model is None else clone(self.model)
         rows = scaled_features_of(self, table)
         self.model_ = inner.fit(rows, sample_weight=sample_weight)
+        self._join_columns()
 
     def _choose_columns(self, frame: pd.DataFrame, weights: FloatArray) -> None:
         """Set ``columns_`` and ``left_out_``."""
@@ -468,7 +469,7 @@ class Mixed(ScaledModel):
         """
         check_is_fitted(self)
         numbers = Scaled(self.model).set_output(transform="default")
-        for name in ("center_", "spread_", "model_", "notes_", "noise_"):
+        for name in ("center_", "spread_", "model_", "notes_"):
             if name in self.__dict__:
                 setattr(numbers, name, self.__dict__[name])
         numbers.feature_names_in_ = np.array(self.feature_labels(), dtype=object)
@@ -521,10 +522,10 @@ class Mixed(ScaledModel):
                 planted[k] = LevelTrees(column, part, filled, known, weights)
         return planted[k]
 
-    def _trained_map(self) -> TrainedMap:
-        """Return what the noise is made of, the features of a column belonging together."""
+    def _join_columns(self) -> None:
+        """Tell the model inside that the features of a column are known together or not at all."""
         sizes = [len(column.features) for column in self.columns_]
-        return replace(super()._trained_map(), groups=np.repeat(np.arange(len(sizes)), sizes))
+        self.model_._join_features(np.repeat(np.arange(len(sizes)), sizes))
 
     def _parts(self) -> list[slice]:
         """Return where the features of each column stand."""
@@ -610,6 +611,7 @@ class Mixed(ScaledModel):
         inside = from_fitted_part(stored.attributes["model_"], families)
         state = {**stored.attributes, **stored.arrays, "model_": inside}
         sizes = check_state(state, cls.fitted_state, {"N": len(inside.embedding_)})
+        state.pop("noise_", None)  # of an earlier version; the model inside has it, or makes it
         columns = state["columns_"]
         if not all(isinstance(column, Column) for column in columns):
             raise ValueError("`columns_` holds something else")
@@ -621,6 +623,7 @@ class Mixed(ScaledModel):
             )
         mixed._check_parameters()
         mixed.__dict__.update(state)
+        mixed._join_columns()
         return mixed
 
     def __sklearn_tags__(self) -> Any:

@@ -55,7 +55,7 @@ class NoiseModel:
     stretch, usual : how many times the local variances hidden entries have; their variance (D,)
     ratios, columns : (h,) errors of hidden entries in expected deviations, and their columns
     residuals : (D,) mean squared leave-one-out residual of each column
-    log_likelihoods : (t,) of training rows, rising, none seeing itself
+    log_likelihoods : (t,) of training rows, rising, none seeing itself; in the units of the fit
     """
 
     center: FloatArray
@@ -162,9 +162,9 @@ class MapNoise:
         neighbors = self._around.neighbors(places, k, own)
         return self._around.around(neighbors, self._around.weights(places, neighbors))
 
-    def noise_variance(self, unit: FloatArray) -> float:
-        """Return the variance of the noise of an entry, columns being measured in units (D,)."""
-        stretch = self.noise.unit / unit
+    def noise_variance(self) -> float:
+        """Return the variance of the noise of an entry, in the units of the rows."""
+        stretch = self.noise.unit
         chosen = np.arange(min(len(self.trained.rows), MOST_LOOKED_AT))  # rows are in no order
         Z = self.scaled(self.trained.rows[chosen]) * stretch
 
