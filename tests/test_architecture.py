@@ -29,7 +29,7 @@ LAYERS = [
     {"kernel_pca", "psom", "unn"},
     {"ukr"},
     {"classification", "filling", "neighbors", "odd_rows", "plots", "scaled"},
-    {"mixed"},
+    {"mixed", "reduced"},
     {"loading"},
     {"anndata", "selection"},
     {"explorer"},

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from twofold.mixed import Mixed
     from twofold.odd_rows import ManifoldOutlierDetector
     from twofold.psom import PSOM
+    from twofold.reduced import Reduced
     from twofold.scaled import Scaled
     from twofold.selection import SelectEmbedding, compare
     from twofold.ukr import UKR, NadarayaWatson, upgrade
@@ -55,6 +56,7 @@ _HOMES = {
     "KernelExtension": "twofold.kernel_pca",
     "Mixed": "twofold.mixed",
     "Scaled": "twofold.scaled",
+    "Reduced": "twofold.reduced",
     "SelectEmbedding": "twofold.selection",
     "compare": "twofold.selection",
     "upgrade": "twofold.ukr",
@@ -74,6 +76,7 @@ __all__ = [
     "ManifoldOutlierDetector",
     "Mixed",
     "NadarayaWatson",
+    "Reduced",
     "Scaled",
     "SelectEmbedding",
     "SubmanifoldUNN",

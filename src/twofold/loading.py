@@ -48,6 +48,7 @@ FAMILIES = Classes(
         "KernelPCA": "twofold.kernel_pca",
         "DiffusionMap": "twofold.kernel_pca",
         "Scaled": "twofold.scaled",
+        "Reduced": "twofold.reduced",
         "Mixed": "twofold.mixed",
     }
 )

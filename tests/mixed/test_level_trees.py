@@ -60,7 +60,7 @@ def test_probabilities_are_those_of_map_and_trees(fitted):
     k = [column.name for column in model.columns_].index("side")
     part, column = model._parts()[k], model.columns_[k]
     mapped = super(Mixed, model)._filled(model.features(row))[0]
-    told = model._level_trees(k).features(mapped)
+    told = model._planted.features(column, part, mapped)
     expected = (column.proper(mapped[:, part]) + 2 * told) / 3
     found = model.complete(row, return_probabilities=True)[1]["side"]
     np.testing.assert_allclose(found, column.probabilities(expected))
@@ -92,5 +92,6 @@ def test_too_few_rows_teach_nothing():
     rows = checkerboard(15)
     rows.loc[0, "side"] = None
     model = Mixed(UKR(1, init="pca", max_iter=2)).fit(rows)
-    assert model._level_trees(3) is None
+    features = model.features(rows)
+    assert model._planted.features(model.columns_[3], model._parts()[3], features) is None
     assert model.complete(rows)["side"].notna().all()

@@ -12,6 +12,7 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 
 from twofold.tables import text_files
 from twofold.tables.reading import open_table
@@ -467,6 +468,32 @@ def test_npz(tmp_path):
     assert open_table(path).columns == ("x1", "x2")
     np.savez(path, a=X, b=X)
     with pytest.raises(TableError, match=r"a \(3, 2\), b \(3, 2\)"):
+        open_table(path)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
+@pytest.mark.parametrize("dtype", [float, int, bool])
+def test_sparse_npz(tmp_path, kind, dtype):
+    X = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 1], [0, 0, 0]], dtype=dtype)
+    scipy.sparse.save_npz(tmp_path / "t.npz", scipy.sparse.csr_matrix(X).asformat(kind))
+    source = open_table(tmp_path / "t.npz")
+    assert (source.columns, source.n_rows) == (("x1", "x2", "x3"), 4)
+    parts = list(source.chunks(3, numbers=["x1", "x2", "x3"]))
+    assert [len(part) for part in parts] == [3, 1]
+    np.testing.assert_array_equal(pd.concat(parts), X)
+
+
+def test_sparse_npz_that_cannot_be(tmp_path):
+    path, X = tmp_path / "t.npz", scipy.sparse.csr_matrix(np.eye(3))
+    scipy.sparse.save_npz(path, X.tobsr())
+    with pytest.raises(TableError, match=r"format 'bsr'; expected csr, csc or coo"):
+        open_table(path)
+    X.indices[0] = 7
+    scipy.sparse.save_npz(path, X)
+    with pytest.raises(TableError, match="damaged"):
+        open_table(path)
+    scipy.sparse.save_npz(path, scipy.sparse.csr_matrix((0, 3)))
+    with pytest.raises(TableError, match="no rows"):
         open_table(path)
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_array
+from scipy import sparse
+from sklearn.utils import check_array, get_tags
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from twofold.array_types import FloatArray, IntArray
@@ -17,6 +18,8 @@ from twofold.array_types import FloatArray, IntArray
 # Sums of squares of such values, and of their products with weights, are still numbers: in double
 # precision, and in single precision.
 LARGEST, LARGEST_SINGLE = 1e140, 1e17
+# Entries of a sparse table that is made dense without a word: 160 MB.
+MOST_DENSE = 20_000_000
 # Products of such weights with squares of data are numbers, and so are their sums.
 LARGEST_WEIGHT, SMALLEST_WEIGHT = 1e60, 1e-60
 
@@ -66,6 +69,8 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool, least: int | None = No
     check_numeric(X)
     if isinstance(X, np.ma.MaskedArray):
         X = np.ma.filled(X.astype(np.float64), np.nan)
+    if sparse.issparse(X) and get_tags(estimator).input_tags.sparse:
+        X = _made_dense(X, type(estimator).__name__)
     with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn sums up to find infinities
         Y = validate_data(
             estimator,
@@ -76,6 +81,20 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool, least: int | None = No
             ensure_min_samples=least or (2 if reset else 1),
         )
     return np.ascontiguousarray(Y)
+
+
+def _made_dense(X: Any, name: str) -> Any:
+    """Return a sparse table as an array, unless that would be large."""
+    n_entries = X.shape[0] * X.shape[1]
+    if n_entries > MOST_DENSE:
+        raise ValueError(
+            f"{name} computes with dense rows, and a sparse table is made dense up to "
+            f"{MOST_DENSE:,} entries; this one of {X.shape[0]:,} x {X.shape[1]:,} would take "
+            f"{8 * n_entries / 1e9:,.1f} GB. Fit twofold.Reduced({name}(...)), which keeps few "
+            "components of its rows and gives all columns back; of a fitted model, ask for fewer "
+            "rows at a time."
+        )
+    return X.toarray()
 
 
 def checked_weights(sample_weight: Any, Y: Any) -> FloatArray:

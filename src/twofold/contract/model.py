@@ -112,7 +112,9 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), table of dask, path or iterable of chunks
-            Data. NaN marks missing entries; they carry no loss and no weight. The path of a table
+            Data. NaN marks missing entries; they carry no loss and no weight. A table of
+            ``scipy.sparse`` is made dense up to 20,000,000 entries; for larger ones see
+            :class:`twofold.Reduced`. The path of a table
             (CSV, Parquet, .npy), an array mapped into memory and an iterable of arrays or frames
             are walked through and never held whole by ``UKR(landmarks=...)``, and loaded by other
             models. Rows of an array or a data frame of dask stay where they lie, and ``embedding_``
@@ -487,7 +489,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

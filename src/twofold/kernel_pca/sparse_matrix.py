@@ -157,7 +157,7 @@ class SparseMatrixModel(SpectralModel):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = tags.input_tags.sparse = self._is_pairwise()
+        tags.input_tags.pairwise = self._is_pairwise()
         return tags
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,7 +17,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.array_types import BoolArray, FloatArray
+from twofold.array_types import FloatArray
 from twofold.checks.parameters import check_positive
 from twofold.checks.rows import check_missing, checked_weights
 from twofold.contract import TwoWayModel
@@ -39,7 +40,7 @@ from twofold.mixed.columns import Column, LevelColumn, scales
 from twofold.mixed.dask_frames import answers_frames, sample_of, scaled_features_of
 from twofold.mixed.frames import TableKind, as_frame, fill_gaps
 from twofold.mixed.kinds import KINDS, LeftOut, fit_column
-from twofold.mixed.level_trees import LEAST_ROWS, MOST_ROWS, SHARE_OF_TREES, LevelTrees
+from twofold.mixed.level_trees import MOST_ROWS, LevelTrees
 from twofold.model_files import ModelFile
 from twofold.scaled import Scaled, ScaledModel
 from twofold.tables.chunks import ChunkedTable
@@ -496,40 +497,31 @@ class Mixed(ScaledModel):
     def _filled(self, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return rows with gaps filled, levels by the map and by trees, and their deviations."""
         filled, deviations = super()._filled(Y)
-        whole = filled.copy()
-        for k, (column, part) in enumerate(zip(self.columns_, self._parts(), strict=True)):
-            gaps = np.isnan(Y[:, part]).any(axis=1)
-            if not isinstance(column, LevelColumn) or not gaps.any():
-                continue
-            if (trees := self._level_trees(k)) is not None:
-                mapped = column.proper(filled[gaps, part])
-                told = trees.features(filled[gaps])
-                whole[gaps, part] = mapped + SHARE_OF_TREES * (told - mapped)
-        return whole, deviations
+        is_level = [isinstance(column, LevelColumn) for column in self.columns_]
+        if np.isnan(Y[:, np.repeat(is_level, self._widths())]).any():
+            filled = self._planted.told(Y, filled)
+        return filled, deviations
 
-    def _level_trees(self, k: int) -> LevelTrees | None:
-        """Return the trees of a column, made at first use; None where there is nothing to learn."""
-        planted: dict[int, LevelTrees | None] = self.__dict__.setdefault("_planted", {})
-        if k not in planted:
-            column, part = self.columns_[k], self._parts()[k]
-            rows = self.data_[:MOST_ROWS]  # which are in no order
-            known: BoolArray = np.logical_not(np.isnan(rows[:, part]).any(axis=1))
-            may_learn = known.sum() >= LEAST_ROWS and rows.shape[1] > part.stop - part.start
-            planted[k] = None
-            if may_learn and isinstance(column, LevelColumn):
-                filled = super()._filled(rows)[0]
-                weights = self.weights_[: len(rows)]
-                planted[k] = LevelTrees(column, part, filled, known, weights)
-        return planted[k]
+    @cached_property
+    def _planted(self) -> LevelTrees:
+        """What trees make of the other columns."""
+        rows = self.data_[:MOST_ROWS]  # which are in no order
+        filled = super()._filled(rows)[0]
+        parts = zip(self.columns_, self._parts(), strict=True)
+        return LevelTrees(list(parts), rows, filled, self.weights_[: len(rows)])
 
     def _join_columns(self) -> None:
         """Tell the model inside that the features of a column are known together or not at all."""
-        sizes = [len(column.features) for column in self.columns_]
-        self.model_._join_features(np.repeat(np.arange(len(sizes)), sizes))
+        widths = self._widths()
+        self.model_._join_features(np.repeat(np.arange(len(widths)), widths))
+
+    def _widths(self) -> list[int]:
+        """Return how many features each column has."""
+        return [len(column.features) for column in self.columns_]
 
     def _parts(self) -> list[slice]:
         """Return where the features of each column stand."""
-        stops = np.cumsum([len(column.features) for column in self.columns_])
+        stops = np.cumsum(self._widths())
         starts = [0, *stops[:-1]]
         return [slice(int(a), int(b)) for a, b in zip(starts, stops, strict=True)]
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from twofold.array_types import BoolArray, FloatArray
-from twofold.mixed.columns import LevelColumn
+from twofold.array_types import FloatArray
+from twofold.mixed.columns import Column, LevelColumn
 
 N_TREES = 100
 # On six tables with cells hidden at random, shares from 1/2 to 1 did about equally well.
@@ -27,24 +27,65 @@ LEAST_ROWS = 20
 
 
 class LevelTrees:
-    """Trees for one column, whose features stand in ``part`` of all features (n, D)."""
+    """Trees for columns of levels, each planted when a gap of its column is first to be filled.
+
+    Parameters
+    ----------
+    columns : list of (Column, slice)
+        All columns, and where their features stand.
+    rows, filled : ndarrays of shape (n, D)
+        Features of the rows to learn from, with gaps, and with these filled along the map.
+    weights : ndarray of shape (n,)
+    """
 
     def __init__(
-        self, column: LevelColumn, part: slice, rows: FloatArray, known: BoolArray, weights: Any
+        self,
+        columns: list[tuple[Column, slice]],
+        rows: FloatArray,
+        filled: FloatArray,
+        weights: FloatArray,
     ) -> None:
+        self._columns, self._weights = columns, weights
+        self._gaps, self._filled = np.isnan(rows), filled
+        self._planted: dict[str, Any] = {}
+
+    def told(self, Y: FloatArray, filled: FloatArray) -> FloatArray:
+        """Return filled rows (m, D), the missing levels of Y by a mean of map and trees."""
+        whole = filled.copy()
+        for column, part in self._columns:
+            gaps = np.isnan(Y[:, part]).any(axis=1)
+            if not isinstance(column, LevelColumn) or not gaps.any():
+                continue
+            told = self.features(column, part, filled[gaps])
+            if told is not None:
+                mapped = column.proper(filled[gaps, part])
+                whole[gaps, part] = mapped + SHARE_OF_TREES * (told - mapped)
+        return whole
+
+    def features(self, column: LevelColumn, part: slice, rows: FloatArray) -> FloatArray | None:
+        """Return what trees say of a column (m, k), given filled rows (m, D); None if nothing."""
+        if column.name not in self._planted:
+            self._planted[column.name] = self._trees(column, part)
+        trees = self._planted[column.name]
+        if trees is None:
+            return None
+        P = np.zeros((len(rows), column.n_classes))
+        P[:, trees.classes_] = trees.predict_proba(_without(rows, part))
+        return column.from_classes(P)
+
+    def _trees(self, column: LevelColumn, part: slice) -> Any:
+        """Return the trees of a column, None where there is nothing to learn."""
+        known = ~self._gaps[:, part].any(axis=1)
+        others = _without(self._filled[known], part)
+        if len(others) < LEAST_ROWS or others.shape[1] == 0:
+            return None
         # Imported at first use: it takes a while.
         from sklearn.ensemble import ExtraTreesClassifier
 
-        self._column, self._part = column, part
-        self._trees: Any = ExtraTreesClassifier(N_TREES, random_state=0)
-        classes = column.classes(rows[known, part])
-        self._trees.fit(self._others(rows[known]), classes, sample_weight=weights[known])
+        levels = column.classes(self._filled[known, part])
+        trees = ExtraTreesClassifier(N_TREES, random_state=0)
+        return trees.fit(others, levels, sample_weight=self._weights[known])
 
-    def features(self, rows: FloatArray) -> FloatArray:
-        """Return what the features of the column are (m, k), given filled rows (m, D)."""
-        P = np.zeros((len(rows), self._column.n_classes))
-        P[:, self._trees.classes_] = self._trees.predict_proba(self._others(rows))
-        return self._column.from_classes(P)
 
-    def _others(self, rows: FloatArray) -> FloatArray:
-        return np.delete(rows, np.r_[self._part], axis=1)
+def _without(rows: FloatArray, part: slice) -> FloatArray:
+    return np.delete(rows, np.r_[part], axis=1)

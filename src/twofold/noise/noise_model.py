@@ -35,6 +35,9 @@ from twofold.noise.local_gaussians import LocalGaussians
 SIZES, LARGEST_SHARE = (15, 60, 240), 0.6
 # Rows of which entries are hidden, and of which the likelihood is kept.
 MOST_TRIED, MOST_SCORED = 500, 2_000
+# Rows that the Gaussian of the whole table is fitted to, where no column is nearly empty in them:
+# its few thousand numbers hardly change with more.
+MOST_FOR_GAUSSIAN = 10_000
 # Residuals around a place count with those of the whole map as if there were so many of these.
 RESIDUALS_OF_ALL = 5.0
 # Neighbours whose residuals a generated row may have.
@@ -242,7 +245,8 @@ def _without_choice(trained: TrainedMap) -> NoiseModel:
     center = np.nansum(seen * Y, axis=0) / seen.sum(axis=0)
     deviation = np.sqrt(np.nansum(seen * (Y - center) ** 2, axis=0) / seen.sum(axis=0))
     unit = np.where(deviation > 1e-12 * np.abs(center) + 1e-150, deviation, 1.0)
-    gaussian = fit_factors((Y - center) / unit, trained.weights)
+    some = _rows_that_tell(Y)
+    gaussian = fit_factors((Y[:some] - center) / unit, trained.weights[:some])
     squares = ((Y - trained.images) / unit) ** 2
     residuals = np.nansum(seen * squares, axis=0) / seen.sum(axis=0)
     sizes = np.array([k for k in SIZES if k <= LARGEST_SHARE * n], dtype=np.int64)
@@ -262,6 +266,12 @@ def _without_choice(trained: TrainedMap) -> NoiseModel:
         residuals,
         np.empty(0),
     )
+
+
+def _rows_that_tell(Y: FloatArray) -> int:
+    """Return how many of the rows Y (n, D), which are in no order, one Gaussian is fitted to."""
+    counts = (~np.isnan(Y[:MOST_FOR_GAUSSIAN])).sum(axis=0)
+    return MOST_FOR_GAUSSIAN if counts.min() >= MOST_FOR_GAUSSIAN / 100 else len(Y)
 
 
 def _choose(

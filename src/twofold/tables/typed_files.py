@@ -2,7 +2,7 @@
 
 An ``.npy`` file is mapped into memory, an ``.npz`` read whole, the others in slices of rows.
 An ``.npz`` holds the matrix under the name ``X`` or ``data``, or as its only array of two
-dimensions. Names of its columns are in ``feature_names``, names of the rows in ``index``; other
+dimensions, or is what `scipy.sparse.save_npz` writes; that is made dense some rows at a time. Names of its columns are in ``feature_names``, names of the rows in ``index``; other
 arrays of one dimension and the same length, such as ``y`` or ``labels``, become columns, and count
 as companions of the matrix unless the file says that they stand in one table with it.
 
@@ -80,11 +80,14 @@ class ArrayTable(TypedTable):
             )
         if matrix.dtype.kind not in "iufb":
             raise TableError(f"'{name}' holds {matrix.dtype} values; expected numbers.")
-        if matrix.size == 0:
-            raise TableError(f"'{name}' has no {'columns' if len(matrix) else 'rows'}.")
+        if 0 in matrix.shape:
+            raise TableError(f"'{name}' has no {'columns' if matrix.shape[0] else 'rows'}.")
         # A whole matrix of truth values is meant as zeros and ones; a column of them is not.
-        self._matrix = matrix.view(np.uint8) if matrix.dtype.kind == "b" else matrix
-        self.n_rows = len(matrix)
+        if matrix.dtype.kind == "b":
+            is_array = isinstance(matrix, np.ndarray)  # which may lie in a file
+            matrix = matrix.view(np.uint8) if is_array else matrix.astype(np.uint8)
+        self._matrix = matrix
+        self.n_rows = matrix.shape[0]
         self._matrix_names = self._names_of_matrix(arrays)
         self._columns = {
             key: array
@@ -102,9 +105,11 @@ class ArrayTable(TypedTable):
         self.names = tuple(names) if self.own_index is None else (self.own_index, *names)
 
     def _frames(self, rows: int) -> Iterator[pd.DataFrame]:
-        for start in range(0, len(self._matrix), rows):
+        for start in range(0, self.n_rows, rows):
             part = slice(start, start + rows)
-            frame = pd.DataFrame(np.array(self._matrix[part]), columns=list(self._matrix_names))
+            values = self._matrix[part]
+            dense = values.toarray() if hasattr(values, "toarray") else np.array(values)
+            frame = pd.DataFrame(dense, columns=list(self._matrix_names))
             for key, array in self._columns.items():
                 label = self.own_index if key == INDEX_KEY else key
                 is_text = array.dtype.kind in "US"
@@ -177,8 +182,10 @@ def _check_size(member: zipfile.ZipInfo, archive: zipfile.ZipFile, name: str) ->
         )
 
 
-def _matrix_of(arrays: dict[str, AnyArray], name: str) -> tuple[AnyArray, dict[str, AnyArray]]:
-    """Return the matrix of an archive and its other arrays."""
+def _matrix_of(arrays: dict[str, AnyArray], name: str) -> tuple[Any, dict[str, AnyArray]]:
+    """Return the matrix of an archive, dense or sparse, and its other arrays."""
+    if {"format", "shape", "data"} <= set(arrays):
+        return _sparse_matrix(arrays, name), {}
     flat = [key for key, array in arrays.items() if array.ndim == 2 and array.dtype.kind in "iuf"]
     key = next((key for key in _MATRIX_KEYS if key in arrays), flat[0] if len(flat) == 1 else None)
     if key is None:
@@ -188,6 +195,29 @@ def _matrix_of(arrays: dict[str, AnyArray], name: str) -> tuple[AnyArray, dict[s
             "Save the matrix under the name X: np.savez(path, X=matrix).",
         )
     return arrays[key], {other: array for other, array in arrays.items() if other != key}
+
+
+def _sparse_matrix(arrays: dict[str, AnyArray], name: str) -> Any:
+    """Return the matrix that `scipy.sparse.save_npz` has written, by rows."""
+    from scipy import sparse
+
+    kind = arrays["format"].item()
+    kind = kind.decode("ascii", "replace") if isinstance(kind, bytes) else str(kind)
+    parts = {"csr": ("indices", "indptr"), "csc": ("indices", "indptr"), "coo": ("row", "col")}
+    if kind not in parts or not set(parts[kind]) <= set(arrays):
+        raise TableError(
+            f"'{name}' holds a sparse matrix of the format {kind!r}; expected csr, csc or coo.",
+            "Save it by scipy.sparse.save_npz(path, matrix.tocsr()).",
+        )
+    a, b = (arrays[key] for key in parts[kind])
+    with telling_damage(name, "sparse .npz"):
+        values, shape = arrays["data"], tuple(int(size) for size in arrays["shape"])
+        if kind == "coo":
+            return sparse.csr_matrix(sparse.coo_matrix((values, (a, b)), shape=shape))
+        matrix = sparse.csr_matrix if kind == "csr" else sparse.csc_matrix
+        found = matrix((values, a, b), shape=shape)
+        found.check_format(full_check=True)  # products and slices trust its indices
+        return found.tocsr()
 
 
 class AnnDataTable(TypedTable):

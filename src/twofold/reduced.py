@@ -1,0 +1,206 @@
+"""A model of wide or sparse tables: few components of the rows are fitted, and rows come back.
+
+With the mean c of the rows and their first r principal axes P (r, D), which are orthonormal,
+
+    z = P (y - c),   f(x) = c + Pᵀ f_z(x),   df/dx = Pᵀ df_z/dx
+
+Distances between rows are those between their z, but for what the axes leave out. Axes of a sparse
+table are found by Lanczos' method with products of the sparse matrix (ARPACK, as in scikit-learn's
+`PCA`), so that neither the table nor a matrix of D x D is ever filled up.
+"""
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from twofold.array_types import FloatArray
+from twofold.checks.parameters import check_count
+from twofold.checks.rows import MOST_DENSE, check_numeric, checked_weights
+from twofold.contract import TwoWayModel
+from twofold.contract.fitted_state import (
+    Array,
+    FittedState,
+    Notes,
+    Number,
+    Size,
+    Value,
+    check_state,
+)
+from twofold.contract.left_open import LeftOpen
+from twofold.contract.nested_models import Families, from_fitted_part, from_template
+from twofold.model_files import ModelFile
+from twofold.noise.noise_model import NoiseModel
+from twofold.rowwise import weighted_sums
+from twofold.scaled import ScaledModel
+from twofold.tables.chunks import ChunkedTable
+from twofold.ukr import UKR
+
+
+class Reduced(ScaledModel):
+    """Fit a model to the first principal components of a wide or sparse table.
+
+    Rows, dense or ``scipy.sparse``, go in, and come out of ``inverse_transform``, ``reconstruct``,
+    ``sample`` and ``jacobian`` with all their columns, as dense arrays. A sparse table is never
+    filled up in a fit. Entries that a sparse table does not hold are 0; none may be missing.
+    Errors, scores and p-values are those of the components.
+
+    Parameters
+    ----------
+    model : TwoWayModel, default=None
+        The model of the components; fitted as a clone. None means ``UKR()``.
+    rank : int, default=50
+        How many components; tables of fewer rows or columns have fewer.
+
+    Attributes
+    ----------
+    model_ : TwoWayModel
+        The fitted model of the components; its fitted attributes can be read from here, too. What
+        is known of its noise is known there.
+    center_ : ndarray of shape (n_features,)
+        The mean of the rows.
+    components_ : ndarray of shape (rank, n_features)
+        The principal axes.
+    explained_ : float
+        The share of the variance of the rows that the components hold.
+    n_features_in_, feature_names_in_ : int, ndarray
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> from twofold import UKR, Reduced
+    >>> counts = sparse.random(60, 400, density=0.02, format="csr", random_state=0)
+    >>> model = Reduced(UKR(init="pca", max_iter=5), rank=10).fit(counts)
+    >>> model.transform(counts[:2]).shape, model.inverse_transform([[0.0, 0.0]]).shape
+    ((2, 2), (1, 400))
+    """
+
+    fitted_state: ClassVar[FittedState] = {
+        "n_features_in_": Size("D"),
+        "feature_names_in_": Array(("D",), "U", is_optional=True),
+        "center_": Array(("D",)),
+        "components_": Array(("r", "D")),
+        "explained_": Number(low=0, high=1 + 1e-6),
+        "model_": Value((TwoWayModel,)),
+        "notes_": Notes(),
+    }
+
+    def __init__(self, model: TwoWayModel | None = None, rank: int = 50) -> None:
+        self.model = model
+        self.rank = rank
+
+    def _check_parameters(self) -> None:
+        check_count("rank", self.rank, 1)
+        super()._check_parameters()
+
+    def _fit_table(self, X: Any, sample_weight: Any) -> None:
+        Y = self._all_columns(X, reset=True)
+        weights = checked_weights(sample_weight, Y)
+        counted = Y[np.flatnonzero(weights > 0)]
+        rank = min(self.rank, *counted.shape)
+        is_small = counted.shape[0] * counted.shape[1] <= MOST_DENSE
+        # Lanczos' method finds all axes but one.
+        solver, rank = ("full", rank) if is_small else ("arpack", min(rank, min(Y.shape) - 1))
+        axes = PCA(rank, svd_solver=solver, random_state=0)
+        axes.fit(counted.toarray() if is_small else counted)
+        self.center_, self.components_ = axes.mean_, axes.components_
+        self.explained_ = float(axes.explained_variance_ratio_.sum())
+        inner = UKR() if self.model is None else clone(self.model)
+        self.model_ = inner.fit(self._reduced(Y), sample_weight=weights)
+
+    def _fit_chunks(self, table: ChunkedTable, sample_weight: Any) -> None:
+        raise TypeError(
+            "Reduced is fitted to a table in memory, dense or scipy.sparse; got one that is walked "
+            "through. Load it, or fit UKR(landmarks=...), which holds few of its rows."
+        )
+
+    def _all_columns(self, X: Any, *, reset: bool) -> Any:
+        """Return a table as a sparse matrix of rows: products then round each row by itself."""
+        check_numeric(X)
+        Y = validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite="allow-nan",
+            ensure_min_samples=2 if reset else 1,
+        )
+        rows = sparse.csr_matrix(Y)
+        if not np.isfinite(rows.data).all():
+            raise ValueError(
+                "Reduced needs all entries, as finite numbers, and some are NaN or infinite. Fill "
+                "them first, or fit the model by itself: most take rows with gaps."
+            )
+        return rows
+
+    def _reduced(self, Y: Any) -> FloatArray:
+        """Return the components (n, r) of sparse rows Y (n, D)."""
+        axes = np.ascontiguousarray(self.components_.T)
+        return np.asarray(Y @ axes - self.center_ @ axes).astype(Y.dtype)
+
+    def _validate(self, X: Any, *, reset: bool) -> FloatArray:
+        return self._reduced(self._all_columns(X, reset=reset)).astype(self.latent_.dtype)
+
+    def _scale(self, Y: FloatArray) -> FloatArray:
+        """Return rows as they are: what was validated are components."""
+        return Y
+
+    def _unscale(self, F: FloatArray) -> FloatArray:
+        return (weighted_sums(F, self.components_) + self.center_).astype(F.dtype)
+
+    def _jacobian(self, X: FloatArray) -> FloatArray:
+        J = np.moveaxis(self.model_._jacobian(X), 1, 2)
+        slopes = weighted_sums(J.reshape(-1, J.shape[2]), self.components_)
+        return np.moveaxis(slopes.reshape(*J.shape[:2], -1), 2, 1).astype(X.dtype)
+
+    # ---- what is known of the components alone --------------------------------------------------
+
+    @property
+    def noise_(self) -> NoiseModel:
+        """Raise: the noise is known of components."""
+        raise ValueError(
+            "Reduced knows the noise of components, none of single columns: ask `model_`, such as "
+            "`model.model_.noise_`, or fit the model by itself, without Reduced."
+        )
+
+    def _knows_rows(self) -> bool:
+        return False
+
+    def _shares_below(self, Y: FloatArray) -> FloatArray:
+        return self.model_._shares_below(Y)
+
+    def _log_likelihood(self, Y: FloatArray) -> FloatArray:
+        return self.model_._log_likelihood(Y)
+
+    def left_open(self) -> LeftOpen:
+        """Say how far rows like the training rows lie from what the model makes of them.
+
+        ``features`` of the answer are the components.
+        """
+        check_is_fitted(self)
+        return self.model_.left_open()
+
+    # ---- files ----------------------------------------------------------------------------------
+
+    @classmethod
+    def from_file(cls, stored: ModelFile, families: Families) -> Self:
+        """Return the fitted model of a file that was read; see :func:`twofold.load`."""
+        reduced = cls(from_template(stored.params["model"], families), stored.params["rank"])
+        inside = from_fitted_part(stored.attributes["model_"], families)
+        state = {**stored.attributes, **stored.arrays, "model_": inside}
+        sizes = check_state(state, cls.fitted_state, {"N": len(inside.embedding_)})
+        if inside.n_features_in_ != sizes["r"]:
+            raise ValueError(f"`model_` has {inside.n_features_in_} features, not {sizes['r']}")
+        reduced._check_parameters()
+        reduced.__dict__.update(state)
+        return reduced
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = False
+        return tags
