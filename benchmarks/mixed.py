@@ -1,6 +1,6 @@
 """Mixed tables: hidden categories filled, and the way back from the map, beside what people use.
 
-    python -m benchmarks.mixed [table ...]       the six tables
+    python -m benchmarks.mixed [table ...]       nine tables, three of them held back
     python -m benchmarks.mixed --large           200,000 rows of 30 columns, and the same as numbers
 
 A fifth of all cells is hidden. Right categories are counted among the hidden ones; numbers have the

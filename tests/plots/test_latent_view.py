@@ -46,13 +46,26 @@ def test_lattice_is_shaped_second_axis_first(model):
     assert gaps[0] == pytest.approx(gaps[1], rel=0.1)
 
 
-def test_hidden_coordinates_stand_at_their_median(table):
+def test_hidden_coordinates_are_those_of_the_row_seen_nearest(table):
     model = UKR(4, init="pca", max_iter=2).fit(table[0])
     view = LatentView(model, (3, 1))
     places = view.places(np.array([[5.0, 7.0]]))
-    median = np.median(model.embedding_, axis=0)
-    np.testing.assert_allclose(places, [[median[0], 7, median[2], 5]])
+    near = model.embedding_[((view.rows - [5.0, 7.0]) ** 2).sum(axis=1).argmin()]
+    np.testing.assert_allclose(places, [[near[0], 7, near[2], 5]])
+    np.testing.assert_allclose(view.places(view.rows), model.embedding_)
     np.testing.assert_array_equal(view.rows, model.embedding_[:, [3, 1]])
+
+
+def test_every_row_of_a_cloud_stands_on_ground_that_the_data_supports(table):
+    model = UKR(3, random_state=0, max_iter=20).fit(table[0])
+    view = LatentView(model)
+    lattice = view.lattice()
+    inside = lattice.nearly(view.support(lattice) > 0)
+    nearest = ((lattice.places[:, None, :2] - view.rows[None]) ** 2).sum(axis=2).argmin(axis=0)
+    assert inside[nearest].all()
+    cut = lattice.places.copy()
+    cut[:, 2] = np.median(model.embedding_[:, 2])
+    assert not lattice.nearly(model.in_domain(cut))[nearest].all()  # the plane leaves rows aside
 
 
 def test_one_dimension_has_one_axis(table):

@@ -14,7 +14,9 @@ the latent density.
 """
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -115,12 +117,20 @@ class MapNoise:
         gaps = np.isnan(Z)
         doubt = np.zeros_like(Z)
         if gaps.any():
-            found = condition(Z, noise.gaussian.repeated(len(Z)))
-            Z, doubt = np.where(gaps, found.means, Z), np.where(gaps, found.variances, 0)
+            some = gaps.any(axis=1)
+            found = condition(Z[some], noise.gaussian.repeated(int(some.sum())))
+            Z[some] = np.where(gaps[some], found.means, Z[some])
+            doubt[some] = np.where(gaps[some], found.variances, 0)
         self._around = LocalGaussians(Z, doubt, trained.places, noise.gaussian)
         residuals = (trained.rows - trained.images) / noise.unit
         self._squares = np.where(gaps, noise.residuals, residuals**2)
         self._residuals = np.where(gaps, 0, residuals)
+
+    def with_noise(self, noise: NoiseModel) -> Self:
+        """Return the same with other numbers about the noise, but for the Gaussian of all rows."""
+        other = copy(self)
+        other.noise = noise
+        return other
 
     def scaled(self, Y: FloatArray) -> FloatArray:
         """Return rows in units of the columns."""
@@ -224,11 +234,11 @@ class MapNoise:
 
 def make_noise(trained: TrainedMap, seek: Seek, log_density: FloatArray, seed: int) -> NoiseModel:
     """Return the noise of a map; ``log_density`` (n,) is the latent one, rows left out."""
-    start = _without_choice(trained)
+    start = MapNoise(trained, _without_choice(trained))
     random = np.random.RandomState(seed)
-    noise = _choose(trained, start, seek, random)
+    noise = _choose(start, seek, random)
     scored = np.sort(random.permutation(len(trained.rows))[:MOST_SCORED])
-    seen = MapNoise(trained, noise).likeliest(trained.rows[scored], trained.places[scored], scored)
+    seen = start.with_noise(noise).likeliest(trained.rows[scored], trained.places[scored], scored)
     likely = seen.log_density - log_units(noise, trained.rows[scored]) + log_density[scored]
     return NoiseModel(**{**vars(noise), "log_likelihoods": np.sort(likely)})
 
@@ -274,22 +284,20 @@ def _rows_that_tell(Y: FloatArray) -> int:
     return MOST_FOR_GAUSSIAN if counts.min() >= MOST_FOR_GAUSSIAN / 100 else len(Y)
 
 
-def _choose(
-    trained: TrainedMap, start: NoiseModel, seek: Seek, random: np.random.RandomState
-) -> NoiseModel:
+def _choose(start: MapNoise, seek: Seek, random: np.random.RandomState) -> NoiseModel:
     """Return the noise model with the weights that hidden entries choose."""
+    trained = start.trained
     tried = np.sort(random.permutation(len(trained.rows))[:MOST_TRIED])
     Y = trained.rows[tried].astype(np.float64)
     hidden = entries_to_hide(~np.isnan(Y), random, trained.groups)
     some = hidden.any(axis=1)
     Y, hidden, tried = Y[some], hidden[some], tried[some]
     if len(Y) == 0:
-        return start
+        return start.noise
     partial = np.where(hidden, np.nan, Y)
     places, images = seek(partial, tried)
-    noise = MapNoise(trained, start)
-    guesses, spread = noise.guesses(noise.scaled(partial), places, noise.scaled(images), tried)
-    columns, truth = np.nonzero(hidden)[1], noise.scaled(Y)[hidden]
+    guesses, spread = start.guesses(start.scaled(partial), places, start.scaled(images), tried)
+    columns, truth = np.nonzero(hidden)[1], start.scaled(Y)[hidden]
     errors, counts = guesses[:, hidden].T - truth[:, None], np.ones(len(truth))
     weights = stacking_weights(errors, columns, Y.shape[1], counts)
     left = errors_apart(errors, columns, Y.shape[1], counts)
@@ -304,4 +312,4 @@ def _choose(
         "ratios": np.abs(left) / deviations,
         "columns": columns,
     }
-    return NoiseModel(**{**vars(start), **chosen})
+    return NoiseModel(**{**vars(start.noise), **chosen})

@@ -51,7 +51,7 @@ def grid(
     """Draw what the model generates at regular places of its latent space.
 
     Only places inside the domain have an item. With one latent dimension it is a row of items,
-    curves as high as the axes; of more than two, a cut through the median of those not shown.
+    curves as high as the axes; of more than two, those not shown are as in the row seen nearest.
 
     Parameters
     ----------

@@ -1,8 +1,9 @@
 """What of a latent space a picture shows: two of its coordinates, and a lattice over them.
 
 A space of one dimension has one axis. Of a space of more than two dimensions two coordinates are
-shown; the others stand at their median over the rows, so that whatever is painted between the rows
-(domain, magnification, features) is a plane cut through that median, while the rows are all seen.
+shown; the others are those of the row that is seen nearest. So whatever is painted (domain,
+magnification, features) belongs to the rows that are seen there, and each row stands on its ground;
+a plane cut through the middle would leave most of them aside.
 """
 
 from collections.abc import Callable
@@ -70,7 +71,6 @@ class LatentView:
         self.model = model
         self.q = int(model.embedding_.shape[1])
         self.dims = (0,) if self.q == 1 else _checked_dims(dims, self.q)
-        self.median = np.median(model.embedding_, axis=0)
 
     @property
     def is_line(self) -> bool:
@@ -105,9 +105,16 @@ class LatentView:
 
     def places(self, seen: FloatArray) -> FloatArray:
         """Return latent places (m, q) for what is seen of them (m, 1 or 2)."""
-        found = np.tile(self.median.astype(np.float64), (len(seen), 1))
+        found = np.empty((len(seen), self.q))
+        if self.q > len(self.dims):
+            found = self.model.embedding_[self._tree.query(seen)[1]].astype(np.float64)
         found[:, list(self.dims)] = seen
         return found
+
+    @cached_property
+    def _tree(self) -> cKDTree:
+        """Finds the row that is seen nearest."""
+        return cKDTree(self.rows)
 
     def lattice(self, size: int = FINE) -> Lattice:
         """Return a lattice over the picture with `size` places along its longer side."""

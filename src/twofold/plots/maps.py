@@ -42,10 +42,10 @@ def latent_map(
 ) -> Axes:
     """Draw the rows a model was fitted to in its latent space.
 
-    Of more than two latent dimensions two are shown, and the domain is a cut through the median of
-    the others; rows of a lattice that would cover one another stand along a slant, in the order of
-    the coordinates that are not shown. With one dimension rows stand at their coordinate, one above
-    the other in order.
+    Of more than two latent dimensions two are shown, and the domain is that where the others are as
+    in the row seen nearest; rows of a lattice that would cover one another stand along a slant, in
+    the order of the coordinates that are not shown. With one dimension rows stand at their
+    coordinate, one above the other in order.
 
     Parameters
     ----------
@@ -113,8 +113,8 @@ def magnification(
     """Paint the domain by how much the model stretches the latent space there.
 
     Where the picture is bright, neighbours on the map are far apart in the data: a border between
-    clusters, or a fold. With one latent dimension it is a curve; of more than two, a cut through
-    the median of those that are not shown. Nothing is painted where no slope is known.
+    clusters, or a fold. With one latent dimension it is a curve; of more than two, those not shown
+    are as in the row seen nearest. Nothing is painted where no slope is known.
 
     Parameters
     ----------

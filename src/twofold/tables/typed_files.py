@@ -2,9 +2,10 @@
 
 An ``.npy`` file is mapped into memory, an ``.npz`` read whole, the others in slices of rows.
 An ``.npz`` holds the matrix under the name ``X`` or ``data``, or as its only array of two
-dimensions, or is what `scipy.sparse.save_npz` writes; that is made dense some rows at a time. Names of its columns are in ``feature_names``, names of the rows in ``index``; other
-arrays of one dimension and the same length, such as ``y`` or ``labels``, become columns, and count
-as companions of the matrix unless the file says that they stand in one table with it.
+dimensions; what `scipy.sparse.save_npz` writes is made dense some rows at a time. Names of its
+columns are in ``feature_names``, names of the rows in ``index``; other arrays of one dimension and
+the same length, such as ``y`` or ``labels``, become columns, and count as companions of the matrix
+unless the file says that they stand in one table with it.
 
 An ``.npy`` file states its number of rows at the start; it is written with room for any number
 there, and the right one is put in at the end. To be written, an ``.npz`` file is collected in
@@ -105,7 +106,7 @@ class ArrayTable(TypedTable):
         self.names = tuple(names) if self.own_index is None else (self.own_index, *names)
 
     def _frames(self, rows: int) -> Iterator[pd.DataFrame]:
-        for start in range(0, self.n_rows, rows):
+        for start in range(0, self._matrix.shape[0], rows):
             part = slice(start, start + rows)
             values = self._matrix[part]
             dense = values.toarray() if hasattr(values, "toarray") else np.array(values)
