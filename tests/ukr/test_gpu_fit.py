@@ -88,7 +88,7 @@ CASES = {
 }
 
 
-ALSO_PROJECTED = ["missing", "huber", "out of reach", "degree 1"]
+ALSO_PROJECTED = ["missing", "huber", "out of reach", "degree 1", "degree 1, missing"]
 
 
 SLOW_CASES = ("degree 1, missing", "degree 2-axes, leave-3-out")

@@ -141,11 +141,12 @@ def _project_some(looking: _Looking, Y: Tensor, known: Tensor | None) -> Tensor:
     damping = torch.full_like(error, FIRST_ROUGH_DAMPING)
     going = torch.arange(m * k, device=Y.device)
     for step_number in range(MAX_STEPS):
-        # Starts that lag behind the best of their row have no part in the end.
-        slack = max(LEAST_SLACK, SLACK * SLACK_DECAY**step_number)
-        best = torch.full_like(Y[:, 0], torch.inf).scatter_reduce(0, owner, error, "amin")
-        is_near = error[going] <= (1 + slack) * best[owner[going]]
-        going = going[is_near & (damping[going] < MOST_DAMPING)]
+        going = going[damping[going] < MOST_DAMPING]
+        # Starts that lag behind the best of their row, after a step each, have no part in the end.
+        if step_number:
+            slack = max(LEAST_SLACK, SLACK * SLACK_DECAY ** (step_number - 1))
+            best = torch.full_like(Y[:, 0], torch.inf).scatter_reduce(0, owner, error, "amin")
+            going = going[error[going] <= (1 + slack) * best[owner[going]]]
         if not len(going):
             break
         step = _damped_steps(H[going], gradient[going], damping[going])
