@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from families import FAMILIES, Family
 
-from twofold import PSOM, UKR, Scaled, load
+from twofold import PSOM, UKR, KernelPCA, Scaled, load
 from twofold.contract.left_open import LeftOpenWarning, open_share_warning
 from twofold.noise.left_out_places import nearest_other_images, seek_places
 
@@ -179,6 +179,20 @@ def test_landmarks_know_their_noise(tmp_path):
     np.testing.assert_array_equal(load(path).complete(partial[:9]), model.complete(partial[:9]))
 
 
+@pytest.mark.parametrize("landmarks", [40, 400], ids=["a sample", "more than rows"])
+def test_landmarks_of_kernel_pca_know_their_noise(tmp_path, landmarks):
+    model = KernelPCA(2, landmarks=landmarks, random_state=0).fit(TRAIN)
+    assert hasattr(model, "sample_rows_") == (landmarks < len(TRAIN))
+    low, high = model.intervals(PARTIAL)
+    # Some 200 hidden entries, six columns: 0.9 less two standard errors.
+    assert abs(((low <= NEW) & (high >= NEW))[GAPS].mean() - 0.9) < 0.05
+    assert 0.3 < model.p_values(NEW).mean() < 0.7
+    assert 0 < model.left_open().share < 1
+    path = tmp_path / "landmarks.twofold"
+    model.save(path)
+    np.testing.assert_array_equal(load(path).p_values(NEW[:9]), model.p_values(NEW[:9]))
+
+
 def test_landmarks_keep_a_sample_of_all_rows_they_have_seen():
     rows = noisy_rows(900, 4)[1]
     model = UKR(1, landmarks=20, random_state=0, max_iter=3).fit(rows[:600])
@@ -194,7 +208,7 @@ def test_old_files_of_landmarks_have_no_noise():
     model = UKR(1, landmarks=10, random_state=0, max_iter=3).fit(TRAIN)
     del model.sample_rows_, model.sample_weights_
     assert not model.has_noise()
-    with pytest.raises(ValueError, match="does not keep the rows"):
+    with pytest.raises(ValueError, match="keeps landmarks and none of the rows"):
         model.left_open()
 
 
@@ -211,7 +225,7 @@ def test_models_that_leave_no_row_out_fill_from_the_manifold():
 def test_every_model_has_noise(family: Family, tmp_path):
     model = family.make().fit(TRAIN[:60])
     if not model._has_noise():
-        with pytest.raises(ValueError, match="kernel values"):
+        with pytest.raises(ValueError, match="not known how far rows lie"):
             _ = model.noise_
         return
     assert "noise_" not in vars(getattr(model, "model_", model))  # a fit does not pay for it

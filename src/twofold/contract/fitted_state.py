@@ -218,6 +218,13 @@ NOISE: FittedState = {
     "log_likelihoods": Array(("t",)),
 }
 
+# Rows that a model with landmarks keeps beside them; before COMMON, whose noise is made of them.
+SAMPLE: FittedState = {
+    "n_features_in_": Size("D"),
+    "sample_rows_": Array(("s", "D"), has_gaps=True, is_optional=True),
+    "sample_weights_": Array(("s",), low=TINY, is_optional=True),
+}
+
 COMMON: FittedState = {
     "n_features_in_": Size("D"),
     "feature_names_in_": Array(("D",), "U", is_optional=True),

@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract.chunked_model import ChunkedModel
-from twofold.contract.distinct_rows import RowIndex
+from twofold.contract.distinct_rows import DistinctRows, RowIndex
+from twofold.contract.fitted_state import check_there
 from twofold.contract.lazy_answers import answers_lazily
 from twofold.contract.left_open import (
     MOST_GLANCED_AT,
@@ -44,6 +45,8 @@ FROM_NOISE = (
     "_local_slopes",
     "_planted",
 )
+# Rows that a model with landmarks keeps, at least and at most; between, as many as landmarks.
+LEAST_SAMPLED, MOST_SAMPLED = 500, 2_000
 # Ways to fill the gaps of a row whose p-value is asked for.
 DRAWS_OF_GAPS = 8
 # Rows that are farther apart, and entries that are smaller, have squares with all their digits.
@@ -91,6 +94,8 @@ class UncertainModel(ChunkedModel):
     """A model that knows how far rows lie from what it says."""
 
     weights_: FloatArray
+    sample_rows_: FloatArray
+    sample_weights_: FloatArray
     _index: Any
     _feature_groups: IntArray | None = None
     # Whether images of a few hundred rows take next to no time beside a fit.
@@ -103,11 +108,7 @@ class UncertainModel(ChunkedModel):
         """What the manifold leaves open, from training rows of which entries were hidden."""
         check_is_fitted(self)
         if not self._has_noise():
-            raise ValueError(
-                "The model keeps kernel values and none of the rows it was trained on, or rows "
-                "of numbers so large or small that they cannot be squared: nothing is known about "
-                "how far rows lie from it. Fit it again to rows, in other units."
-            )
+            raise ValueError(f"It is not known how far rows lie from the model: {self._no_noise()}")
         with single_threaded_blas():
             trained = self._trained_map()
             seek = partial(self._seek, trained.images)
@@ -154,24 +155,56 @@ class UncertainModel(ChunkedModel):
         low, high = SQUARABLE
         return most - least > low and max(-least, most) < high
 
+    def _no_noise(self) -> str:
+        """Return why there is no noise model, and what to do about it."""
+        if not self._takes_rows():
+            return (
+                "its distances are those of a kernel or a matrix, and say nothing of single "
+                "features. Fit a model to the rows themselves."
+            )
+        if not self._knows_rows():
+            return (
+                "it keeps landmarks and none of the rows it was trained on, as earlier versions "
+                "did. Fit it again."
+            )
+        return "its rows are too large, too small or too close to be squared. Change their unit."
+
     def _keeps_rows(self) -> bool:
         """Say whether ``data_`` are the rows that the model was trained on."""
         return getattr(self, "landmarks", None) is None and self._takes_rows()
 
     def _takes_rows(self) -> bool:
+        """Say whether distances are those of rows, not of what a kernel makes of them."""
         return not self.__sklearn_tags__().input_tags.pairwise
 
     def _knows_rows(self) -> bool:
         """Say whether the model keeps the rows it was trained on, or a sample of them."""
-        return self._keeps_rows()
+        return self._keeps_rows() or (self._takes_rows() and hasattr(self, "sample_rows_"))
 
     def _known_rows(self) -> tuple[FloatArray, FloatArray]:
         """Return rows (t, D) the model was trained on, in no order, and their weights (t,)."""
-        return self.data_, self.weights_
+        if self._keeps_rows():
+            return self.data_, self.weights_
+        return self.sample_rows_, self.sample_weights_
 
     def _known_places(self, most: int | None = None) -> FloatArray:
         """Return the latent points (t, q) of the known rows, or of the first ones."""
-        return self.latent_[:most]
+        if self._keeps_rows():
+            return self.latent_[:most]
+        return self._sampled_places if most is None else self._place(self.sample_rows_[:most])
+
+    @cached_property
+    def _sampled_places(self) -> FloatArray:
+        return self._place(self.sample_rows_)
+
+    def _keep_sample(self, sample: DistinctRows) -> None:
+        """Keep some of the rows behind landmarks, those of the lowest hash: they tell the noise."""
+        kept = sample.lowest(min(max(LEAST_SAMPLED, len(self.data_)), MOST_SAMPLED))
+        self.sample_rows_, self.sample_weights_ = kept.Y, kept.weights
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        check_there(self, {"sample_weights_": hasattr(self, "sample_rows_")})
 
     def _trained_map(self) -> TrainedMap:
         (rows, weights), places = self._known_rows(), self._known_places()
@@ -221,8 +254,8 @@ class UncertainModel(ChunkedModel):
         """
         if not self.has_noise():
             raise ValueError(
-                "The model does not keep the rows that it was trained on, so that it is not known "
-                "how far they lie from it. Look at `score` of rows instead."
+                f"It is not known what the model leaves open: {self._no_noise()} Or look at "
+                "`score` of rows."
             )
         some = np.arange(min(len(self._known_rows()[0]), MOST_STARTS))  # rows are in no order
         with single_threaded_blas():
@@ -300,8 +333,8 @@ class UncertainModel(ChunkedModel):
         """
         if not self.has_noise():
             raise ValueError(
-                "The model does not keep the rows that it was trained on; slopes need them. Look "
-                "at `jacobian` instead."
+                f"Slopes need the rows that the model was trained on: {self._no_noise()} Or look "
+                "at `jacobian`."
             )
         places = self._validate_latent(X)
         with single_threaded_blas():

@@ -11,7 +11,8 @@ from sklearn.utils import check_random_state
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.checks.parameters import check_choice, check_count, is_number
-from twofold.contract.fitted_state import Array, FittedState, Number, Value, check_there
+from twofold.contract.distinct_rows import merge_duplicates
+from twofold.contract.fitted_state import SAMPLE, Array, FittedState, Number, Value, check_there
 from twofold.engine.gpu.library import DEVICES
 from twofold.engine.threads import count_threads, run_tasks
 from twofold.features.data_kernels import RBF, Custom, DataKernel, Linear, rounding_of
@@ -120,6 +121,7 @@ class KernelPCA(SparseMatrixModel):
     """
 
     fitted_state: ClassVar[FittedState] = {
+        **SAMPLE,
         **SparseMatrixModel.fitted_state,
         "kernel_": Value((DataKernel, DataDependentKernel), is_optional=True),
         "mean_coef_": Array(("n",)),
@@ -177,6 +179,10 @@ class KernelPCA(SparseMatrixModel):
         found = self._axes(K, weights, kernel, solver, rng)
         return self._keep(kernel, found, weights / weights.sum(), float(weights.sum()))
 
+    def _keeps_rows(self) -> bool:
+        # Fewer rows than landmarks are kept all.
+        return self._takes_rows() and bool((self.member_ >= 0).any())
+
     def _fit_sparse(self, K: Any, weights: FloatArray) -> FloatArray:
         kernel = get_kernel(self.kernel)
         solver = self._announce(kernel, K.shape[0], is_sparse=True)
@@ -209,6 +215,7 @@ class KernelPCA(SparseMatrixModel):
         summed = np.bincount(owner, weights, minlength=len(rows)).astype(np.float64)
         rows, summed = rows[summed > 0], summed[summed > 0]
         self.data_, self.weights_ = rows, summed
+        self._keep_sample(merge_duplicates(Y, weights))
         self.member_ = np.full(len(self.member_), -1)
         kernel = with_numbers(kernel, rows)
         if isinstance(kernel, DataKernel):

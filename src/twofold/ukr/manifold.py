@@ -7,7 +7,6 @@ which `_restore` builds what regression and projection need.
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -18,6 +17,7 @@ from twofold.checks.rows import check_missing
 from twofold.contract.distinct_rows import DistinctRows, merge_duplicates
 from twofold.contract.fitted_state import (
     COMMON,
+    SAMPLE,
     TINY,
     Array,
     FittedState,
@@ -73,8 +73,6 @@ FEW_ROWS, ITERATIONS_OF_FEW = 3_000, 400
 # What is left out while more rows than that are trained. Fits of 5,000 rows take 0.8 of the time
 # (GloVe), 0.97 (MNIST) and 0.75 (MNIST at q = 8), and new rows come back as well or 0.2 % better.
 ROUGH_ROWS, ROUGH_CUTOFF = 2_000, 1e-4
-# Rows that a model with landmarks keeps, at least and at most; between, as many as landmarks.
-LEAST_SAMPLED, MOST_SAMPLED = 500, 2_000
 # A tenth of a fit is enough to settle rows that arrive where the others already lie.
 PARTIAL_SHARE = 10
 
@@ -83,9 +81,7 @@ class KernelManifold(GrowingModel):
     """Latent points, the rows they carry, and the regression between them."""
 
     fitted_state: ClassVar[FittedState] = {
-        "n_features_in_": COMMON["n_features_in_"],
-        "sample_rows_": Array(("s", "D"), has_gaps=True, is_optional=True),
-        "sample_weights_": Array(("s",), low=TINY, is_optional=True),
+        **SAMPLE,
         **COMMON,
         "n_components_": Size("q", is_optional=True),
         "kernel_": Value((str, Kernel), get_kernel),
@@ -175,30 +171,8 @@ class KernelManifold(GrowingModel):
             return self._regress(X)
         return self._surface.regress_without(X * self.latent_scale_, own)
 
-    def _keeps_rows(self) -> bool:
-        return super()._keeps_rows() and self._space is None
-
-    def _knows_rows(self) -> bool:
-        return self._keeps_rows() or (self._space is None and hasattr(self, "sample_rows_"))
-
-    def _known_rows(self) -> tuple[FloatArray, FloatArray]:
-        if self._keeps_rows():
-            return super()._known_rows()
-        return self.sample_rows_, self.sample_weights_
-
-    def _known_places(self, most: int | None = None) -> FloatArray:
-        if self._keeps_rows():
-            return super()._known_places(most)
-        return self._sampled_places if most is None else self._place(self.sample_rows_[:most])
-
-    @cached_property
-    def _sampled_places(self) -> FloatArray:
-        return self._place(self.sample_rows_)
-
-    def _keep_sample(self, sample: DistinctRows) -> None:
-        """Keep some of the rows behind landmarks, those of the lowest hash: they tell the noise."""
-        kept = sample.lowest(min(max(LEAST_SAMPLED, len(self.data_)), MOST_SAMPLED))
-        self.sample_rows_, self.sample_weights_ = kept.Y, kept.weights
+    def _takes_rows(self) -> bool:
+        return super()._takes_rows() and self._space is None
 
     def _squared_errors(self, Y: FloatArray) -> FloatArray:
         if self._space is None:
@@ -280,7 +254,6 @@ class KernelManifold(GrowingModel):
         self.loss_ = getattr(self, "loss_", Squared())  # the first files knew no other
         needed = ("feature_projector_", "feature_mean_row_", "feature_mean_")
         check_there(self, dict.fromkeys(needed, self.data_kernel is not None))
-        check_there(self, {"sample_weights_": hasattr(self, "sample_rows_")})
         loss = self._loss_of_new_rows()
         loss.value_and_slope(np.zeros((1, self.data_.shape[1])))  # a number may be missing
 
