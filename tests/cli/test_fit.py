@@ -318,6 +318,14 @@ def test_numbers_as_labels(tmp_path):
     assert twofold.load(tmp_path / "t.twofold").notes_.labels["age"].dtype.kind == "f"
 
 
+def test_marks_of_missing_cells_are_no_classes(tmp_path):
+    frame = make_frame(30).assign(kind=["a", "b", "n/a", "-", "?", ""] * 5)
+    path = write_csv(frame, tmp_path / "t.csv")
+    run_well("fit", path, "--label", "kind", *QUICK)
+    found = twofold.load(tmp_path / "t.twofold").notes_.labels["kind"]
+    assert sorted(set(found)) == ["", "a", "b"]
+
+
 def test_an_infinite_number_as_a_label(tmp_path):
     frame = make_frame(30).assign(age=[*np.arange(29) / 7, np.inf])
     path = write_csv(frame, tmp_path / "t.csv")

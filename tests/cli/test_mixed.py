@@ -116,6 +116,25 @@ def test_parquet_keeps_its_types(folder, tmp_path):
     assert found["new"].dtype == bool
 
 
+def test_texts_of_workbooks_are_read_alike_at_every_step(folder, tmp_path):
+    pytest.importorskip("openpyxl")
+    table = make_table().assign(price=[f"{1000 + 37 * k:,}" for k in range(N)])
+    gappy = table.astype(str)
+    gappy.loc[::9, "price"], gappy.loc[1::9, "colour"], gappy.loc[2::9, "bought"] = "n/a", "-", "NA"
+    path, model, filled = (tmp_path / name for name in ("g.xlsx", "g.twofold", "f.xlsx"))
+    gappy.to_excel(path, index=False)
+    run_well("fit", path, "-o", model, *QUICK)
+    done = run_well("complete", model, path, "-o", filled)
+    assert "Unknown" not in done.stderr
+    found = pd.read_excel(filled)
+    kept = np.arange(N) % 9 != 0
+    np.testing.assert_array_equal(found["price"][kept], 1000 + 37 * np.arange(N)[kept])
+    assert found["price"].between(500, 6000).all()
+    assert set(found["colour"]) == {"blue", "green", "red"}
+    assert found["bought"].dtype.kind == "M"
+    assert found["bought"].notna().all()
+
+
 def test_rows_through_the_model(folder, tmp_path):
     model, table = folder / "items.twofold", folder / "items.csv"
     X = pd.read_csv(_written(run_well("transform", model, table)))

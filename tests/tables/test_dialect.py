@@ -41,6 +41,9 @@ def test_separators_and_line_ends(found, separator, line_end):
         ("1,5;2,3\n2,5;4,1\n", ";", ","),  # without names the comma would cut evenly too
         ("a;b\n1.5;2.3\n", ";", "."),
         ("a;b\n1,234;5.67\n2,345;8.90\n1.5;2.5\n", ";", "."),  # thousands marks are not guessed
+        ("a;b\n1,234;16.0 %\n2,345;8.9 %\n3,456;7.1 %\n4,567;-\n", ";", "."),  # percents tell
+        ("a;b\n1.234;16,0 %\n2.345;8,9 %\n3.456;7,1 %\n4.567;-\n", ";", ","),
+        ("a;b\n1,234;5\n2,345;8\n", ";", ","),  # nothing else tells
         ("a;b\n1;2\n", ";", "."),
         ("a,b\n1.5,2\n", ",", "."),
         ('a,b\n"1,5","2,5"\n', ",", "."),

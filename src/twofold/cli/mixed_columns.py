@@ -15,7 +15,7 @@ import pandas as pd
 from twofold.cli.arguments import Texts, shown
 from twofold.cli.console import CommandError, UsageError, listed
 from twofold.tables.table import is_percentage
-from twofold.tables.text_types import date_format, date_texts, typed_column, with_gaps
+from twofold.tables.text_types import date_format, date_texts, holds_texts, typed_column, with_gaps
 from twofold.tables.writing import number_texts
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def rows_for(model: Mixed, frame: pd.DataFrame, source: TableSource) -> pd.DataF
         if column.name not in frame:
             continue
         cells = frame[column.name]
-        if source.dialect is None:
+        if source.dialect is None and not holds_texts(cells):
             found[column.name] = cells
         elif isinstance(column, NumberColumn) or column.type.form == "number":
             found[column.name] = pd.Series(source.rules.numbers_of(cells), index=frame.index)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -21,7 +22,7 @@ from twofold.tables.reading import open_table
 if TYPE_CHECKING:
     from twofold.contract import TwoWayModel
     from twofold.tables.reading import TableSource
-    from twofold.tables.table import NearlyNumbers
+    from twofold.tables.table import CellRules, NearlyNumbers
 
     # A table, its label columns, those to use and those to leave out.
     Opened: TypeAlias = tuple[TableSource, list[str], list[str], list[str]]
@@ -155,7 +156,7 @@ def read_or_walk(
     opened = source, labels, chosen, dropped = open_training_table(path, console, **wanted)
     if not may_walk or not exceeds_memory(source, console):
         return _read_rows(opened, path, console, q, image_shape, may_exceed_columns, kinds)
-    large = LargeTable(source, labels, dropped, label_values)
+    large = LargeTable(source, labels, dropped, partial(label_values, source.rules))
     large.look_through(console, chosen)
     if not large.columns:
         raise _no_numbers(path, large.left_out, {})
@@ -229,7 +230,7 @@ def _read_rows(
     rows = TrainingTable(
         values[~is_empty],
         None if names is None else names[~is_empty],
-        {name: label_values(frame[name][~is_empty]) for name in labels},
+        {name: label_values(source.rules, frame[name][~is_empty]) for name in labels},
         left_out,
         int(is_empty.sum()),
         is_mixed or not are_default(list(values.columns)),
@@ -296,11 +297,16 @@ def _choose_columns(
     return values.drop(columns=[name for name in left if name in values]), list(left.items())
 
 
-def label_values(column: pd.Series) -> Any:
-    """Return a label column as text or as numbers; few whole numbers are classes, so text."""
+def label_values(rules: CellRules, column: pd.Series) -> Any:
+    """Return a label column as text or as numbers; few whole numbers are classes, so text.
+
+    A text that stands for a missing cell, such as "n/a", is no class, but "".
+    """
     values = column.to_numpy()
     if values.dtype.kind != "f":
-        return column.where(column.notna(), "").astype(str).to_numpy(dtype=str)
+        texts = column.where(column.notna(), "").astype(str)
+        is_missing = texts.str.strip().str.casefold().isin(rules.texts)
+        return texts.mask(is_missing, "").to_numpy(dtype=str)
     seen = np.unique(values[~np.isnan(values)])
     if len(seen) > MOST_CLASSES or np.any(seen != np.round(seen)):
         return values

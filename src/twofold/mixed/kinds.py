@@ -156,7 +156,9 @@ def _skewness(y: FloatArray) -> float:
 
 
 def _are_all(known: pd.Series, kind: Any) -> bool:
-    found = known.map(type).unique()
+    if types.is_numeric_dtype(known.dtype) or types.is_datetime64_any_dtype(known.dtype):
+        return False  # cells of one type that is none of Python's own
+    found = set(map(type, known))
     is_truth = kind is bool
     return all(issubclass(each, kind) and (is_truth or each is not bool) for each in found)
 

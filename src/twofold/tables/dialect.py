@@ -32,6 +32,8 @@ _MAX_CELLS = 100_000
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # what Excel writes and reads
 _COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 _POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
+# What may be a thousands mark as well as a decimal one.
+_MAYBE_GROUP = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")
 # Thousands marks without a doubt: several, or one before a decimal point.
 _GROUPS_OF_COMMAS = re.compile(r"[+-]?\d{1,3}(,\d{3}){2,}(\.\d*)?|[+-]?\d{1,3}(,\d{3})+\.\d*")
 
@@ -244,12 +246,16 @@ def _decimal(records: Sequence[Sequence[str]], separator: str) -> str:
     """Return the decimal character; a comma only where it cannot be the separator."""
     if separator == ",":
         return "."
-    cells = [cell.strip() for record in records for cell in record]
-    n_comma = sum(_COMMA_NUMBER.fullmatch(cell) is not None for cell in cells)
-    n_point = sum(_POINT_NUMBER.fullmatch(cell) is not None for cell in cells)
+    cells = [cell.strip().rstrip("%").rstrip() for record in records for cell in record]
     if any(_GROUPS_OF_COMMAS.fullmatch(cell) for cell in cells):
         return "."
-    return "," if n_comma > n_point else "."
+    clear = [cell for cell in cells if not _MAYBE_GROUP.fullmatch(cell)]
+    for told in (clear, cells):  # marks that may part thousands decide where no others do
+        n_comma = sum(_COMMA_NUMBER.fullmatch(cell) is not None for cell in told)
+        n_point = sum(_POINT_NUMBER.fullmatch(cell) is not None for cell in told)
+        if n_comma != n_point:
+            return "," if n_comma > n_point else "."
+    return "."
 
 
 def _has_blanks(body: str, separator: str) -> bool:

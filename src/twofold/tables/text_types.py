@@ -31,11 +31,16 @@ _FIRST_CELLS = 50
 
 def typed_column(column: pd.Series, rules: CellRules) -> pd.Series:
     """Return a column of texts with its gaps, as times if its cells are dates."""
-    if not (column.dtype == object or isinstance(column.dtype, pd.StringDtype)):
+    if not holds_texts(column):
         return column
     known = with_gaps(column, rules)
     found = date_format(known)
     return known if found is None else parsed_dates(known, found)
+
+
+def holds_texts(column: pd.Series) -> bool:
+    """Say whether the cells of a column may be texts."""
+    return bool(column.dtype == object or isinstance(column.dtype, pd.StringDtype))
 
 
 def with_gaps(column: pd.Series, rules: CellRules) -> pd.Series:
