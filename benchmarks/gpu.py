@@ -2,37 +2,50 @@
 
     python -m benchmarks.gpu                      # all parts
     python -m benchmarks.gpu objective mnist      # some of them
-    python -m benchmarks.gpu draw                 # the picture of the last run with "objective"
+    python -m benchmarks.gpu draw                 # table and picture of the last "objective"
 
 Parts: "objective" (the exact leave-one-out objective and gradient: all pairs of 70,000 rows, and
 maps of a million; what bounds each kernel), "nodes" (the same over a grid, for wide kernels),
 "degrees" (local polynomials), "fit" (1,000,000 × 50, made up; the objective on the
 map that was trained), "mnist" (60,000 images as 50 principal components, 10,000 held out; 70,000),
-"kernel-pca" (20,000 images), "umap" (TorchDR's, where it is installed), "ten-million".
+"starts" (what of a fit stays on the CPU), "kernel-pca" (20,000 images), "umap" (TorchDR's, where it
+is installed), "ten-million".
 Times are medians of repeated runs by events of the device, or of one run by the clock where they
 are long.
 """
 
 from __future__ import annotations
 
+import cProfile
 import json
 import logging
+import pstats
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from benchmarks.gpu_kernels import floors, measure_ceilings, milliseconds, seconds_by_kernel
+from benchmarks.gpu_kernels import (
+    measure_ceilings,
+    measured,
+    milliseconds,
+    seconds_by_kernel,
+    work_of,
+    work_of_attraction,
+)
 from twofold import UKR, KernelPCA
 from twofold.engine.gpu.sums import CarriedTiles, DeviceSums, carried
+from twofold.engine.gpu.tiles import along_a_curve
 from twofold.engine.local_fit import FitGroup, LocalFit, polynomial_terms
 from twofold.kernels import GAUSSIAN
 from twofold.losses import Squared
+from twofold.neighborhoods.gpu_tsne import _attraction, affinities
 
 D = 64
 PRECISIONS = ("bf16", "tf32", "fp32")
@@ -107,7 +120,15 @@ def objective() -> None:
     ):
         X, V = made_up(n, extent)
         for precision in PRECISIONS:
-            rows += kernel_rows(X, V, precision, cutoff, what, most)
+            engine, run = ours(X, V, precision, cutoff)
+            rows += kernel_rows(engine, run, n, what, precision, 0, most)
+    for n, extent, what in ((70_000, 20.0, "wide kernel"), (1_000_000, 1_000.0, "spread")):
+        X, V = made_up(n, extent)
+        for degree in (1, 2):
+            engine, run = fitted(X, V, degree)
+            rows += kernel_rows(engine, run, n, what, "fp32", degree, most)
+    for n in (70_000, 1_000_000):
+        rows.append(attraction(n, most))
     peers = {}
     X, V = made_up(70_000, 2.0)
     peers["PyTorch in chunks"] = milliseconds(lambda: chunked(X, V, 4096), 3)
@@ -118,28 +139,37 @@ def objective() -> None:
     RESULTS.write_text(json.dumps({"ceilings": asdict(most), "rows": rows, "peers": peers}))
 
 
-def kernel_rows(X, V, precision: str, cutoff: float, what: str, most) -> list[dict]:
+def kernel_rows(engine, run, n: int, what: str, precision: str, degree: int, most) -> list[dict]:
     """Time one evaluation and its kernels, and say what bounds each."""
-    engine, run = ours(X, V, precision, cutoff)
-    ms = milliseconds(run)
-    n, found = len(X), []
-    print(f"n = {n:9,} {what:11} {precision}: {ms:8.2f} ms, {engine.n_pairs / n:9,.0f} pairs a row")
+    ms, found = milliseconds(run), []
+    said = {"n": n, "what": what, "precision": precision, "degree": degree, "total_ms": ms}
+    print(
+        f"n = {n:9,} {what:11} {precision}, degree {degree}: {ms:8.2f} ms, "
+        f"{engine.n_pairs / n:9,.0f} pairs a row"
+    )
     for kernel, seconds in seconds_by_kernel(run).items():
-        row = {"n": n, "what": what, "precision": precision, "kernel": kernel, "total_ms": ms}
-        row |= {"ms": 1e3 * seconds}
-        if kernel != "rest":
-            parts = floors(kernel, precision, engine.n_pairs, D, most)
-            rate, bandwidth = parts.pop("flop") / seconds, parts.pop("n_bytes") / seconds
-            row |= {"flops": rate, "bandwidth": bandwidth, "floors": parts}
-            shares = ", ".join(f"{name} {part / seconds:.0%}" for name, part in parts.items())
-            print(
-                f"    {kernel:10} {1e3 * seconds:8.2f} ms, {rate / 1e12:6.1f} TFLOP/s, "
-                f"{bandwidth / 1e12:5.2f} TB/s; floors: {shares}"
-            )
-        else:
-            print(f"    {kernel:10} {1e3 * seconds:8.2f} ms")
-        found.append(row)
+        if kernel == "rest":
+            print(f"    {kernel:16} {1e3 * seconds:8.3f} ms")
+            found.append(said | {"kernel": kernel, "ms": 1e3 * seconds})
+        elif seconds > 0:
+            work = work_of(kernel, precision, degree, n, engine.n_pairs, D)
+            found.append(said | measured(kernel, seconds, work, most))
     return found
+
+
+def attraction(n: int, most, k: int = 30) -> dict:
+    """Time the pull of neighbours on a map, a step of t-SNE: neighbours lie side by side."""
+    X = made_up(n, 100.0)[0]
+    X = X[along_a_curve(X)].contiguous()
+    near = torch.arange(n, device="cuda")[:, None] + torch.randint(
+        -2 * k, 2 * k, (n, k), device="cuda"
+    )
+    P = affinities(torch.rand(n, k, device="cuda"), near.clamp(0, n - 1), 10.0)
+    run = partial(_attraction, P, X)
+    seconds = seconds_by_kernel(run, kernels=("attract",))["attract"]
+    print(f"n = {n:9,} t-SNE, {len(P.p) / n:.0f} neighbours a row")
+    found = measured("attract", seconds, work_of_attraction(n, len(P.p)), most)
+    return {"n": n, "what": "t-SNE", "precision": "fp32", "degree": 0} | found
 
 
 def nodes() -> None:
@@ -183,13 +213,12 @@ def degrees() -> None:
     """Time local polynomials: one evaluation by kernel, and fits of MNIST."""
     from benchmarks.landmarks import rows_of_mnist
 
-    kernels = ("sum_tiles", "pull_tiles", "moments_of_fits", "sum_fits", "push_fits")
     for n, extent in ((70_000, 20.0), (70_000, 265.0), (1_000_000, 1_000.0)):
         X, V = made_up(n, extent)
         for degree in (0, 1, 2):
             torch.cuda.reset_peak_memory_stats()
             engine, run = fitted(X, V, degree)
-            ms, parts = milliseconds(run), seconds_by_kernel(run, kernels=kernels)
+            ms, parts = milliseconds(run), seconds_by_kernel(run)
             shown = ", ".join(f"{name} {1e3 * s:.2f}" for name, s in parts.items() if s)
             peak = torch.cuda.max_memory_allocated() / 2**30
             print(
@@ -289,6 +318,60 @@ def mnist() -> None:
         print(f"  new rows left {explained(few, test):.4f}")
 
 
+def starts() -> None:
+    """Say how long what stays on the CPU takes in a fit on the device."""
+    from benchmarks.landmarks import rows_of_mnist
+    from benchmarks.large_steps import rows_made_up
+
+    on_cpu = ("find", "scale", "scale_each_dimension", "choose_landmarks", "adapt_landmarks")
+    there = ("start_on_device", "train_on_device", "_fit_alone", "_project", "_distinct", "_embed")
+    train = rows_of_mnist()[0]
+    cases = {
+        "MNIST 60,000": (train, {}),
+        "MNIST 60,000, 500 landmarks": (train, {"landmarks": 500}),
+        "made up 1,000,000": (rows_made_up(1_000_000)[0], {}),
+    }
+    for what, (rows, options) in cases.items():
+        for is_first in (True, False):  # the first compiles
+            model, profile = UKR(device="cuda", random_state=0, **options), cProfile.Profile()
+            start = time.perf_counter()
+            profile.runcall(model.fit, rows)
+            seconds = time.perf_counter() - start
+            if is_first:
+                continue
+            spent = dict.fromkeys((*on_cpu, *there), 0.0)
+            for (path, _, name), row in pstats.Stats(profile).stats.items():
+                if name in spent and "twofold" in path:
+                    spent[name] += row[3]
+            shown = ", ".join(f"{name} {time:.2f}" for name, time in spent.items() if time > 0.005)
+            print(f"{what}: fit {seconds:.2f} s, of it {shown}", flush=True)
+    compare_starts(train)
+
+
+def compare_starts(rows: np.ndarray) -> None:
+    """Time the comparison of starts of the representatives on the CPU and on the device."""
+    from twofold.ukr.gpu_objective import DeviceReconstruction, scaled_start
+    from twofold.ukr.objective import common_scale, scale_each_dimension
+
+    model = UKR(device="cuda", random_state=0)
+    model.kernel_ = model.kernel
+    few = rows[:: len(rows) // 2_000][:2_000].astype(np.float64)
+    X = few[:, :2] / few[:, :2].std(axis=0)
+    problem = model._pose(few, np.ones(len(few)), Squared(), training=True).cross_validated(few)
+    error, objective = problem.reconstruction(cross_validated=True), DeviceReconstruction(problem)
+    for _ in range(2):  # the first compiles
+        start = time.perf_counter()
+        _, lowest = scale_each_dimension(*common_scale(X, error), error)
+        here = time.perf_counter() - start
+        start = time.perf_counter()
+        _, least = scaled_start(objective.tensor(X), objective)
+        there = time.perf_counter() - start
+    print(
+        f"a start of 2,000 rows scaled: CPU {here:.3f} s ({lowest:.6g}), device {there:.3f} s "
+        f"({least:.6g})"
+    )
+
+
 def kernel_pca() -> None:
     from benchmarks.landmarks import rows_of_mnist
 
@@ -315,35 +398,38 @@ def umap() -> None:
 
 
 def draw() -> None:
-    """Draw docs/images/gpu.png from the last run."""
+    """Print the table of the last run, and draw docs/images/gpu.png from it."""
     import matplotlib.pyplot as plt
 
     found = json.loads(RESULTS.read_text())
-    drawn = {(70_000, "all pairs"), (1_000_000, "spread")}
-    rows = [row for row in found["rows"] if "floors" in row and (row["n"], row["what"]) in drawn]
-    parts = ("products", "exponentials", "arithmetic", "bytes")
-    colors = dict(zip(parts, ("#31688e", "#e0a33b", "#8fb87a", "#b08ab8"), strict=True))
-    figure, axis = plt.subplots(figsize=(9, 4.8), layout="constrained")
-    names = []
-    for place, row in enumerate(reversed(rows)):
+    rows = [row for row in found["rows"] if "floors" in row]
+    print("| rows, map | kernel | time | TFLOP/s | TB/s | bound by | floors |")
+    print("|---|---|---|---|---|---|---|")
+    for row in rows:
+        print(f"| {' | '.join(cells_of(row))} |")
+    parts = ("products", "exponentials", "arithmetic", "float64", "bytes")
+    colors = dict(zip(parts, ("#31688e", "#e0a33b", "#8fb87a", "#c0504d", "#b08ab8"), strict=True))
+    drawn = [row for row in rows if row["what"] != "wide kernel" or row["degree"] > 0]
+    figure, axis = plt.subplots(figsize=(9, 0.22 * len(drawn) + 1.2), layout="constrained")
+    for place, row in enumerate(reversed(drawn)):
         seconds, left = row["ms"] / 1e3, 0.0
         axis.barh(place, 1.0, color="#eeeeee", edgecolor="#888888", height=0.75)
-        for name in parts:
-            share = row["floors"][name] / seconds
-            axis.barh(place, share, left=left, color=colors[name], height=0.45)
-            left += share
+        for name, floor in row["floors"].items():
+            axis.barh(place, floor / seconds, left=left, color=colors[name], height=0.45)
+            left += floor / seconds
         label = f"{row['ms']:.2f} ms, {row['flops'] / 1e12:.0f} TFLOP/s"
-        axis.text(1.56, place, label, va="center", fontsize=8)
-        names.append(f"{row['n']:,}, {row['what']}: {row['kernel']}, {row['precision']}")
-    axis.set_yticks(range(len(names)), names, fontsize=8)
+        axis.text(1.56, place, label, va="center", fontsize=7)
+    names = [" ".join(cells_of(row)[:2]) for row in reversed(drawn)]
+    axis.set_yticks(range(len(names)), names, fontsize=7)
     axis.axvline(1.0, color="#444444", linewidth=1)
     axis.set_xlim(0, 1.95)
+    axis.set_ylim(-0.6, len(drawn) - 0.4)
     axis.set_xticks(np.arange(0, 1.51, 0.25))
     axis.set_xlabel(
         "what each part would take alone, in parts of the measured time (1.0)", loc="left"
     )
     handles = [plt.Rectangle((0, 0), 1, 1, color=colors[name]) for name in parts]
-    axis.legend(handles, parts, loc="upper center", bbox_to_anchor=(0.4, 1.12), ncols=4)
+    figure.legend(handles, parts, loc="outside upper center", ncols=5, fontsize=8)
     for side in ("top", "right"):
         axis.spines[side].set_visible(False)
     target = Path(__file__).parents[1] / "docs" / "images" / "gpu.png"
@@ -351,11 +437,28 @@ def draw() -> None:
     print(target)
 
 
+def cells_of(row: dict) -> list[str]:
+    """Return a row of the table in words."""
+    seconds = row["ms"] / 1e3
+    how = f'"{row["precision"]}"' + (f", degree {row['degree']}" if row["degree"] else "")
+    shares = (f"{name} {floor / seconds:.0%}" for name, floor in row["floors"].items())
+    return [
+        f"{row['n']:,}, {row['what']}",
+        f"`{row['kernel']}`, {how}" if row["flops"] else f"`{row['kernel']}`",
+        f"{row['ms']:.2f} ms",
+        f"{row['flops'] / 1e12:.0f}" if row["flops"] else "",
+        f"{row['bandwidth'] / 1e12:.2f}",
+        row["bound"],
+        ", ".join(shares),
+    ]
+
+
 PARTS = {
     "objective": objective,
     "nodes": nodes,
     "degrees": degrees,
     "mnist": mnist,
+    "starts": starts,
     "kernel-pca": kernel_pca,
     "umap": umap,
     "fit": fit,

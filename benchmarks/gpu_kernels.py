@@ -1,11 +1,12 @@
 """The device's own ceilings, and how near to them each fused kernel comes.
 
-A pair of rows costs products with the columns (tensor cores), one exponential (special function
-units) and some arithmetic in float32, counted in the source of the kernels; tiles are read from
-the cache, which holds the rows of 70,000 and most of what neighbouring tiles of a million share.
-What each of these would take alone, at the rate measured here,
-is its floor; the highest floor is what bounds a kernel, and floors that together come to the
-measured time say that they do not overlap.
+What a kernel does is counted in its source: products with the columns (tensor cores), exponentials
+(special function units), arithmetic in float32 and float64, bytes that come from the cache (tiles,
+which the cache holds for 70,000 rows and mostly for a million) or from memory. What each of these
+would take alone, at the rate measured here, is its floor; the highest floor is what bounds a
+kernel, and floors that together come to the measured time say that they do not overlap. Where no
+floor reaches a third of the time, waiting does it: for loads that depend on each other, or for the
+longest list of tiles.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ import triton.language as tl
 
 from twofold.engine.gpu.tiles import TILE
 
+# The fused kernels, by the part of an evaluation that they belong to.
+OF_SUMS = ("sum_tiles", "pull_tiles")
+OF_LISTS = ("list_tiles", "nearest_in_tiles", "lay_out")
+OF_FITS = ("moments_of_fits", "sum_fits", "push_fits")
 # Instructions of a pair in float32 by kernel and precision: distances, the exponent, what is
 # hidden, rounding or splitting, sums.
 INSTRUCTIONS = {
@@ -31,6 +36,16 @@ INSTRUCTIONS = {
 }
 # Products that a precision takes, their type, and the bytes of a number in a tile.
 PRODUCTS = {"bf16": (1, "bf16", 2), "tf32": (1, "tf32", 4), "fp32": (3, "bf16", 4)}
+# Instructions of a pair in float64, for q = 2: moments twice in an evaluation (up to degree 3 and 2
+# of degree 1, 5 and 3 of degree 2; 23 + 16 and 45 + 24), sums and pushes once.
+IN_DOUBLE = {
+    ("moments_of_fits", 1): 39,
+    ("moments_of_fits", 2): 69,
+    ("sum_fits", 1): 8,
+    ("sum_fits", 2): 14,
+    ("push_fits", 1): 38,
+    ("push_fits", 2): 66,
+}
 LOOPS = 512
 
 
@@ -80,6 +95,7 @@ class Ceilings:
     tf32: float
     exponentials: float
     arithmetic: float  # instructions in float32
+    double: float  # instructions in float64
     memory: float  # bytes, read and written
     cache: float  # bytes read of 16 MB that many programs share
 
@@ -96,9 +112,11 @@ def measure_ceilings() -> Ceilings:
     out = torch.empty_like(x)
     count = LOOPS * len(x) * 1e3
 
-    def loop(exponentials: bool) -> float:
+    def loop(x: torch.Tensor, out: torch.Tensor, *, exponentials: bool = False) -> float:
         how = {"EXPONENTIALS": exponentials, "LOOPS": LOOPS, "BLOCK": 4096}
         return count / milliseconds(lambda: _loop[(len(x) // 4096,)](x, out, **how))
+
+    rates = loop(x, out, exponentials=True), loop(x, out), loop(x.double(), out.double())
 
     large = torch.randn(2**30, device="cuda")
     copied = torch.empty_like(large)
@@ -106,13 +124,13 @@ def measure_ceilings() -> Ceilings:
     shared, programs = large[: 2**22], 132 * 8
     read = milliseconds(lambda: _read[(programs,)](shared, copied, len(shared), BLOCK=4096))
     cache = 4 * len(shared) * programs / read * 1e3
-    return Ceilings(bf16, tf32, loop(True), loop(False), memory, cache)
+    return Ceilings(bf16, tf32, *rates, memory, cache)
 
 
 def seconds_by_kernel(
     run: Callable[[], object],
     repeats: int = 3,
-    kernels: tuple[str, ...] = ("sum_tiles", "pull_tiles"),
+    kernels: tuple[str, ...] = (*OF_SUMS, *OF_FITS, *OF_LISTS),
 ) -> dict[str, float]:
     """Return the time of a run on the device by kernel, others together as "rest"."""
     run()
@@ -127,17 +145,85 @@ def seconds_by_kernel(
     return found
 
 
-def floors(kernel: str, precision: str, n_pairs: int, columns: int, most: Ceilings) -> dict:
-    """Return what each part of a kernel would take alone, in seconds."""
-    count, kind, itemsize = PRODUCTS[precision]
-    sides = 1 if kernel == "sum_tiles" else 2
-    flop = 2 * sides * columns * n_pairs
-    n_bytes = n_pairs / TILE * sides * columns * itemsize
-    return {
-        "products": count * flop / getattr(most, kind),
-        "exponentials": n_pairs / most.exponentials,
-        "arithmetic": n_pairs * INSTRUCTIONS[kernel, precision] / most.arithmetic,
-        "bytes": n_bytes / most.cache,
-        "flop": flop,
-        "n_bytes": n_bytes,
+@dataclass(frozen=True)
+class Work:
+    """What a kernel does in one evaluation, counted in its source."""
+
+    flop: float = 0.0  # in products, each counted once
+    passes: int = 1  # products that a precision takes for one
+    kind: str = "bf16"  # of those products
+    exponentials: float = 0.0
+    arithmetic: float = 0.0
+    double: float = 0.0
+    cache: float = 0.0  # bytes
+    memory: float = 0.0
+
+    def floors(self, most: Ceilings) -> dict[str, float]:
+        """Return what each part would take alone, in seconds."""
+        found = {
+            "products": self.passes * self.flop / getattr(most, self.kind),
+            "exponentials": self.exponentials / most.exponentials,
+            "arithmetic": self.arithmetic / most.arithmetic,
+            "float64": self.double / most.double,
+            "bytes": self.cache / most.cache + self.memory / most.memory,
+        }
+        return {name: seconds for name, seconds in found.items() if seconds > 0}
+
+
+def work_of(kernel: str, precision: str, degree: int, n: int, n_pairs: int, columns: int) -> Work:
+    """Return the work of a kernel over n points with q = 2, and pairs in tiles within reach."""
+    n_tiles = -(-n // TILE)
+    if kernel == "lay_out":  # a place of 8 bytes, two coordinates read and written
+        return Work(memory=24.0 * n, arithmetic=8.0 * n)
+    if kernel == "nearest_in_tiles":  # each tile with itself
+        return Work(arithmetic=9.0 * n_tiles * TILE**2, cache=16.0 * n)
+    if kernel == "list_tiles":  # counted, then written; boxes and a reach, five numbers
+        return Work(arithmetic=36.0 * n_tiles**2, cache=40.0 * n_tiles**2)
+    if kernel in OF_SUMS:
+        passes, kind, itemsize = PRODUCTS[precision]
+        sides = 1 if kernel == "sum_tiles" else 2
+        return Work(
+            2.0 * sides * columns * n_pairs,
+            passes,
+            kind,
+            exponentials=n_pairs,
+            arithmetic=float(n_pairs * INSTRUCTIONS[kernel, precision]),
+            cache=n_pairs / TILE * sides * columns * itemsize,
+        )
+    looks = 2 if kernel == "moments_of_fits" else 1  # at every pair, one of them with products
+    return Work(
+        2.0 * columns * n_pairs,
+        3,
+        "tf32",
+        exponentials=looks * n_pairs,
+        arithmetic=8.0 * looks * n_pairs,
+        double=float(n_pairs * IN_DOUBLE[kernel, degree]),
+        cache=4.0 * n_pairs / TILE * columns,
+    )
+
+
+def work_of_attraction(n: int, n_edges: int) -> Work:
+    """Return the work of `attract`: a number, a weight and a point for each neighbour."""
+    return Work(arithmetic=14.0 * n_edges, memory=8.0 * n_edges + 24.0 * n, cache=8.0 * n_edges)
+
+
+def measured(kernel: str, seconds: float, work: Work, most: Ceilings) -> dict:
+    """Return a row of the table: time, rates, floors and what bounds the kernel; print it."""
+    parts = work.floors(most)
+    bound, longest = max(parts.items(), key=lambda part: part[1])
+    shares = {name: part / seconds for name, part in parts.items()}
+    row = {
+        "kernel": kernel,
+        "ms": 1e3 * seconds,
+        "flops": work.flop / seconds,
+        "bandwidth": (work.cache + work.memory) / seconds,
+        "floors": parts,
+        "bound": bound if longest > seconds / 3 else "waiting",
     }
+    print(
+        f"    {kernel:16} {1e3 * seconds:8.3f} ms, {row['flops'] / 1e12:6.1f} TFLOP/s, "
+        f"{row['bandwidth'] / 1e12:5.2f} TB/s; {row['bound']}; "
+        + ", ".join(f"{name} {share:.0%}" for name, share in shares.items()),
+        flush=True,
+    )
+    return row
