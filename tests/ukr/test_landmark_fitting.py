@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
+import twofold.ukr.landmark_fitting as landmark_fitting
 from twofold import UKR, load
-from twofold.datasets import make_fish_bowl, make_spiral
+from twofold.datasets import make_fish_bowl, make_random_manifold, make_spiral
 from twofold.landmarks import Landmarks
 from twofold.losses import EpsilonInsensitive, Huber
 from twofold.regularization import Extension, LeaveKOut
@@ -320,3 +321,23 @@ class TestFeatureSpace:
     def test_precomputed_kernels_are_refused(self):
         with pytest.raises(ValueError, match="`landmarks` need kernel values"):
             spiral_model(data_kernel="precomputed").fit(SPIRAL.Y @ SPIRAL.Y.T)
+
+
+class TestRim:
+    Y = make_random_manifold(4000, 2, 9, noise=0.1, random_state=0).Y
+
+    def share_on_border(self):
+        model = UKR(landmarks=200, max_iter=20, random_state=0).fit(self.Y)
+        assert len(model.data_) == 200
+        lowest = model.domain_threshold_
+        density = model.density(model.embedding_)
+        assert (density >= lowest).all()
+        return (density < 1.01 * lowest).mean(), model.score(self.Y)
+
+    def test_few_rows_end_on_the_border(self, monkeypatch):
+        share, score = self.share_on_border()
+        monkeypatch.setattr(landmark_fitting, "RIM_ROUNDS", 0)
+        share_without, score_without = self.share_on_border()
+        assert share < 0.01
+        assert share_without > 3 * share
+        assert score > 1.01 * score_without  # an error with a minus
