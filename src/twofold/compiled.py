@@ -142,9 +142,9 @@ def _opened_alone(loop: Any) -> Callable[..., object]:
 @functools.cache
 def _warn_once() -> None:
     warnings.warn(
-        "Compiled code cannot be kept: neither the folder of twofold nor the cache folder of the "
-        "user can be written to. Every process compiles again, which takes seconds; name a folder "
-        "that can be written to in the environment variable NUMBA_CACHE_DIR.",
+        "Compiled code cannot be kept: neither twofold's folder nor your cache folder is writable. "
+        "Every process compiles again, which takes seconds; set the environment variable "
+        "NUMBA_CACHE_DIR to a folder that is writable.",
         stacklevel=2,
     )
 

@@ -113,7 +113,7 @@ def _among(model: TwoWayModel, chosen: Any) -> tuple[FloatArray, FloatArray]:
     member = model.member_[chosen]
     if (member < 0).any():
         raise ValueError(
-            "A model of landmarks does not keep its rows, so that what is usual for them is not "
+            "A model of landmarks does not keep its rows, so what is usual for them is not "
             "known. Fit without landmarks."
         )
     Y = model.data_[member].astype(np.float64)

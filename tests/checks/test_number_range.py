@@ -46,8 +46,8 @@ SPECTRAL = ("KernelPCA", "DiffusionMap")
 
 # Words of the errors that say what range is supported.
 REFUSED = (
-    "entries beyond|leave the range|leaves the range|squares of values|too large for dtype"
-    "|so far from the training rows|no width for a kernel"
+    "entries beyond|overflow|leave the range|leaves the range|squares of values|too large for dtype"
+    "|so far from the training rows|cannot be the width of a kernel"
 )
 
 

@@ -52,7 +52,7 @@ def test_numbers_of_any_kind_pass():
 
 
 def test_columns_of_the_same_name_are_named():
-    with pytest.raises(ValueError, match=r"several are called 'a'\. Rename them"):
+    with pytest.raises(ValueError, match=r"several columns are called 'a'\. Rename them"):
         UKR().fit(frame("aab"))
 
 

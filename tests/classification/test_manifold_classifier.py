@@ -322,7 +322,7 @@ def test_errors_name_the_class():
 BAD_PARAMETERS = {
     "reject text": ({"reject": "some"}, "`reject` must be None.*'some'"),
     "reject all": ({"reject": 1.0}, "between 0 and 1"),
-    "reject too few": ({"reject": 0.01}, "less than one of the 80 distinct rows of class 0"),
+    "reject too few": ({"reject": 0.01}, "less than one row of class 0, which has 80"),
     "two labels": ({"reject": 0.1, "reject_label": [1, 2]}, "`reject_label` must be one label"),
     "bad model": ({"model": UKR(1, max_iter=-1)}, "^`max_iter` must be 'auto' or an integer"),
 }
@@ -348,7 +348,7 @@ def test_rows_without_entries_are_refused():
 
 
 def test_precomputed_kernels_are_refused():
-    with pytest.raises(ValueError, match="precomputed `data_kernel` has none"):
+    with pytest.raises(ValueError, match="precomputed `data_kernel` only"):
         ManifoldClassifier(UKR(1, data_kernel="precomputed")).fit(np.eye(6), [0, 0, 0, 1, 1, 1])
 
 

@@ -404,7 +404,7 @@ def test_tables_nothing_can_be_fitted_to(tmp_path):
     assert "'mass' of row beetle04" in said
     wide = pd.DataFrame(np.random.default_rng(0).normal(size=(3, 50))).add_prefix("s")
     said = refused("fit", write_csv(wide, tmp_path / "wide.csv", index=False))
-    assert "rows are samples here" in said
+    assert "here, rows are samples" in said
 
 
 def test_files_that_are_not_there(tmp_path, table):

@@ -75,7 +75,7 @@ def test_names_from_a_model_are_no_formulas_in_a_table(odd_model, tmp_path):
     columns = list(pd.read_csv(tmp_path / "made.csv").columns)
     assert f"'{FORMULA}" in columns
     assert FORMULA not in columns
-    assert "would take it for a formula" in done.stderr
+    assert "spreadsheet would run them" in done.stderr
     run_well("generate", odd_model, "--grid", 2, "-o", tmp_path / "made.parquet")
     assert FORMULA in pd.read_parquet(tmp_path / "made.parquet").columns
 

@@ -40,7 +40,7 @@ def test_it_says_so_and_comes_to_the_model_of_the_table_in_memory(
     options = ["--label", "species", "--index", "specimen", *QUICK]
     done = run_well("fit", table, "-o", tmp_path / "walked", *options)
     assert "about 300 rows" in done.stderr
-    assert "20.0 kB of memory are free, so the table is walked through in pieces" in done.stderr
+    assert "20.0 kB of memory is free, so the table is read in pieces" in done.stderr
     assert "landmarks stand for the rows (--landmarks auto)" in done.stderr
     assert "299 rows, 4 columns used: 'length', 'width', 'height', 'mass'" in done.stderr
     assert "left out: 'comment'" in done.stderr

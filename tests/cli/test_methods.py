@@ -147,7 +147,7 @@ def test_names_of_methods():
         (["--set", "n_components=3"], ["Use --dimensions"]),
         (["--set", "random_state=3"], ["Use --seed"]),
         (["--set", "callbacks=[]"], ["no parameter 'callbacks'"]),
-        (["--set", "tol=0", "--set", "tol=1"], ["--set tol is there twice"]),
+        (["--set", "tol=0", "--set", "tol=1"], ["--set tol is given twice"]),
         (["--loss", "huber", "--set", "loss=huber"], ["--loss and --set loss"]),
         (
             ["--method", "psom", "--set", "grid=[3,3,3]"],

@@ -168,7 +168,7 @@ def test_maps_are_compared(folder):
     ("options", "code", "message"),
     [
         (["--kinds", "colour"], 2, "--kinds takes names and values such as year=category"),
-        (["--kinds", "colour=hue"], 2, "knows no kind 'hue'"),
+        (["--kinds", "colour=hue"], 2, "There is no kind 'hue'"),
         (["--kinds", "color=category"], 1, "no such column 'color'"),
         (["--weights", "length=heavy"], 2, "takes numbers; got 'heavy'"),
         (["--weights", "length=0"], 2, "above 0"),

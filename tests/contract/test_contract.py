@@ -369,7 +369,7 @@ def test_partial_fit_takes_new_rows_in(family: Family):
     if not hasattr(model, "partial_fit"):
         pytest.skip("this family cannot")
     if not family.can_grow:
-        with pytest.raises(ValueError, match="cannot take new rows in"):
+        with pytest.raises(ValueError, match="cannot take in new rows"):
             model.partial_fit(NEW[:30])
         np.testing.assert_array_equal(model.transform(NEW), fitted(family.name).transform(NEW))
         return

@@ -85,7 +85,7 @@ NAN = {"__type__": "float", "value": "nan"}
             set_header("attributes", "preimage_method_", "scale", value=1e-300),
             "`scale` must lie between",
         ),
-        ("UKR", set_header("attributes", "transform", value=1), "`transform` is no attribute"),
+        ("UKR", set_header("attributes", "transform", value=1), "`transform` is not an attribute"),
         ("UKR", set_header("attributes", "n_features_in_", value=7), r"shape \(24, 4\)"),
         ("PSOM", set_header("params", "grid", value=[4, 4]), "the parameters ask for"),
         (

@@ -60,7 +60,7 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path):
 
 @pytest.mark.parametrize("mark", ["é", "a", '"', "5"])
 def test_a_separator_line_that_cannot_be(mark, tmp_path):
-    assert "parts its cells" in refused(tmp_path / "t.csv", f"sep={mark}\n1,2\n3,4\n".encode())
+    assert "separates cells" in refused(tmp_path / "t.csv", f"sep={mark}\n1,2\n3,4\n".encode())
 
 
 def test_a_cell_beyond_the_limit_of_the_csv_reader(tmp_path):
@@ -96,7 +96,7 @@ def test_an_array_that_promises_more_than_the_archive_holds(tmp_path):
 @pytest.mark.slow
 def test_an_archive_of_zeros_is_not_unpacked(tmp_path):
     zeros = archive("X.npy", saved(np.save, np.zeros((130, 1 << 20))))
-    assert "more than data does" in refused(tmp_path / "t.npz", zeros)
+    assert "more than real data would" in refused(tmp_path / "t.npz", zeros)
 
 
 def test_members_that_are_no_arrays_are_passed_over(tmp_path):

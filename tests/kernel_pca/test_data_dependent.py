@@ -147,7 +147,7 @@ def test_diffusion_takes_the_mean_distance_to_the_tenth_other_for_its_scale():
 def test_parts_without_a_way_are_told_and_joined():
     m = len(HELIX)
     apart = np.concatenate([HELIX, HELIX + 100, HELIX[:20] + 300])
-    message = rf"fall into 3 parts .*, of {m}, {m}, 20 rows.*raise `n_neighbors`"
+    message = rf"fall into 3 unconnected parts of {m}, {m}, 20 rows.*raise `n_neighbors`"
     with pytest.warns(UserWarning, match=message):
         K = Isomap(5).matrix(apart)
     # Ways from part to part are as short as can be: over the nearest rows of each.

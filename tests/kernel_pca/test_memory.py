@@ -23,7 +23,7 @@ def test_a_fit_that_fits_says_nothing(monkeypatch):
 
 def test_figures_and_a_way_out_are_named(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: 1_500_000)
-    message = r"300 rows needs about 2\.9 MB .* 1\.5 MB are available.*landmarks=2000"
+    message = r"300 rows needs about 2\.9 MB .* 1\.5 MB is available.*landmarks=2000"
     with pytest.raises(MemoryError, match=message):
         KernelPCA(12).fit(Y)
     with pytest.raises(MemoryError, match="n_neighbors=20"):

@@ -142,7 +142,7 @@ def test_what_cannot_be_done_is_explained(monkeypatch):
     lopsided[0, 5] = 3.0
     with pytest.raises(ValueError, match=r"must be symmetric.*K\.maximum"):
         KernelPCA(kernel="precomputed").fit(lopsided)
-    with pytest.raises(ValueError, match="fills a sparse kernel matrix up"):
+    with pytest.raises(ValueError, match="fills up a sparse kernel matrix"):
         KernelPCA(kernel="precomputed", eigen_solver="dense").fit(K)
     with pytest.raises(ValueError, match="none is missing"):
         KernelPCA(kernel="precomputed").fit(K).complete(K[:3])

@@ -123,5 +123,5 @@ def test_scale_is_the_mean_distance_to_the_tenth_other():
 
 
 def test_rows_without_extent_have_no_scale():
-    with pytest.raises(ValueError, match=r"3th neighbour is 0\.0, which is no width"):
+    with pytest.raises(ValueError, match=r"3th neighbour is 0\.0, which cannot be the width"):
         neighbor_scale(np.ones((4, 2)))

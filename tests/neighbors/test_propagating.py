@@ -64,7 +64,7 @@ def test_with_all_labels_it_is_the_nearest_neighbour():
 
 
 @pytest.mark.parametrize(
-    ("y", "message"), [([-1, -1], "No row has a label"), ([[0, 1], [1, 0]], "one label a row")]
+    ("y", "message"), [([-1, -1], "No row has a label"), ([[0, 1], [1, 0]], "one label per row")]
 )
 def test_wrong_labels_are_refused(y, message):
     with pytest.raises(ValueError, match=message):

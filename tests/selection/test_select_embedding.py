@@ -106,7 +106,7 @@ def test_candidates_are_checked():
         SelectEmbedding({"own": BENT.latent[:150]}).fit(TRAIN)
     with pytest.raises(ValueError, match="Known methods"):
         SelectEmbedding(["pka"]).fit(TRAIN)
-    with pytest.raises(ValueError, match="let them agree"):
+    with pytest.raises(ValueError, match="make them agree"):
         SelectEmbedding({"line": PCA(1)}).fit(TRAIN)
     with pytest.raises(AttributeError, match="no attribute 'chosen_'"):
         _ = SelectEmbedding().chosen_

@@ -168,7 +168,7 @@ def test_what_is_no_text_table(found, content, message):
 def test_zeros_are_no_table(content, suffix, tmp_path):
     path = tmp_path / f"t{suffix}"
     path.write_bytes(gzip.compress(content) if suffix.endswith("gz") else content)
-    with pytest.raises(TableError, match="is no text: it has zero bytes"):
+    with pytest.raises(TableError, match="is not a text file: it contains zero bytes"):
         sniff(path)
 
 

@@ -369,13 +369,13 @@ def test_missing_files_and_folders(tmp_path):
     ("name", "hint"),
     [
         ("t.xls", "as .xlsx or CSV"),
-        ("t.json", "Readable are"),
-        ("t", "Readable are"),
+        ("t.json", "can be read"),
+        ("t", "can be read"),
         ("t.npy.gz", "Read"),
     ],
 )
 def test_unknown_suffixes(table, name, hint):
-    with pytest.raises(TableError, match="no kind of table") as caught:
+    with pytest.raises(TableError, match="not a known kind of table") as caught:
         table("a,b\n1,2\n", name)
     assert hint in caught.value.hint
 

@@ -185,7 +185,7 @@ def test_a_damaged_checkpoint_is_refused(path, damage):
 
 def test_a_model_file_is_no_checkpoint_and_the_other_way_round(path):
     UKR(**settings()).fit(ribbon()).save(path)
-    with pytest.raises(ModelFileError, match="holds a model, no checkpoint"):
+    with pytest.raises(ModelFileError, match="holds a model, not a checkpoint"):
         UKR(checkpoint=path, **settings()).fit(ribbon())
     path.unlink()
     break_off(path, 5)
@@ -247,7 +247,7 @@ class Mine:
 
 
 def test_parameters_that_cannot_be_known_again_are_refused(path):
-    with pytest.raises(ValueError, match=r"`loss` = .* cannot be told from others"):
+    with pytest.raises(ValueError, match=r"`loss` = .* cannot be pickled"):
         UKR(checkpoint=path, **settings(loss=Mine())).fit(ribbon())
 
 

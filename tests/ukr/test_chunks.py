@@ -284,8 +284,8 @@ def test_a_column_with_next_to_no_entries_is_named(monkeypatch):
     Y[:, 1] = np.nan
     Y[300, 1] = 1.0
     assert len(lowest.Y) == 100
-    refused(Walk(Y), "Column 1 has entries in so few rows that none of the 100 rows")
-    refused(Y, "Column 1 has entries in so few rows that none of the 100 rows")
+    refused(Walk(Y), "Column 1 has so few entries that none of the 100 sampled rows")
+    refused(Y, "Column 1 has so few entries that none of the 100 sampled rows")
 
 
 @pytest.mark.parametrize(("count", "said"), [(600, "rows; got 600"), (900, "of the 700 rows")])
@@ -314,7 +314,7 @@ def test_a_table_that_changes_between_walks_is_refused(change):
         ("rows.csv", "a,b\n1,2\n3,four\n5,6\n", r"line 3.*'four' is no number.*usecols"),
         ("rows.csv", "", "is empty"),
         ("rows.csv", "a,b\n", "no rows"),
-        ("rows.xls", "", "no kind of table known here.*Save it as .xlsx"),
+        ("rows.xls", "", "not a known kind of table.*Save it as .xlsx"),
         ("rows.npy", "text", "damaged or no .npy file"),
     ],
 )

@@ -147,15 +147,15 @@ def check_finite_points(X: FloatArray) -> None:
     rows = np.flatnonzero(~np.isfinite(X).all(axis=1))
     raise ValueError(
         f"{len(rows)} of {len(X)} latent points have coordinates that are NaN or infinite (first: "
-        f"point {rows[0]}: {X[rows[0]]}); every one must be a finite number. Data of very large or "
-        "very small numbers make them so: scale the data, or leave such rows out."
+        f"point {rows[0]}: {X[rows[0]]}); all must be finite. Very large or very "
+        "small values in the data cause this: scale the data, or leave such rows out."
     )
 
 
 def check_entries(
     Y: FloatArray, largest: float = LARGEST, largest_single: float = LARGEST_SINGLE
 ) -> None:
-    """Raise if entries of rows Y (m, D) are so large that their squares leave all numbers.
+    """Raise if entries of rows Y (m, D) are so large that their squares overflow.
 
     NaN marks what is missing and passes; infinity, to which larger numbers were rounded, does not.
     """
@@ -168,8 +168,8 @@ def check_entries(
     raise RowError(
         f"{len(rows)} row(s) have entries beyond {largest:.4g}",
         int(rows[0]),
-        f", and squares of values beyond that leave the range of {Y.dtype} numbers; scale the "
-        "data, or leave these rows out.",
+        f", and the squares of larger values overflow {Y.dtype}; scale the data, or leave these "
+        "rows out.",
     )
 
 
@@ -183,8 +183,8 @@ def check_differences(Y: FloatArray, smallest: float = 1 / LARGEST, *, what: str
     widest = float((highest - lowest).max())
     if 0 < widest < smallest:
         raise ValueError(
-            f"{what} differ by {widest:.3g} at most, and squares of values below {smallest:g} "
-            "vanish; multiply them by a number that brings them near 1."
+            f"{what} differ by at most {widest:.3g}, and the squares of values below {smallest:g} "
+            "underflow to zero; multiply the data by a number that brings it near 1."
         )
 
 
@@ -198,8 +198,7 @@ def check_images(values: FloatArray) -> FloatArray:
     rows = _rows_that_are_not_finite(values)
     if len(rows):
         raise RowError(
-            f"{len(rows)} place(s) lie so far outside of the domain that the map leaves the range "
-            "of numbers",
+            f"{len(rows)} place(s) lie so far outside the domain that the map overflows there",
             int(rows[0]),
             "; pass places for which `in_domain` is True.",
         )
@@ -211,8 +210,8 @@ def check_errors(squared_errors: FloatArray) -> FloatArray:
     rows = _rows_that_are_not_finite(squared_errors)
     if len(rows):
         raise RowError(
-            f"{len(rows)} row(s) lie so far from the manifold that their squared errors leave the "
-            f"range of {squared_errors.dtype} numbers",
+            f"{len(rows)} row(s) lie so far from the manifold that their squared errors overflow "
+            f"{squared_errors.dtype}",
             int(rows[0]),
             "; leave these rows out, or scale the data.",
         )
@@ -318,14 +317,14 @@ def _check_frame(columns: Any, dtypes: Any) -> None:
     twice = [f"'{name}'" for name, times in Counter(columns).items() if times > 1]
     if twice:
         raise ValueError(
-            f"Every column needs a name of its own; several are called {_first_few(twice)}. "
+            f"Column names must be unique; several columns are called {_first_few(twice)}. "
             "Rename them, or pass the numbers without names, e.g. `X.to_numpy()`."
         )
     # scikit-learn makes a sparse matrix of such a frame, and only zeros can be left out of that.
     left_out = [getattr(dtype, "fill_value", None) for dtype in dtypes]
     if None not in left_out and any(value != 0 for value in left_out):
         raise ValueError(
-            "Sparse columns must leave out zeros, and some of these leave out another value; pass "
+            "The fill value of sparse columns must be 0, and some of these have another one; pass "
             "`X.sparse.to_dense()`."
         )
 

@@ -109,8 +109,8 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
         _check_share(self.reject)
         if template.__sklearn_tags__().input_tags.pairwise:
             raise ValueError(
-                "One manifold a class needs rows that any class can compare; a precomputed "
-                "`data_kernel` has none. Pass the kernel as a function of rows."
+                "One manifold per class needs the rows themselves; a precomputed `data_kernel` "
+                "only has their similarities. Pass the kernel as a function of rows."
             )
         if getattr(template, "checkpoint", None) is not None:
             raise ValueError(
@@ -329,9 +329,9 @@ def _threshold(
     n = len(distinct.Y)
     if reject * (n + 1) < 1 - 1e-9:
         raise ValueError(
-            f"`reject` = {reject} is less than one of the {n} distinct rows of class {label!r}, so "
-            f"that none can be seen to lie farther. Raise it to at least {1 / (n + 1):.3g}, or "
-            "pass more rows."
+            f"`reject` = {reject} is less than one row of class {label!r}, which has {n} distinct "
+            f"rows, so no threshold can be found. Raise it to at least {1 / (n + 1):.3g}, or pass "
+            "more rows."
         )
     errors, weights = np.empty(n), distinct.weights
     name = f"Class {label!r}, less a fold held out for `reject`,"

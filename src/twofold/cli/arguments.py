@@ -62,18 +62,16 @@ TableOutput = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        help="Where the table goes; its ending says the format. - is CSV on standard output.",
+        help="Where the table goes; its ending sets the format. - is CSV on standard output.",
     ),
 ]
 _INDEX = "The column with the names of the rows."
-_MISSING = (
-    "Cells with this text are missing, beside empty cells, NA, NaN, null, ? and -. Repeatable."
-)
+_MISSING = "Cells with this text are missing, in addition to empty cells, NA, NaN, null, ? and -. Repeatable."
 _KINDS = (
-    "Kinds of columns that are not to be chosen by rule: number, log, count, robust, category, "
+    "Set the kind of a column instead of detecting it: number, log, count, robust, category, "
     "date, out, ordered, or an order such as size=small<large. Repeatable."
 )
-_WEIGHTS = "How many columns a column counts for, such as price=3. Repeatable."
+_WEIGHTS = "How much a column counts, such as price=3 for as much as three columns. Repeatable."
 Kinds = Annotated[Texts, typer.Option(metavar="COL=KIND", help=_KINDS, show_default=False)]
 Weights = Annotated[Texts, typer.Option(metavar="COL=N", help=_WEIGHTS, show_default=False)]
 Index = Annotated[Text, typer.Option(metavar="COL", help=_INDEX, show_default=False)]
@@ -90,8 +88,8 @@ Scheduler = Annotated[
         show_default=False,
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Give the result as one JSON object.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show errors only.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
 
 
 # ---- files --------------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ def latent_names(model: TwoWayModel, taken: Iterable[str] = ()) -> list[str]:
         if not others & set(names):
             return names
     raise CommandError(
-        f"The table has columns named like the latent coordinates already: {listed(names)}.",
+        f"The table already has columns named like the latent coordinates: {listed(names)}.",
         "Rename them.",
     )
 

@@ -43,7 +43,7 @@ def compare(
     ),
     output: arg.Text = arg.output_option("FILE", "Where the table of scores goes (.csv, …)."),
     plot: arg.Text = arg.option("FILE", "Draw the maps and scores: .pdf, .png or .svg."),
-    dimensions: int = typer.Option(2, "--dimensions", "-q", min=1, help="Coordinates of the maps."),
+    dimensions: int = typer.Option(2, "--dimensions", "-q", min=1, help="Dimensions of the maps."),
     label: arg.Text = arg.option("COL", "A column of classes: shown, never used to choose."),
     index: arg.Index = None,
     scale: Literal["standard", "robust", "none"] = typer.Option(
@@ -51,7 +51,9 @@ def compare(
     ),
     kinds: arg.Kinds = None,
     weights: arg.Weights = None,
-    neighbors: int = typer.Option(15, "--neighbors", "-k", min=2, help="Of methods and scores."),
+    neighbors: int = typer.Option(
+        15, "--neighbors", "-k", min=2, help="Neighbours that methods and scores use."
+    ),
     stability: bool = arg.flag("--stability", "Also fit to bootstrap samples: slow."),
     missing: arg.Missing = None,
     seed: arg.Seed = 0,
@@ -114,7 +116,7 @@ def chosen_methods(texts: list[str] | None) -> tuple[str, ...]:
     unknown = [name for name in names if name and name not in EMBEDDERS]
     if unknown:
         raise UsageError(
-            f"--with knows no method '{unknown[0]}'.", f"Choose from {', '.join(EMBEDDERS)}."
+            f"--with has no method '{unknown[0]}'.", f"Choose from {', '.join(EMBEDDERS)}."
         )
     return tuple(dict.fromkeys(name for name in names if name)) or USUAL
 

@@ -76,7 +76,7 @@ def _row_number(text: str, model: TwoWayModel) -> int:
     number = text.removeprefix("#")
     if not number.isdecimal() or not 1 <= int(number) <= len(model.embedding_):
         raise CommandError(
-            f"In the model no row is called '{text}'.", "Numbers count from 1, such as '#12'."
+            f"The model has no row called '{text}'.", "Numbers count from 1, such as '#12'."
         )
     return int(number) - 1
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from twofold.cli.training_table import TrainingTable
     from twofold.contract import TwoWayModel
 
-HOW_MANY_DIMENSIONS = f"Coordinates of the map; {USUAL_DIMENSIONS} by default."
+HOW_MANY_DIMENSIONS = f"Dimensions of the map; {USUAL_DIMENSIONS} by default."
 of_ukr = partial(arg.option, rich_help_panel="Options that go with --method ukr")
 
 
@@ -78,7 +78,8 @@ def fit(
         None, "Most iterations; 200 by default, 60 to 15 for more than 10,000 rows.", min=0
     ),
     checkpoint: arg.Text = of_ukr(
-        "FILE", "Keep in FILE where the fit stands; killed, the same command goes on from there."
+        "FILE",
+        "Save the progress of the fit to FILE; after a kill, the same command continues there.",
     ),
     scheduler: arg.Scheduler = None,
     seed: arg.Seed = 0,
@@ -90,14 +91,15 @@ def fit(
 ) -> None:
     """Fit a map to a table and save it as a model; by UKR unless --method says otherwise.
 
-    Columns of numbers, categories and dates are used, names and free text are left out, empty cells
-    are allowed (not by kernel-pca and diffusion-map). A text column that differs in every row is
-    taken for the names of the rows if it is the only one. Ctrl-C ends the fit early and keeps the
-    best model so far, once there is one: not while the table is read and the first start is sought,
-    and never of kernel-pca and diffusion-map, which have no steps.
+    Columns of numbers, categories and dates are used. Names and free text are left out. Empty cells
+    are allowed, except with kernel-pca and diffusion-map. If exactly one text column differs in
+    every row, it becomes the names of the rows.
 
-    A table that is larger than the memory that is free is never held: with --method ukr it is
-    walked through in pieces, and landmarks stand for its rows.
+    Ctrl-C ends the fit early and keeps the best model so far. There is none yet while the table is
+    read and a start is found, and never with kernel-pca and diffusion-map, which have no steps.
+
+    A table larger than the free memory is never loaded whole: --method ukr reads it in pieces and
+    lets landmarks stand for its rows.
     """
     from twofold.checks.rows import RowError
     from twofold.cli.large_tables import LargeTable
@@ -279,7 +281,9 @@ def choose_landmarks(console: Console, model: TwoWayModel) -> None:
 def describe_scaling(console: Console, scale: str, rows: TrainingTable | LargeTable) -> None:
     """Say how columns are weighed against each other, and what is odd about that."""
     if rows.constant and not getattr(rows, "is_mixed", False):
-        console.say(f"the same value in every row: {listed(rows.constant)} (used, tells nothing)")
+        console.say(
+            f"the same value in every row: {listed(rows.constant)} (used, but says nothing)"
+        )
     if getattr(rows, "is_mixed", False):
         console.say("scaling: every column counts alike, whatever its kind")
         return

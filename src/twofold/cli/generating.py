@@ -96,8 +96,8 @@ def generate(
         names = shown_feature_names(two_way)
         if changed := [name for name in names if for_spreadsheet(name) != name]:
             console.say(
-                "written with ' before it or its codes spelled out, for a spreadsheet would take "
-                f"it for a formula, or a terminal obey it: {listed(changed)}"
+                "a ' was put before these names, or their control codes were spelled out, because "
+                f"a spreadsheet would run them or a terminal obey them: {listed(changed)}"
             )
     for note in writer.notes:
         console.say(note)
@@ -230,7 +230,7 @@ def find_place(text: str, model: TwoWayModel) -> FloatArray:
         return model.embedding_[int(number) - 1]
     if "," in text:
         return parse_place(text, model, "--path")
-    raise CommandError(f"In the model no row is called '{text}'.", _names_like(text, names, n))
+    raise CommandError(f"The model has no row called '{text}'.", _names_like(text, names, n))
 
 
 def even_grid(model: TwoWayModel, n: int, in_domain: bool) -> FloatArray:

@@ -40,8 +40,8 @@ def exceeds_memory(source: TableSource, console: Console) -> bool:
         return False
     console.say(
         f"{shown(source.path)}: about {n_rows:,} rows and {width:,} columns, "
-        f"{readable(8 * n_rows * width)} of numbers; {readable(there)} of memory are free, so the "
-        "table is walked through in pieces"
+        f"{readable(8 * n_rows * width)} of numbers; {readable(there)} of memory is free, so the "
+        "table is read in pieces"
     )
     return True
 

@@ -143,7 +143,7 @@ def check_format(path: str) -> None:
     """Raise unless the ending of a file name says a format of pictures."""
     if Path(path).suffix.lower() not in FORMATS:
         raise UsageError(
-            f"The ending of a picture says its format; got '{path}'.",
+            f"The ending of the file sets the format of a picture; got '{path}'.",
             "Use .pdf or .svg for papers, .png for screens.",
         )
 

@@ -89,7 +89,7 @@ class Method:
                     f"--set takes NAME=VALUE; got '{text}'.", f"For example: --set {example}=VALUE"
                 )
             if name in OPTION_OF:
-                raise UsageError(f"{name} has an option of its own.", f"Use {OPTION_OF[name]}.")
+                raise UsageError(f"{name} has its own option.", f"Use {OPTION_OF[name]}.")
             if name not in known:
                 guess = did_you_mean(name, known, most=1)
                 raise UsageError(
@@ -97,7 +97,7 @@ class Method:
                     f"{guess} It has {', '.join(known)}.".lstrip(),
                 )
             if name in found:
-                raise UsageError(f"--set {name} is there twice.", "Give every parameter once.")
+                raise UsageError(f"--set {name} is given twice.", "Give every parameter once.")
             found[name] = parse_value(value)
         return found
 
@@ -135,7 +135,7 @@ def find_method(text: str) -> Method:
     if name not in METHODS:
         guess = did_you_mean(name.replace("-", ""), METHODS, most=1)
         raise UsageError(
-            f"--method knows no '{text}'.", f"{guess} Choose from {', '.join(METHODS)}.".lstrip()
+            f"There is no method '{text}'.", f"{guess} Choose from {', '.join(METHODS)}.".lstrip()
         )
     return METHODS[name]
 

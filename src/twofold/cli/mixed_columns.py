@@ -51,7 +51,7 @@ def parse_kinds(given: Texts) -> dict[str, Any]:
             found[name] = order
         elif kind not in KINDS:
             raise UsageError(
-                f"--kinds knows no kind '{kind}'.",
+                f"There is no kind '{kind}'.",
                 f"Choose from {', '.join(KINDS)}, or give an order: {name}=low<middle<high",
             )
         else:

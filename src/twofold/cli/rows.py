@@ -79,13 +79,16 @@ def complete(
     table: arg.Table,
     output: arg.TableOutput = STANDARD,
     intervals: bool = arg.flag(
-        "--intervals", "Add columns between which values filled cells lie, NAME_low and NAME_high."
+        "--intervals",
+        "Add columns NAME_low and NAME_high: the range in which each filled value lies.",
     ),
-    level: float = typer.Option(0.9, min=0.01, max=0.99, help="How sure --intervals are."),
+    level: float = typer.Option(
+        0.9, min=0.01, max=0.99, help="Share of values that --intervals should hold."
+    ),
     draws: int | None = arg.option(
         "N",
-        "Write every row N times, filled with values drawn as the map leaves them open; a column "
-        "'draw' counts them.",
+        "Write every row N times, filled with values drawn at random from what is likely; a "
+        "column 'draw' numbers them.",
         min=1,
     ),
     seed: arg.Seed = 0,

@@ -372,7 +372,8 @@ def check_noise(model: TwoWayModel, *, may_be_mixed: bool = False) -> None:
 
     if isinstance(model, Mixed) and not may_be_mixed:
         raise CommandError(
-            "The model has columns of categories or dates; what is left open is told of numbers.",
+            "The model has columns of categories or dates; what a map leaves open is measured "
+            "for numbers only.",
             "Fit the columns of numbers alone (--columns).",
         )
     if not model.has_noise():

@@ -370,7 +370,7 @@ def check(rows: TrainingTable, path: str, q: int) -> None:
         raise CommandError(
             f"A map of {q} dimensions needs at least {least} different rows; {shown(path)} has "
             f"{distinct}.",
-            "A table with samples in columns must be turned round first: rows are samples here."
+            "A table with samples in columns must be transposed first: here, rows are samples."
             if 3 * n < D
             else "Pass more rows.",
         )
@@ -395,7 +395,7 @@ def _suggest(console: Console, frame: pd.DataFrame, rows: TrainingTable) -> None
     counts_rows = (np.diff(rows.numbers.to_numpy(), axis=0) == 1).all(axis=0)
     for name in rows.numbers.columns[counts_rows] if rows.has_names and n > 3 else ():
         console.warn(
-            f"Column '{name}' counts the rows. If it is no measurement, leave it out: "
+            f"Column '{name}' counts the rows. If it is not a measurement, leave it out: "
             f"--index '{name}' or --drop '{name}'."
         )
 

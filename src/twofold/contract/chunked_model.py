@@ -238,8 +238,8 @@ def check_sample(Y: FloatArray, names: Any) -> None:
     if len(empty):
         label = f"'{names[empty[0]]}'" if names is not None else str(empty[0])
         raise ValueError(
-            f"Column {label} has entries in so few rows that none of the {len(Y):,} rows has one "
-            "that were drawn to stand for all; leave it out."
+            f"Column {label} has so few entries that none of the {len(Y):,} sampled rows has one; "
+            "leave it out."
         )
 
 

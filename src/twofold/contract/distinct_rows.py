@@ -71,7 +71,7 @@ class LowestRows:
     def found(self) -> DistinctRows:
         """Return the rows; which rows of the table are their members is not known."""
         if self._found is None:
-            raise ValueError("No row of the table counts; all have the weight 0.")
+            raise ValueError("No row counts: every row of the table has weight 0.")
         return self._found
 
 

@@ -252,7 +252,7 @@ def check_state(
     """
     unknown = sorted(set(state) - set(expected))
     if unknown:
-        raise ValueError(f"`{unknown[0]}` is no attribute that a fit leaves")
+        raise ValueError(f"`{unknown[0]}` is not an attribute of a fitted model")
     sizes: Sizes = dict(known or {})
     for name, wanted in expected.items():
         if name not in state:

@@ -74,8 +74,8 @@ class GrowingModel(TwoWayModel):
             if np.ndim(X) != 2 or len(X) >= least:
                 raise
             raise ValueError(
-                f"{error} The model has no rows yet, so partial_fit is fit: begin with {least} "
-                "rows or more, then pass others, also one by one."
+                f"{error} The model has no rows yet, so partial_fit does a first fit: begin with "
+                f"{least} rows or more, then pass others, one by one if you like."
             ) from error
 
     def _take_in(self, Y: FloatArray, weights: FloatArray) -> None:

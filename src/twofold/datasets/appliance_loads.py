@@ -135,8 +135,8 @@ def make_appliance_loads(
     check_size(n)
     if study == "install" and n % n_kinds:
         raise ValueError(
-            f"On installing each of {n_kinds} kinds of events is seen as often; `n` must be a "
-            f"multiple of that; got {n}."
+            f"With study='install' each of the {n_kinds} kinds of events is seen equally often, so "
+            f"`n` must be a multiple of {n_kinds}; got {n}."
         )
     for name, value in (("drift", drift), ("noise", noise)):
         if not 0 <= value < 0.5:

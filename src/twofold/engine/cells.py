@@ -109,7 +109,7 @@ def _check_extent(low: FloatArray, high: FloatArray) -> None:
     with np.errstate(over="ignore"):
         if not np.isfinite(high - low).all():
             raise ValueError(
-                f"Latent points go from {low} to {high}, which is farther than numbers go; divide "
+                f"Latent points range from {low} to {high}, and their difference overflows; divide "
                 "the data by a number of their size."
             )
 

@@ -96,9 +96,8 @@ class FeatureMap:
         kept = _choose_directions(values, np.finfo(np.float64).eps * len(K) * largest)
         if (values[kept] < np.finfo(np.float64).tiny).any():
             raise ValueError(
-                f"Kernel values of the data are {largest:.3g} at most, so near 0 that what they "
-                "are divided into leaves the range of numbers; multiply the data by a number that "
-                "brings them near 1."
+                f"Kernel values of the data are at most {largest:.3g}, so near 0 that dividing by "
+                "them overflows; multiply the data by a number that brings them near 1."
             )
         U = U[:, kept]
         U -= U.mean(axis=0)  # small eigenvalues let the constant vector leak in

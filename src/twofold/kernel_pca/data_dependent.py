@@ -230,7 +230,7 @@ class MVU(_OfNeighbors):
         if excess > MOST_EXCESS:
             raise ValueError(
                 f"The semidefinite programme of MVU ended as {problem.status!r}, distances missed "
-                f"by {excess:.2g}. Take another `n_neighbors` than {self.n_neighbors}."
+                f"by {excess:.2g}. Use another `n_neighbors` than {self.n_neighbors}."
             )
         return np.asarray(0.5 * unit * (K.value + K.value.T))
 
@@ -294,10 +294,10 @@ def neighbor_graph(Y: FloatArray, k: int, *, quiet: bool = False) -> csr_array:
     if len(sizes) > 1 and not quiet:
         listed = ", ".join(str(size) for size in np.sort(sizes)[::-1][:SIZES_TOLD])
         warn(
-            f"With n_neighbors={table.n_neighbors} the rows fall into {len(sizes)} parts without a "
-            f"way from one to the other, of {listed}{' ...' if len(sizes) > SIZES_TOLD else ''} "
-            "rows; they were joined where they are nearest to each other. How parts lie to each "
-            "other then rests on single links: raise `n_neighbors`, or fit the parts one by one."
+            f"With n_neighbors={table.n_neighbors} the rows fall into {len(sizes)} unconnected "
+            f"parts of {listed}{' ...' if len(sizes) > SIZES_TOLD else ''} rows; they were joined "
+            "where they are nearest to each other. How the parts lie then depends on single links: "
+            "raise `n_neighbors`, or fit the parts one by one."
         )
     return graph
 

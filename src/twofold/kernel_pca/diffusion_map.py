@@ -183,7 +183,8 @@ class DiffusionMap(SpectralModel):
             warn(
                 f"With a bandwidth of {self.bandwidth_:.3g} the walk stays in parts of the data: "
                 f"{int((values[:q] > 1 - HARDLY_LEFT).sum())} of {q} eigenvalue(s) are 1, and "
-                "their coordinates tell parts only. Raise `bandwidth`, or fit the parts one by one."
+                "their coordinates only say which part a row is in. Raise `bandwidth`, or fit the "
+                "parts one by one."
             )
         values, psi = values[:kept], fix_signs(U[:, :kept]) / root[:, None]
         latent, powers = psi * values**self.time, values[:q] ** self.time

@@ -193,8 +193,8 @@ class KernelPCA(SparseMatrixModel):
         further = self._n_further(kernel)
         if spectrum.count_strangers(K) == K.shape[0]:
             warn(
-                "No row is like any other: the kernel matrix is diagonal, all directions are as "
-                "long, and those taken are a matter of chance. Take a wider kernel, e.g. a smaller "
+                "No two rows are alike: the kernel matrix is diagonal, all directions are equally "
+                "long, and which ones are taken is chance. Use a wider kernel, e.g. a smaller "
                 "`gamma` or a larger `radius`."
             )
         advice = spectrum.ADVICE_FOR_MATRIX if kernel.is_precomputed else spectrum.ADVICE
@@ -233,7 +233,7 @@ class KernelPCA(SparseMatrixModel):
         if is_sparse:
             if self.eigen_solver not in ("auto", "arpack"):
                 raise ValueError(
-                    f"eigen_solver={self.eigen_solver!r} fills a sparse kernel matrix up; use "
+                    f"eigen_solver={self.eigen_solver!r} fills up a sparse kernel matrix; use "
                     "'arpack', or pass a dense one."
                 )
             return "arpack"

@@ -30,5 +30,5 @@ def check(need: int, m: int, hint: str) -> None:
     if there is not None and need > there:
         raise MemoryError(
             f"A fit on {m:,} rows needs about {readable(need)} of memory for its kernel matrix, "
-            f"and {readable(there)} are available. {hint}"
+            f"and {readable(there)} is available. {hint}"
         )

@@ -56,7 +56,7 @@ def _checked_points(X: Any, expected: tuple[int, int]) -> FloatArray:
         raise ValueError("`init` must be finite; it holds NaN or infinity.")
     if np.abs(X).max() > FARTHEST:
         raise ValueError(
-            f"`init` must lie within ±{FARTHEST:g}, where squares are numbers; it reaches "
+            f"`init` must lie within ±{FARTHEST:g}, where squares do not overflow; it reaches "
             f"{np.abs(X).max():.3g}. Divide it by a number of its size."
         )
     if np.all(X.std(axis=0) == 0):

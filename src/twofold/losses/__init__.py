@@ -194,8 +194,8 @@ class EpsilonInsensitive:
     Parameters
     ----------
     eps : float, (n,) or (n, D)
-        The tolerance, in the unit of the data: one number, one a row, or, with
-        ``per="component"``, one an entry.
+        The tolerance, in the unit of the data: one number, one per row, or, with
+        ``per="component"``, one per entry.
     per : {"component", "vector"}
         Whether each component of a residual may be off by ``ε``, or its length.
     order : {2, 1}
@@ -224,8 +224,8 @@ class EpsilonInsensitive:
         if eps.ndim > 1 + (self.per == "component") or not ((eps >= 0) & (eps < math.inf)).all():
             came = f"an array {eps.shape} from {eps.min()} to {eps.max()}" if eps.ndim else self.eps
             raise ValueError(
-                "`eps` must be a non-negative number, or an array of them: (n,) one a row, or "
-                f"(n, D) one an entry with per='component'; got {came} with per={self.per!r}."
+                "`eps` must be a non-negative number, or an array of them: (n,) one per row, or "
+                f"(n, D) one per entry with per='component'; got {came} with per={self.per!r}."
             )
         eps.flags.writeable = False
         object.__setattr__(self, "eps", eps if eps.ndim else float(eps))
@@ -277,7 +277,7 @@ class EpsilonInsensitive:
         if given != shape[: len(given)]:
             raise ValueError(
                 f"`eps` of the loss has the shape {given}; expected {shape[: len(given)]} for "
-                f"residuals of shape {shape}. Give one number, one a row or one an entry; "
+                f"residuals of shape {shape}. Give one number, one per row or one per entry; "
                 "twofold.losses.rows_of(loss, numbers) is the loss of some of the rows."
             )
 

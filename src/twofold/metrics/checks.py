@@ -19,8 +19,8 @@ def checked_table(
     if is_lazy(table):
         some = ".sample(frac=0.01)" if hasattr(table, "columns") else "[::100]"
         raise TypeError(
-            f"`{name}` is a table of dask, and its rows are compared with each other: pass some "
-            f"that fit into memory, such as one in a hundred, `{name}{some}.compute()`."
+            f"`{name}` is a dask table, and its rows are compared with each other: pass a part "
+            f"that fits into memory, such as one in a hundred, `{name}{some}.compute()`."
         )
     check_numeric(table)
     if isinstance(table, np.ma.MaskedArray):

@@ -221,8 +221,8 @@ def topographic_error(
         reach = float(pdist(places).min())
         if reach == 0:
             raise ValueError(
-                "Two prototypes have the same position, so the smallest distance says nothing of "
-                "the map. Give `reach`."
+                "Two prototypes have the same position, so the smallest distance says nothing "
+                "about the map. Give `reach`."
             )
     elif not 0 < reach < np.inf:
         raise ValueError(f"`reach` must be a positive distance on the map; got {reach!r}.")

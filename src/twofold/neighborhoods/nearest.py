@@ -81,8 +81,8 @@ def neighbor_scale(Y: FloatArray, n: int = NEIGHBOR_FOR_SCALE, *, order: int = 2
     scale = float(np.linalg.norm(Y - last, order, axis=1).mean())
     if not 0 < scale < math.inf:
         raise ValueError(
-            f"The mean distance to the {n}th neighbour is {scale}, which is no width for a kernel. "
-            "Scale the data, or give the kernel a width."
+            f"The mean distance to the {n}th neighbour is {scale}, which cannot be the width "
+            "of a kernel. Scale the data, or give the kernel a width."
         )
     return scale
 

@@ -108,7 +108,7 @@ class DistanceWeightedKNNRegressor(RegressorMixin, _DistanceWeighted):
         if y is not None and np.asarray(y).dtype.kind in "US":
             raise ValueError(
                 "A regressor needs targets that are numbers; got strings, such as "
-                f"{str(np.asarray(y).flat[0])!r}. For classes take DistanceWeightedKNNClassifier."
+                f"{str(np.asarray(y).flat[0])!r}. For classes use DistanceWeightedKNNClassifier."
             )
         rows, y = training_rows(self, X, y, multi_output=True, y_numeric=True)
         self.neighbors_ = self._neighbors(KNeighborsRegressor, len(rows)).fit(rows, y)

@@ -90,7 +90,9 @@ def _read_labels(y: Any) -> tuple[Labels, BoolArray]:
     if labels.ndim == 2 and labels.shape[1] == 1:
         return labels, np.zeros(len(labels), dtype=bool)  # scikit-learn warns of the shape
     if labels.ndim != 1:
-        raise ValueError(f"`y` must hold one label a row, shape (n_samples,); got {labels.shape}.")
+        raise ValueError(
+            f"`y` must hold one label per row, shape (n_samples,); got {labels.shape}."
+        )
     unlabelled = np.array([_is_none(label) for label in labels.tolist()], dtype=bool)
     if unlabelled.all() and len(labels):
         raise ValueError("No row has a label; at least one must have a label other than -1.")
@@ -99,7 +101,7 @@ def _read_labels(y: Any) -> tuple[Labels, BoolArray]:
         if labels.dtype.kind in "if" and set(np.unique(labels).tolist()) == {-1, 1}:
             warn(
                 "The labels are -1 and 1, and -1 marks rows without a label: only class 1 is left. "
-                "If -1 is a class, name it otherwise, 0 for example."
+                "If -1 is a class, give it another name, for example 0."
             )
         filled = np.empty(len(labels), dtype=np.array(known.tolist()).dtype)
         filled[~unlabelled], filled[unlabelled] = known, known[0]

@@ -124,7 +124,8 @@ def get_schedule(smoothness: Any) -> Schedule:
     raise ValueError(
         "`fit` finds the places of rows while the smoothness falls: `smoothness` must be None, an "
         f"Annealing(...) or the number > 0 to end at, at most {WIDEST:g}; got {smoothness!r}. (GCV "
-        "and Discrepancy are for `fit_grid` and `fit_scattered`, one number a node for `fit_grid`.)"
+        "and Discrepancy are for `fit_grid` and `fit_scattered`, one number per node for "
+        "`fit_grid`.)"
     )
 
 

@@ -1,6 +1,6 @@
 """The grid of nodes that carries a parameterized self-organizing map.
 
-A grid is the Cartesian product of one increasing list of node coordinates an axis (Klanke 2007,
+A grid is the Cartesian product of one increasing list of node coordinates per axis (Klanke 2007,
 eq. 3.1). On an axis from lo to hi, with i = 1…n,
 
     regular     a_i = lo + (i - 1)/(n - 1) · (hi - lo)                     (3.9)

@@ -11,7 +11,7 @@ Rows are worked on one by one within tasks of fixed size. So memory stays bounde
 the same result alone or among others, on any number of threads.
 
 Windows say which nodes a point is interpolated from. The full map uses all nodes for every point.
-The local one (Walter and Ritter 1995; Klanke 2007, section 3.1) uses only n_l nodes an axis: those
+The local one (Walter and Ritter 1995; Klanke 2007, section 3.1) uses only n_l nodes per axis: those
 around the node nearest to the point, moved inwards at the borders,
 
     start = clip(c - ⌊n_l / 2⌋, 0, n - n_l),   c the index of the nearest node.
@@ -236,10 +236,10 @@ class Windows:
 
     @classmethod
     def of(cls, grid: Grid, local: int | None) -> Windows:
-        """Return windows of ``local`` nodes an axis; of all nodes if None."""
+        """Return windows of ``local`` nodes per axis; of all nodes if None."""
         if local is not None and (not is_integer(local) or local < 2):
             raise ValueError(
-                "`local` must be None (all nodes) or the number of nodes an axis of a window, "
+                "`local` must be None (all nodes) or the number of nodes per axis of a window, "
                 f">= 2; got {local!r}."
             )
         if local is not None and local > max(grid.shape):

@@ -152,7 +152,7 @@ def _prepare(
     used = v > 0
     places, data, v = places[used], data[used], v[used]
     if not (np.isfinite(places).all() and np.isfinite(data).all()):
-        raise ValueError("`X` and `Y` must be finite; leave samples with gaps out.")
+        raise ValueError("`X` and `Y` must be finite; leave out samples with gaps.")
     places, data, v = _distinct(places, data, v)
     unit = float(v.mean()) if len(v) else 1.0
     roots = np.sqrt(v / unit)
@@ -331,7 +331,7 @@ class _Smoother:
     def given(
         self, data: FloatArray, known: BoolArray, smoothness: float | FloatArray
     ) -> FloatArray:
-        """Return node values for one smoothness, or one a node."""
+        """Return node values for one smoothness, or one per node."""
         is_plain = isinstance(smoothness, float) and smoothness > 0 and known.all()
         if is_plain and self.modes is not None:
             return self.modes.path(data).solution(float(smoothness))

@@ -170,7 +170,7 @@ def check_common(model: Any) -> None:
         check_count(name, getattr(model, name))
     if model.n_starts > MOST_STARTS:
         raise ValueError(
-            f"`n_starts` must be at most {MOST_STARTS}, far more than ever help; got "
+            f"`n_starts` must be at most {MOST_STARTS}, which is already more than helps; got "
             f"{model.n_starts}."
         )
     check_progress(model.verbose, model.callbacks)
@@ -204,7 +204,7 @@ def warn_of_size(grid: Grid, n_rows: int) -> None:
     if max(SLOW_NODES, n_rows) < grid.size <= MOST_NODES_DENSE:
         warn(
             f"the grid has {grid.size} nodes for {n_rows} distinct rows, and the time of `fit` "
-            "grows with the cube of their number; fewer nodes follow so few rows as well."
+            "grows with the cube of their number; fewer nodes fit so few rows just as well."
         )
 
 

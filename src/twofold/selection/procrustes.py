@@ -68,7 +68,7 @@ def procrustes_distance(X: Any, Z: Any) -> float:
     check_same_rows(X, "X", Z, "Z")
     if X.shape[1] != Z.shape[1]:
         raise ValueError(
-            "Embeddings are compared that have the same number of columns; "
+            "Only embeddings with the same number of columns can be compared; "
             f"got {X.shape[1]} and {Z.shape[1]}."
         )
     return whitened_distance(whitened(X, "X", "full"), whitened(Z, "Z", "full"))

@@ -108,7 +108,7 @@ class SelectEmbedding(TwoWayModel):
         if picture.shape[1] != self.n_components:
             raise ValueError(
                 f"Candidate {self.chosen_!r} has {picture.shape[1]} dimensions, but `n_components` "
-                f"is {self.n_components!r}; let them agree."
+                f"is {self.n_components!r}; make them agree."
             )
         self.model_ = upgrade(picture, Y, sample_weight=weights, n_jobs=self.n_jobs, verbose=False)
         return np.asarray(self.model_.latent_)

@@ -77,7 +77,8 @@ def examine(path: str | os.PathLike[str], name: str) -> tuple[Dialect, str]:
     separator = told[1] if told else _separator(body)
     if told and (not separator.isascii() or separator.isalnum() or separator in "\"'\0+-."):
         raise TableError(
-            f"'{name}' says in its first line that {separator!r} parts its cells, which cannot be.",
+            f"'{name}' says in its first line that {separator!r} separates cells, which is not "
+            "possible.",
             "Write sep=; or another mark there, or leave the line out.",
         )
     records = _first_records(body, separator)
@@ -144,7 +145,7 @@ def _first_bytes(path: str | os.PathLike[str], name: str) -> tuple[bytes, bool]:
         raise TableError(f"'{name}' is empty (0 bytes).", "Check how it was written.")
     for start, kind, hint in FIRST_BYTES:
         if raw.startswith(start):
-            raise TableError(f"'{name}' is no text: it looks like {kind}.", hint)
+            raise TableError(f"'{name}' is not a text file: it looks like {kind}.", hint)
     is_whole = len(raw) < size
     if not is_whole and b"\n" not in raw and b"\r" not in raw:
         raise line_too_long(name, 1, size)
@@ -162,7 +163,9 @@ def _encoding(raw: bytes, name: str, is_whole: bool) -> tuple[str, tuple[str, ..
         has_even, has_odd = any(raw[0:2000:2]), any(raw[1:2000:2])
         if has_even != has_odd:
             return f"utf-16-{'le' if has_even else 'be'}", (f"'{name}' was read as UTF-16.",)
-        raise TableError(f"'{name}' is no text: it has zero bytes.", "Save the table as CSV.")
+        raise TableError(
+            f"'{name}' is not a text file: it contains zero bytes.", "Save the table as CSV."
+        )
     try:
         codecs.getincrementaldecoder("utf-8")().decode(raw, final=is_whole)
     except UnicodeDecodeError:

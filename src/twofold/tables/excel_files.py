@@ -139,7 +139,7 @@ def _check_sizes(path: Path, name: str) -> None:
             if member.file_size > max(LARGE_BYTES, MOST_PACKED * member.compress_size):
                 raise TableError(
                     f"'{name}' unpacks {member.compress_size:,} bytes to {member.file_size:,}, "
-                    "which is more than data does.",
+                    "far more than real data would.",
                     "If it is right, save the sheet as CSV.",
                 )
 

@@ -204,8 +204,8 @@ def open_table(
     make = _KINDS.get(kind)
     if make is None or (kind != file.suffix.lower() and kind not in TEXT_SUFFIXES):
         raise TableError(
-            f"'{name}' has the suffix '{file.suffix}', which is no kind of table known here.",
-            _ELSEWHERE.get(kind, f"Readable are {_READABLE}; rename the file if it is one."),
+            f"'{name}' has the suffix '{file.suffix}', which is not a known kind of table.",
+            _ELSEWHERE.get(kind, f"Files with {_READABLE} can be read; rename it if it is one."),
         )
     try:
         table = (

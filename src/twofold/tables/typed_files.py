@@ -166,7 +166,7 @@ def _check_size(member: zipfile.ZipInfo, archive: zipfile.ZipFile, name: str) ->
     if member.file_size > max(LARGE_BYTES, MOST_PACKED * member.compress_size):
         raise TableError(
             f"'{name}' unpacks {member.compress_size:,} bytes to {member.file_size:,}, which is "
-            "more than data does.",
+            "far more than real data would.",
             "If it is right, save it unpacked: np.savez(path, X=matrix).",
         )
     with archive.open(member) as file:

@@ -103,7 +103,7 @@ class Checkpoint(Journal):
         try:
             stored = read_model_file(self.path)
             if stored.class_name != KIND:
-                raise ModelFileError(f"'{self.path}' holds a model, no checkpoint")
+                raise ModelFileError(f"'{self.path}' holds a model, not a checkpoint")
         except ModelFileError as error:
             raise ModelFileError(
                 f"The checkpoint cannot be used: {error} Remove the file to fit from the start, or "
@@ -115,9 +115,9 @@ class Checkpoint(Journal):
                 others.append(f"the version of {package}")
         if others:
             raise ValueError(
-                f"The checkpoint '{self.path}' is of another fit: it differs in "
-                f"{', '.join(others)}. Make the call it was written by to go on with that fit, or "
-                "remove the file, or name another."
+                f"The checkpoint '{self.path}' belongs to another fit: it differs in "
+                f"{', '.join(others)}. To continue that fit, make the call that wrote it; "
+                "otherwise remove the file, or name another."
             )
         return list(stored.attributes["steps"])
 
@@ -137,7 +137,7 @@ def hash_of_parameter(name: str, value: Any) -> str:
         return str(joblib.hash(value))
     except (TypeError, AttributeError, pickle.PicklingError) as error:
         raise ValueError(
-            f"A `checkpoint` must know its parameters again, and `{name}` = {value!r} cannot be "
-            "told from others: it cannot be pickled. Define it at the top of a module, or leave "
+            f"A `checkpoint` must recognise its parameters, and `{name}` = {value!r} cannot be "
+            "pickled, so it cannot be compared. Define it at the top of a module, or leave "
             "`checkpoint` out."
         ) from error

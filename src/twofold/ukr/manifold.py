@@ -262,8 +262,8 @@ class KernelManifold(GrowingModel):
     def _is_growing(self) -> bool:
         if self.data_kernel is not None:
             raise AttributeError(
-                "A model with `data_kernel` has no partial_fit: what it is made of was chosen from "
-                "all rows together. Fit it again with the new ones."
+                "A model with `data_kernel` has no partial_fit: its features were chosen from all "
+                "rows together. Fit it again with the new ones."
             )
         chosen = get_landmarks(self.landmarks)
         if chosen is not None and chosen.adapt is False:
@@ -277,12 +277,12 @@ class KernelManifold(GrowingModel):
         # What the fitted model was made of may have nothing for new rows.
         if hasattr(self, "widths_"):
             raise ValueError(
-                "A model with local bandwidths cannot take new rows in: they belong to the "
-                "picture it was made from. Call `upgrade` with a picture of all rows."
+                "A model with local bandwidths cannot take in new rows: the bandwidths belong to "
+                "the picture it was made from. Call `upgrade` with a picture of all rows."
             )
         if hasattr(self.loss_, "at") and np.ndim(getattr(self.loss_, "eps", [0])) > 0:
             raise ValueError(
-                "A model whose loss has numbers for each row cannot take new rows in: they have "
+                "A model whose loss has numbers for each row cannot take in new rows, which have "
                 "none. Fit it again with all rows."
             )
         if self.landmarks is None:

@@ -35,7 +35,7 @@ class NadarayaWatson(MultiOutputMixin, RegressorMixin, BaseEstimator):
         "gaussian", "epanechnikov", "quartic", "triweight" or a
         :class:`twofold.kernels.Kernel`.
     bandwidth : float, array of shape (n_features,), "loo" or "loo_common", default="loo"
-        Given, or found by leave-one-out error: one a feature, or one for all.
+        Given, or found by leave-one-out error: one per feature, or one for all.
     cutoff : float, default=1e-6
         Kernel weights below this, relative to the largest of a row, are left out.
     n_jobs : int or None, default=-1
@@ -133,7 +133,7 @@ class NadarayaWatson(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if not is_valid or not ((bandwidth >= NARROWEST) & (bandwidth <= WIDEST)).all():
             raise ValueError(
                 f"`bandwidth` must be 'loo', 'loo_common', a number from {NARROWEST:g} to "
-                f"{WIDEST:g}, or {q} of them, one a feature; got {self.bandwidth!r}."
+                f"{WIDEST:g}, or {q} of them, one per feature; got {self.bandwidth!r}."
             )
         return np.broadcast_to(1 / bandwidth, (q,)).copy()
 
