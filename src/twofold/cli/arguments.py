@@ -66,7 +66,9 @@ TableOutput = Annotated[
     ),
 ]
 _INDEX = "The column with the names of the rows."
-_MISSING = "Cells with this text are missing, in addition to empty cells, NA, NaN, null, ? and -. Repeatable."
+_MISSING = (
+    "Cells with this text are missing, as are empty cells, NA, NaN, null, ? and -. Repeatable."
+)
 _KINDS = (
     "Set the kind of a column instead of detecting it: number, log, count, robust, category, "
     "date, out, ordered, or an order such as size=small<large. Repeatable."
