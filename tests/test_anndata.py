@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 import twofold.anndata
 from twofold import PSOM, UKR, UNN
+from twofold.anndata.smoothing import Smoother
 
 GENES = [f"gene{k}" for k in range(12)]
 QUICK = UKR(init="pca", max_iter=8, random_state=0)
@@ -164,7 +165,7 @@ def test_markers_along_a_path(fitted):
 def test_standard_errors_are_those_of_weighted_means(fitted):
     # Against the formula, written out for one place and one gene.
     model = twofold.anndata.model_of(fitted)
-    smoother = twofold.anndata._Smoother(model, fitted.obsm["X_ukr"])
+    smoother = Smoother(model, fitted.obsm["X_ukr"])
     x, y = fitted.obsm["X_ukr"][5] + 0.02, np.asarray(fitted.X[:, 2])
     scale = model.kernel_regression().latent_scale
     w = np.exp(-0.5 * (((fitted.obsm["X_ukr"] - x) * scale) ** 2).sum(axis=1))

@@ -326,6 +326,18 @@ def test_marks_of_missing_cells_are_no_classes(tmp_path):
     assert sorted(set(found)) == ["", "a", "b"]
 
 
+@pytest.mark.filterwarnings("ignore")  # what anndata warns of is not ours
+def test_components_in_an_anndata_file_keep_their_sizes(tmp_path):
+    anndata = pytest.importorskip("anndata")
+    cells = anndata.AnnData(make_frame(30)[COLUMNS].to_numpy())
+    cells.obsm["X_pca"] = cells.X[:, :3] * [100, 10, 1]
+    cells.write_h5ad(tmp_path / "c.h5ad")
+    for options, scale in ([], "none"), (["--scale", "standard"], "standard"):
+        part, model = f"{tmp_path / 'c.h5ad'}:obsm/X_pca", tmp_path / "c.twofold"
+        assert run_json("fit", part, "-o", model, *options, *QUICK)["scale"] == scale
+    assert run_json("fit", tmp_path / "c.h5ad", *QUICK)["scale"] == "standard"
+
+
 def test_an_infinite_number_as_a_label(tmp_path):
     frame = make_frame(30).assign(age=[*np.arange(29) / 7, np.inf])
     path = write_csv(frame, tmp_path / "t.csv")

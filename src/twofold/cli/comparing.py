@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from twofold.cli import arguments as arg
 from twofold.cli.arguments import STANDARD, check_output, check_streams
 from twofold.cli.console import Console, UsageError, in_options, write_line
-from twofold.cli.fitting import describe_scaling, kinds_to_use
+from twofold.cli.fitting import Scale, describe_scaling, kinds_to_use, usual_scale
 from twofold.cli.looking import check_format, save_figure, without_windows
 
 if TYPE_CHECKING:
@@ -46,9 +46,7 @@ def compare(
     dimensions: int = typer.Option(2, "--dimensions", "-q", min=1, help="Dimensions of the maps."),
     label: arg.Text = arg.option("COL", "A column of classes: shown, never used to choose."),
     index: arg.Index = None,
-    scale: Literal["standard", "robust", "none"] = typer.Option(
-        "standard", help="Let columns count alike, as in 'twofold fit'."
-    ),
+    scale: Scale | None = arg.option(None, "Let columns count alike, as in 'twofold fit'."),
     kinds: arg.Kinds = None,
     weights: arg.Weights = None,
     neighbors: int = typer.Option(
@@ -72,6 +70,7 @@ def compare(
         check_format(plot)
         check_output(plot, table, folder_of="the picture")
     chosen: dict[str, Any] = {"label": [label] if label else None, "index": index}
+    scale = scale or usual_scale(table)
     chosen["kinds"], of_columns = kinds_to_use(kinds, weights, scale, None)
     rows = read_training_table(table, console, dimensions, missing=missing, **chosen)
     describe_scaling(console, scale, rows)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import typer
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from twofold.cli.training_table import TrainingTable
     from twofold.contract import TwoWayModel
 
+Scale: TypeAlias = Literal["standard", "robust", "none"]
 HOW_MANY_DIMENSIONS = f"Dimensions of the map; {USUAL_DIMENSIONS} by default."
 of_ukr = partial(arg.option, rich_help_panel="Options that go with --method ukr")
 
@@ -50,11 +51,11 @@ def fit(
     drop: arg.Texts = arg.option("COL", "Do not use this column. Repeatable."),
     kinds: arg.Kinds = None,
     weights: arg.Weights = None,
-    scale: Literal["standard", "robust", "none"] | None = arg.option(
+    scale: Scale | None = arg.option(
         None,
         "Let columns count alike: by their standard deviation (the default), by their quartiles "
         "(with outliers), or leave them as they are (none: if all have the same unit, the default "
-        "for pixels of images).",
+        "for pixels of images and for embeddings in AnnData files).",
     ),
     missing: arg.Missing = None,
     settings: arg.Texts = arg.option(
@@ -124,7 +125,7 @@ def fit(
     of_run["callbacks"] = [phase.iterations_begin]
     estimator = chosen.make(dimensions, given, settings or [], **of_run)
     shape = parse_image_shape(image_shape)
-    scale = scale or ("standard" if shape is None else "none")
+    scale = scale or usual_scale(table, shape)
     if scheduler is not None:
         others = {"label": label, "index": index, "missing": missing, "image-shape": image_shape}
         others |= {"kinds": kinds, "weights": weights}
@@ -161,6 +162,15 @@ def fit(
     model.save(target)
     facts = {"model": target, "scale": scale, **facts_of(rows), "method": chosen.name}
     console.finish(target, {**facts, **summarize(console, model, rows, seconds)})
+
+
+def usual_scale(table: str, image_shape: tuple[int, ...] | None = None) -> Scale:
+    """Return how columns are scaled unless a user says so: not where all share a unit."""
+    from twofold.tables.parts import split_part
+
+    # Pixels do, and so do components: their sizes say how much each counts.
+    is_embedding = (split_part(table)[1] or "").startswith("obsm/")
+    return "none" if image_shape is not None or is_embedding else "standard"
 
 
 def kinds_to_use(

@@ -28,7 +28,7 @@ from twofold.tables.excel_files import ExcelSink
 from twofold.tables.reading import TEXT_SUFFIXES, TableSource
 from twofold.tables.table import TableError, cell_rules, text_of
 from twofold.tables.text_types import date_texts
-from twofold.tables.typed_files import AnnDataSink, NpySink, NpzSink, ParquetSink
+from twofold.tables.typed_sinks import AnnDataSink, NpySink, NpzSink, ParquetSink
 
 _MAX_WHOLE = 1e15  # whole numbers up to here are written without exponent by repr as well
 

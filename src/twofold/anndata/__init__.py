@@ -21,36 +21,31 @@ from __future__ import annotations
 
 import os
 import tempfile
-import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
-from sklearn.utils import gen_batches
 
+from twofold.anndata.cells import (
+    check_known,
+    chosen_genes,
+    expression,
+    generated,
+    query_rows,
+    representation,
+)
+from twofold.anndata.smoothing import Smoother
 from twofold.array_types import FloatArray
 from twofold.checks.parameters import check_count
 from twofold.contract import TwoWayModel
-from twofold.contract.kernel_description import NearestMeans
-from twofold.kernels import Kernel, get_kernel
 from twofold.loading import load
-from twofold.tables.table import close_names
-from twofold.ukr import UKR, NadarayaWatson
+from twofold.ukr import UKR
 
 __all__ = ["fit", "genes", "markers_along", "model_of", "path", "place"]
 __dir__ = __all__.copy  # numpy and the like are not ours to show
-
-# Where the loadings of a representation are kept.
-_LOADINGS = {"X_pca": "PCs"}
-# How far components computed anew may be off those stored, in standard deviations.
-_MOST_OFF = 0.01
-# Share of the squared loadings that genes missing from query cells may have.
-_MOST_MISSING = 0.1
-_PLACES_AT_ONCE = 512
-_CELLS_TO_CHECK = 200
 
 
 def fit(
@@ -90,13 +85,12 @@ def fit(
     --------
     >>> import anndata, numpy as np
     >>> import twofold.anndata
-    >>> from twofold import UKR
     >>> cells = anndata.AnnData(np.random.default_rng(0).normal(size=(40, 5)))
-    >>> model = twofold.anndata.fit(cells, UKR(init="pca", max_iter=5), use_rep="X")
+    >>> model = twofold.anndata.fit(cells, use_rep="X")
     >>> cells.obsm["X_ukr"].shape
     (40, 2)
     """
-    Y = _representation(adata, use_rep, layer)
+    Y = representation(adata, use_rep, layer)
     fitted = clone(UKR(random_state=0) if model is None else model).fit(Y)
     params = {
         "use_rep": use_rep,
@@ -123,9 +117,8 @@ def model_of(adata: Any, key: str = "ukr") -> TwoWayModel:
     --------
     >>> import anndata, numpy as np
     >>> import twofold.anndata
-    >>> from twofold import UKR
     >>> cells = anndata.AnnData(np.random.default_rng(0).normal(size=(40, 5)))
-    >>> _ = twofold.anndata.fit(cells, UKR(init="pca", max_iter=5), use_rep="X")
+    >>> _ = twofold.anndata.fit(cells, use_rep="X")
     >>> type(twofold.anndata.model_of(cells)).__name__
     'UKR'
     """
@@ -177,9 +170,8 @@ def place(
     --------
     >>> import anndata, numpy as np
     >>> import twofold.anndata
-    >>> from twofold import UKR
     >>> cells = anndata.AnnData(np.random.default_rng(0).normal(size=(40, 5)))
-    >>> _ = twofold.anndata.fit(cells, UKR(init="pca", max_iter=5), use_rep="X")
+    >>> _ = twofold.anndata.fit(cells, use_rep="X")
     >>> new = anndata.AnnData(np.random.default_rng(1).normal(size=(3, 5)))
     >>> _ = twofold.anndata.place(new, cells)
     >>> new.obsm["X_ukr"].shape
@@ -187,14 +179,14 @@ def place(
     """
     columns = [obs] if isinstance(obs, str) else list(obs)
     for name in columns:
-        _check_known(name, reference.obs.columns, "`reference.obs`", "column")
+        check_known(name, reference.obs.columns, "`reference.obs`", "column")
     model = model_of(reference, key)
-    Y = _query_rows(query, reference, _kept(reference, key)["params"])
+    Y = query_rows(query, reference, _kept(reference, key)["params"])
     X = model.transform(Y)
     query.obsm[f"X_{key}"] = X
     if model._has_noise():
         query.obs[f"{key}_p_value"] = model.p_values(Y)
-    smoother = _Smoother(model, reference.obsm[f"X_{key}"])
+    smoother = Smoother(model, reference.obsm[f"X_{key}"])
     for name in columns:
         levels = reference.obs[name].astype("category")
         indicators = pd.get_dummies(levels).to_numpy(dtype=np.float64)
@@ -245,9 +237,8 @@ def genes(
     --------
     >>> import anndata, numpy as np
     >>> import twofold.anndata
-    >>> from twofold import UKR
     >>> cells = anndata.AnnData(np.random.default_rng(0).normal(size=(40, 5)))
-    >>> _ = twofold.anndata.fit(cells, UKR(init="pca", max_iter=5), use_rep="X")
+    >>> _ = twofold.anndata.fit(cells, use_rep="X")
     >>> twofold.anndata.genes(cells, cells.obsm["X_ukr"][:2]).shape
     (2, 5)
     """
@@ -256,14 +247,14 @@ def genes(
     if through == "loadings":
         if layer is not None or use_raw:
             raise ValueError("Loadings lead back to what they were made from; leave `layer` out.")
-        found = _generated(adata, model, _kept(adata, key)["params"], X)
-        chosen = _chosen(adata.var_names, names)
+        found = generated(adata, model, _kept(adata, key)["params"], X)
+        chosen = chosen_genes(adata.var_names, names)
         return pd.DataFrame(found[:, chosen], columns=adata.var_names[chosen])
     if through != "cells":
         raise ValueError(f'`through` must be "cells" or "loadings"; got {through!r}.')
-    matrix, known = _expression(adata, layer, use_raw)
-    chosen = _chosen(known, names)
-    smoother = _Smoother(model, adata.obsm[f"X_{key}"])
+    matrix, known = expression(adata, layer, use_raw)
+    chosen = chosen_genes(known, names)
+    smoother = Smoother(model, adata.obsm[f"X_{key}"])
     return pd.DataFrame(smoother.means(X, matrix[:, chosen]), columns=known[chosen])
 
 
@@ -277,9 +268,8 @@ def path(adata: Any, waypoints: Sequence[Any], *, steps: int = 50, key: str = "u
     --------
     >>> import anndata, numpy as np
     >>> import twofold.anndata
-    >>> from twofold import UKR
     >>> cells = anndata.AnnData(np.random.default_rng(0).normal(size=(40, 5)))
-    >>> _ = twofold.anndata.fit(cells, UKR(init="pca", max_iter=5), use_rep="X")
+    >>> _ = twofold.anndata.fit(cells, use_rep="X")
     >>> twofold.anndata.path(cells, ["0", "7"], steps=5).shape
     (5, 2)
     """
@@ -328,19 +318,18 @@ def markers_along(
     --------
     >>> import anndata, numpy as np
     >>> import twofold.anndata
-    >>> from twofold import UKR
     >>> cells = anndata.AnnData(np.random.default_rng(0).normal(size=(40, 5)))
-    >>> _ = twofold.anndata.fit(cells, UKR(init="pca", max_iter=5), use_rep="X")
+    >>> _ = twofold.anndata.fit(cells, use_rep="X")
     >>> found = twofold.anndata.markers_along(cells, ["0", "7"], steps=20)
     >>> len(found)
     5
     """
     way = path(adata, waypoints, steps=steps, key=key)
     model = model_of(adata, key)
-    matrix, known = _expression(adata, layer, use_raw)
-    chosen = _chosen(known, names)
+    matrix, known = expression(adata, layer, use_raw)
+    chosen = chosen_genes(known, names)
     matrix = matrix[:, chosen]
-    smoother = _Smoother(model, adata.obsm[f"X_{key}"])
+    smoother = Smoother(model, adata.obsm[f"X_{key}"])
     courses, errors = smoother.means(way, matrix), smoother.standard_errors(way, matrix)
     highest, lowest = courses.argmax(axis=0), courses.argmin(axis=0)
     columns = np.arange(len(chosen))
@@ -362,9 +351,6 @@ def markers_along(
     return found.sort_values("z", ascending=False, kind="stable")
 
 
-# ---- what is kept -------------------------------------------------------------------------------
-
-
 def _as_bytes(model: TwoWayModel) -> Any:
     """Return the bytes of the model's file as an array, which h5ad files can hold."""
     with tempfile.TemporaryDirectory() as folder:
@@ -384,212 +370,11 @@ def _kept(adata: Any, key: str) -> Any:
     return kept
 
 
-def _check_known(name: str, known: Iterable[str], where: str, what: str) -> None:
-    if name not in known:
-        close = close_names(name, map(str, known))
-        hint = f" Did you mean {close}?" if close else ""
-        raise KeyError(f"{where} has no {what} {name!r}.{hint}")
-
-
-# ---- rows of the model --------------------------------------------------------------------------
-
-
-def _representation(adata: Any, use_rep: str, layer: str | None) -> FloatArray:
-    """Return the rows (n, D) that a model learns from."""
-    if use_rep == "X":
-        return _dense(_expression(adata, layer, False)[0])
-    if layer is not None:
-        raise ValueError(f'`layer` is for `use_rep="X"`; got use_rep={use_rep!r}.')
-    if use_rep not in adata.obsm:
-        hint = " Compute it with scanpy.pp.pca(adata)." if use_rep == "X_pca" else ""
-        raise KeyError(
-            f'`adata.obsm` has no {use_rep!r}; it has {list(adata.obsm)}.{hint} use_rep="X" takes '
-            "the expression itself."
-        )
-    return np.asarray(adata.obsm[use_rep])
-
-
-def _expression(adata: Any, layer: str | None, use_raw: bool) -> tuple[Any, pd.Index]:
-    """Return a matrix of cells and genes, dense or sparse, and the names of its genes."""
-    if use_raw:
-        if layer is not None or adata.raw is None:
-            raise ValueError(
-                "`use_raw` takes `.raw`, which this AnnData object lacks; leave it out."
-                if adata.raw is None
-                else "Give either `layer` or `use_raw`."
-            )
-        return _in_memory(adata.raw.X), adata.raw.var_names
-    if layer is not None:
-        _check_known(layer, adata.layers, "`adata.layers`", "layer")
-        return _in_memory(adata.layers[layer]), adata.var_names
-    if adata.X is None:
-        raise ValueError("`adata.X` is empty; name a `layer`.")
-    return _in_memory(adata.X), adata.var_names
-
-
-def _in_memory(matrix: Any) -> Any:
-    """Return a matrix that may lie in a file as an array or a sparse matrix."""
-    if hasattr(matrix, "to_memory"):
-        return matrix.to_memory()
-    return matrix if hasattr(matrix, "toarray") else np.asarray(matrix)
-
-
-def _dense(matrix: Any) -> FloatArray:
-    dense = matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)
-    return dense if dense.dtype in (np.float32, np.float64) else dense.astype(np.float64)
-
-
-def _query_rows(query: Any, reference: Any, params: Any) -> FloatArray:
-    """Return rows of new cells as the model of the reference knows them."""
-    use_rep = str(params["use_rep"])
-    layer = params.get("layer")
-    if use_rep == "X":
-        names = reference.var_names
-        if missing := [name for name in names if name not in query.var_names]:
-            raise KeyError(
-                f"The query cells lack {len(missing):,} of the {len(names):,} genes of the model: "
-                f"{', '.join(missing[:5])}."
-            )
-        return _dense(_expression(query[:, names], layer, False)[0])
-    if use_rep not in _LOADINGS:
-        return _representation(query, use_rep, None)
-    mean, loadings = _checked_loadings(reference, use_rep)
-    return _components(query, reference.var_names, mean, loadings)
-
-
-def _components(query: Any, names: pd.Index, mean: FloatArray, loadings: FloatArray) -> FloatArray:
-    """Return the components of new cells, by loadings of genes that are found by their names."""
-    share = (loadings**2).sum(axis=1) / (loadings**2).sum()
-    at = query.var_names.get_indexer(names)
-    needed, known = share > 0, at >= 0
-    lacking = float(share[~known].sum())
-    if lacking > _MOST_MISSING:
-        raise KeyError(
-            f"The query cells lack {int((needed & ~known).sum()):,} of the {int(needed.sum()):,} "
-            f"genes of the components, with {lacking:.0%} of their loadings; at most "
-            f"{_MOST_MISSING:.0%} may be missing."
-        )
-    if lacking > 0:
-        warnings.warn(
-            f"{int((needed & ~known).sum()):,} genes of the components are missing from the query "
-            f"cells and count as average there; they have {lacking:.1%} of the loadings.",
-            UserWarning,
-            stacklevel=4,
-        )
-    used = needed & known
-    matrix = _expression(query, None, False)[0][:, at[used]]
-    return np.asarray(matrix @ loadings[used] - mean[used] @ loadings[used])
-
-
-def _checked_loadings(adata: Any, use_rep: str) -> tuple[FloatArray, FloatArray]:
-    """Return mean (genes,) and loadings (genes, k), having found that the components follow."""
-    stored = adata.varm.get(_LOADINGS[use_rep])
-    Z = np.asarray(adata.obsm[use_rep], dtype=np.float64)
-    if stored is None or np.shape(stored)[1] < Z.shape[1] or not np.isfinite(stored).all():
-        raise ValueError(
-            f"The way between genes and {use_rep!r} needs loadings in `adata.varm` under "
-            f"{_LOADINGS[use_rep]!r}, {Z.shape[1]} columns of numbers; there are none. Compute "
-            "both with scanpy.pp.pca(adata) and fit again."
-        )
-    loadings = np.asarray(stored, dtype=np.float64)[:, : Z.shape[1]]
-    matrix = _expression(adata, None, False)[0]
-    mean = np.asarray(matrix.mean(axis=0), dtype=np.float64).ravel()
-    some = slice(0, _CELLS_TO_CHECK)
-    # Components may have been centred by the mean of more cells than these: the same for all.
-    shifts = matrix[some] @ loadings - Z[some]
-    centre = shifts.mean(axis=0)
-    mean += np.linalg.lstsq(loadings.T, centre - mean @ loadings, rcond=None)[0]
-    off = np.abs(shifts - centre).max() / Z.std()
-    if not off <= _MOST_OFF:
-        raise ValueError(
-            f"`adata.X` is not what {use_rep!r} was computed from: components computed anew are "
-            f"off by {off:.2g} standard deviations. Put the matrix of the components back into "
-            "`.X`, or compute them again with scanpy.pp.pca(adata) and fit again."
-        )
-    return mean, loadings
-
-
-def _generated(adata: Any, model: TwoWayModel, params: Any, X: FloatArray) -> FloatArray:
-    """Return genes (m, genes) that the model generates, through loadings if it has components."""
-    use_rep = str(params["use_rep"])
-    if use_rep == "X":
-        return np.asarray(model.inverse_transform(X))
-    if use_rep not in _LOADINGS:
-        raise ValueError(
-            f'There are no loadings that lead from {use_rep!r} to genes; take through="cells".'
-        )
-    mean, loadings = _checked_loadings(adata, use_rep)
-    return mean + np.asarray(model.inverse_transform(X), dtype=np.float64) @ loadings.T
-
-
-# ---- means of cells around a place --------------------------------------------------------------
-
-
-class _Smoother:
-    """The kernel regression of anything on the places of cells, as wide as the model's own."""
-
-    def __init__(self, model: TwoWayModel, places: Any) -> None:
-        self._places = np.asarray(places, dtype=np.float64)
-        self._kernel, self._scale = _kernel_of(model)
-
-    def means(self, X: Any, values: Any) -> FloatArray:
-        """Return weighted means (m, c) of values (n, c), dense or sparse, at places X (m, q)."""
-        found = [W @ values for W in self._weights(X)]
-        return np.concatenate([np.asarray(part, dtype=np.float64) for part in found])
-
-    def standard_errors(self, X: Any, values: Any) -> FloatArray:
-        """Return how unsure the means (m, c) of values (n, c) at places X (m, q) are.
-
-        That is √(σ² Σ w²) with σ² = Σ w (y - ȳ)² + Σ w² · v: the variance of the cells around the
-        place and, the fewer these are, the more of the variance v of all cells.
-        """
-        square = values.multiply(values) if hasattr(values, "multiply") else values**2
-        sums = np.concatenate([(W**2).sum(axis=1) for W in self._weights(X)])[:, None]
-        means, overall = self.means(X, values), np.asarray(values.mean(axis=0)).ravel()
-        around = np.maximum(self.means(X, square) - means**2, 0)
-        variance = np.maximum(np.asarray(square.mean(axis=0)).ravel() - overall**2, 0)
-        return np.sqrt((around + sums * variance) * sums)
-
-    def _weights(self, X: Any) -> Iterator[FloatArray]:
-        """Yield weights (rows, n) that add up to 1, some places at a time."""
-        X = np.asarray(X, dtype=np.float64)
-        for rows in gen_batches(len(X), _PLACES_AT_ONCE):
-            apart = (X[rows, None, :] - self._places[None]) * self._scale
-            s = (apart**2).sum(axis=2)
-            # Far from all cells the nearest ones count, and weights stay in the range of numbers.
-            nearest = s.min(axis=1, keepdims=True)
-            W = self._kernel.value(s - nearest if self._kernel.is_exponential else s)
-            W = np.where(W.sum(axis=1, keepdims=True) > 0, W, (s == nearest).astype(np.float64))
-            yield W / W.sum(axis=1, keepdims=True)
-
-
-def _kernel_of(model: TwoWayModel) -> tuple[Kernel, FloatArray]:
-    """Return kernel and scale (q,) of the model's way back, or of one found by leave-one-out."""
-    described = model.kernel_regression()
-    is_mean = described is not None and described.widths is None and described.degree == 0
-    if described is not None and is_mean and not isinstance(described, NearestMeans):
-        return get_kernel(described.kernel), described.latent_scale
-    X, Y = model.latent_, model.data_
-    gaps = np.isnan(Y)
-    found = NadarayaWatson().fit(X, np.where(gaps, model.inverse_transform(X), Y))
-    return get_kernel(found.kernel), 1 / found.bandwidth_
-
-
-def _chosen(known: pd.Index, names: Iterable[str] | None) -> Any:
-    """Return the numbers of genes by their names."""
-    if names is None:
-        return np.arange(len(known))
-    wanted = [names] if isinstance(names, str) else list(names)
-    for name in wanted:
-        _check_known(name, known, "The matrix", "gene")
-    return known.get_indexer(wanted)
-
-
 def _waypoint(adata: Any, point: Any, key: str) -> FloatArray:
     """Return the place (q,) of a cell's name, or the place given."""
     places = np.asarray(adata.obsm[f"X_{key}"], dtype=np.float64)
     if isinstance(point, str):
-        _check_known(point, adata.obs_names, "`adata`", "cell")
+        check_known(point, adata.obs_names, "`adata`", "cell")
         return places[adata.obs_names.get_loc(point)]
     given = np.asarray(point, dtype=np.float64)
     if given.shape != (places.shape[1],) or not np.isfinite(given).all():
