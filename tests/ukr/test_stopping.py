@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
+import twofold.landmarks.choice as choice
+import twofold.ukr.landmark_fitting as landmark_fitting
+import twofold.ukr.projection as projection
 from twofold import UKR, upgrade
 from twofold.datasets import make_half_circle
 from twofold.losses import EpsilonInsensitive, Huber
@@ -30,6 +35,51 @@ def test_a_callback_stops_every_stage(way):
     model = UKR(1, **made, **WAYS[way]).fit(SAMPLE.Y)
     assert model.stop_reason_ == "callback"
     assert len(calls) <= 4
+
+
+INTERRUPTED = {
+    "choosing": (choice, "_find_means"),
+    "rim": (landmark_fitting, "_outermost"),
+    "adapting": (landmark_fitting, "adapt_landmarks"),
+    "placing": (projection, "levenberg_marquardt"),
+}
+
+
+@pytest.mark.parametrize("stage", INTERRUPTED)
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_an_interrupt_of_a_landmark_fit_keeps_a_model(stage, checkpoint, monkeypatch, tmp_path):
+    Y = make_half_circle(600, noise=0.2, random_state=1).Y
+    made = {"landmarks": 200, "max_iter": 5, "random_state": 0}
+    if checkpoint:
+        made["checkpoint"] = tmp_path / "kept"
+    where, name = INTERRUPTED[stage]
+    original, calls = getattr(where, name), []
+
+    def interrupt(*given, **options):
+        # Rows are placed on the way, too: here all of them are, in the end.
+        calls.append(0)
+        if stage == "placing" and len(given[1]) != projection.N_STARTS * len(Y):
+            return original(*given, **options)
+        monkeypatch.setattr(where, name, original)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(where, name, interrupt)
+    monkeypatch.setattr(projection, "ROWS_AT_A_TIME", len(Y))
+    monkeypatch.setattr(landmark_fitting, "RING", 0.0)
+    with pytest.warns(ConvergenceWarning, match="Interrupted"):
+        model = UKR(2, **made).fit(Y)
+    assert calls
+    assert model.stop_reason_ == "interrupted"
+    assert len(model.data_) == 200
+    assert model.embedding_.shape == (600, 2)
+    # Rough places are close to where rows belong, whatever there was to place them on.
+    images = model.inverse_transform(model.embedding_)
+    rough = ((images - Y) ** 2).sum(axis=1).mean()
+    assert -model.score(Y) <= rough < 0.2 * Y.var(axis=0).sum()
+    if checkpoint:
+        whole = UKR(2, **{**made, "checkpoint": None}).fit(Y)
+        np.testing.assert_array_equal(model.fit(Y).embedding_, whole.embedding_)
+        assert not made["checkpoint"].exists()
 
 
 def test_tolerances_wider_than_the_data_are_told():

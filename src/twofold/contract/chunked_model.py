@@ -68,6 +68,10 @@ class ChunkedModel(KeptModel):
         """Return latent points of any rows."""
         raise NotImplementedError
 
+    def _place_fitted(self, Y: FloatArray) -> FloatArray:
+        """Return latent points of rows passed to ``fit`` for which others stood in it."""
+        return self._place(Y)
+
     def _fit_chunks(self, table: ChunkedTable, sample_weight: Any) -> None:
         """Fit to a table in chunks; one that needs all rows at once loads them, if they fit."""
         if self._most_rows(1) is None:
@@ -176,7 +180,7 @@ class ChunkedModel(KeptModel):
             for start in range(0, len(Y), ROWS_AT_A_TIME):
                 stop = first + min(start + ROWS_AT_A_TIME, len(Y))
                 if stop > len(done):
-                    X[first + start : stop] = self._place(Y[start : stop - first])
+                    X[first + start : stop] = self._place_fitted(Y[start : stop - first])
                     journal.note(partial(tuple, (seen.fingerprint, X[:stop])))
                 tell(stop, seen.n_rows)
         if digest.hexdigest() != seen.fingerprint:

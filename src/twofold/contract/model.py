@@ -184,7 +184,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self.embedding_ = self.latent_[self.member_]
         left_out = self.member_ < 0
         if left_out.any():
-            self.embedding_[left_out] = self._place(Y[left_out])
+            self.embedding_[left_out] = self._place_fitted(Y[left_out])
 
     @takes_tensors
     def fit_transform(self, X: Any, y: None = None, sample_weight: Any = None) -> FloatArray:

@@ -22,6 +22,9 @@ The thesis has no cross-validation for landmarks and leaves the strength of a pe
 Here "loo" hides from each row the landmark it is nearest to in data space (leave-K-out the K
 nearest): rows must be reconstructed from the landmarks around their own, so kernels keep
 overlapping and no parameter is needed. With penalties all landmarks are seen, as in (5.41).
+
+An interrupt leaves what there is: while landmarks are chosen, rows at random on their principal
+axes; later, landmarks as they were trained.
 """
 
 import math
@@ -40,6 +43,7 @@ from twofold.landmarks.choice import choose_landmarks
 from twofold.latent.starts import fill_for_start
 from twofold.losses import EpsilonInsensitive, Squared
 from twofold.neighborhoods.nearest import nearest_rows
+from twofold.optimize import StopReason
 from twofold.regularization import LeaveKOut, LeaveOneOut, n_left_out
 from twofold.ukr.adaptation import ADAPTATIONS, adapt_landmarks
 from twofold.ukr.objective import Problem, spread_rows, typical_spacing
@@ -80,8 +84,31 @@ def fit_landmarks(
     ``pose`` returns the problem of the rows in either space.
     """
     training.tell("choosing landmarks", 0, 1)
-    filled = fill_for_start(Y).astype(Y.dtype)
-    chosen = choose_landmarks(filled, weights, landmarks, training.seed)
+    filled, is_stopped = fill_for_start(Y).astype(Y.dtype), False
+    try:
+        chosen = choose_landmarks(filled, weights, landmarks, training.seed)
+    except KeyboardInterrupt:
+        is_stopped, landmarks = True, replace(landmarks, choice="random", adapt=False)
+        chosen = choose_landmarks(filled, weights, landmarks, training.seed)
+        training.journal.close()
+        training = replace(training, max_iter=0)
+        init = init if isinstance(init, np.ndarray) else "pca"
+    fit = _fit_chosen(pose, Y, filled, chosen, landmarks, data_kernel, q, init, training)
+    return _interrupted(fit) if is_stopped else fit
+
+
+def _fit_chosen(
+    pose: Callable[[FloatArray], Problem],
+    Y: FloatArray,
+    filled: FloatArray,
+    chosen: FloatArray,
+    landmarks: Landmarks,
+    data_kernel: DataKernel | None,
+    q: int,
+    init: Init,
+    training: Training,
+) -> Fit:
+    """Fit landmarks ``chosen`` (l, D) to rows, which are ``filled`` where entries are missing."""
     if isinstance(init, np.ndarray):
         init = _start_of_landmarks(init, filled, chosen)
     if data_kernel is None:
@@ -138,9 +165,16 @@ def _fit_together(
     )
     if landmarks.adapt is False or solution.stop_reason.was_wished:
         return fit
-    if _has_rim(joint, Z):
-        fit, X = _with_rim(fit, X)
-    return _adapted(fit, X, None if landmarks.adapt is True else float(landmarks.adapt))
+    try:
+        with_rim, X = _with_rim(fit, X) if _has_rim(joint, Z) else (fit, X)
+        return _adapted(with_rim, X, None if landmarks.adapt is True else float(landmarks.adapt))
+    except KeyboardInterrupt:
+        training.journal.close()
+        return _interrupted(fit)
+
+
+def _interrupted(fit: Fit) -> Fit:
+    return replace(fit, solution=replace(fit.solution, stop_reason=StopReason.INTERRUPTED))
 
 
 def _fit_alone(

@@ -52,7 +52,7 @@ from twofold.regularization import Density, Smoothest, get_regularization
 from twofold.rowwise import blocks
 from twofold.ukr.feature_space import FeatureSpace
 from twofold.ukr.objective import Problem, common_scale, scale_each_dimension, stretch
-from twofold.ukr.projection import places_of
+from twofold.ukr.projection import places_of, rough_places_of
 from twofold.ukr.surface import Surface
 from twofold.ukr.training import Training, loss_for_starts, settle, with_huber_scale
 
@@ -102,6 +102,7 @@ class KernelManifold(GrowingModel):
     data_: FloatArray
     weights_: FloatArray
     member_: IntArray
+    stop_reason_: str
 
     # ---- there and back -------------------------------------------------------------------------
 
@@ -140,6 +141,20 @@ class KernelManifold(GrowingModel):
         if self._space is not None:
             Y = self._space.place(Y)
         places = places_of(self._surface, Y, observed, self._loss_of_new_rows())
+        return places / self.latent_scale_
+
+    def _place_fitted(self, Y: FloatArray) -> FloatArray:
+        if self.stop_reason_ != StopReason.INTERRUPTED:
+            try:
+                return super()._place_fitted(Y)
+            except KeyboardInterrupt:
+                self.stop_reason_ = str(StopReason.INTERRUPTED)
+                self._kept_steps().close()
+                self._warn_of_interrupt("while rows were placed")
+        # Who interrupts a fit does not want to wait until all rows are where they belong.
+        carried = Y if self._space is None else self._space.place(Y)
+        observed = ~np.isnan(Y)
+        places = rough_places_of(self._surface, carried, None if observed.all() else observed)
         return places / self.latent_scale_
 
     def _loss_of_new_rows(self) -> Loss:
@@ -430,7 +445,12 @@ class KernelManifold(GrowingModel):
         self.objective_, self.history_ = float(solution.value * unit), solution.history * unit
         self.n_iter_, self.stop_reason_ = solution.n_iter, str(solution.stop_reason)
         if solution.stop_reason is StopReason.INTERRUPTED:
-            kept = "the best model so far is kept"
-            if "_journal" in self.__dict__:
-                kept += ", and the same call goes on with the fit if its `checkpoint` was written"
-            warn(f"Interrupted after {solution.n_iter} iterations; {kept}.", ConvergenceWarning)
+            self._warn_of_interrupt(f"after {solution.n_iter} iterations")
+
+    def _warn_of_interrupt(self, when: str) -> None:
+        kept = "the best model so far is kept"
+        if self.landmarks is not None:
+            kept += ", and `embedding_` is rough (`transform` is not)"
+        if "_journal" in self.__dict__:
+            kept += ", and the same call goes on with the fit if its `checkpoint` was written"
+        warn(f"Interrupted {when}; {kept}.", ConvergenceWarning)

@@ -104,6 +104,31 @@ def places_of(
     return project_on_device(surface, Y, observed, loss)
 
 
+def rough_places_of(surface: Surface, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
+    """Return the training points (m, q) whose reconstructions are nearest: where rows would start.
+
+    It takes a quarter of the time of `project`.
+    """
+    surface.prepare_projection()
+
+    def work(rows: slice) -> FloatArray:
+        some, known = _as_carried(surface, Y[rows], None if observed is None else observed[rows])
+        return _starts(surface, some, known, np.inf)[:, 0]
+
+    some = blocks(len(Y), 1, at_a_time=ROWS_AT_A_TIME) or [slice(0)]
+    return np.concatenate(run_tasks(work, some, surface.engine.n_threads))
+
+
+def _as_carried(
+    surface: Surface, Y: FloatArray, observed: BoolArray | None
+) -> tuple[FloatArray, FloatArray | None]:
+    """Return rows scaled like the surface's own, 0 where unknown, and 1 where they are known."""
+    Y = surface.rows.scaled(Y).astype(surface.rows.Y.dtype)
+    if observed is None:
+        return Y, None
+    return np.where(observed, Y, 0).astype(Y.dtype), observed.astype(Y.dtype)
+
+
 def _project_some(
     surface: Surface,
     Y: FloatArray,
@@ -111,10 +136,7 @@ def _project_some(
     loss: Loss,
     places: FloatArray | None,
 ) -> LeastSquares:
-    Y = surface.rows.scaled(Y).astype(surface.rows.Y.dtype)
-    known = None if observed is None else observed.astype(Y.dtype)
-    if known is not None:
-        Y = np.where(known > 0, Y, 0).astype(Y.dtype)
+    Y, known = _as_carried(surface, Y, observed)
     if places is None:
         starts = _starts(surface, Y, known, getattr(loss, "delta", np.inf))
     else:
