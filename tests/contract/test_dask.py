@@ -194,6 +194,19 @@ def test_wrong_columns_are_refused_at_once(named):
         named.transform(other)
 
 
+def test_other_things_than_numbers_are_refused_at_once(named):
+    frame = pd.DataFrame(sheet(9), columns=NAMES).assign(b=pd.array(["red"] * 9, dtype="string"))
+    rows = dd.from_pandas(frame, npartitions=2)
+    with pytest.raises(ValueError, match="must hold numbers; could not convert 'b'"):
+        named.complete(rows)
+    with pytest.raises(ValueError, match="must hold numbers"):
+        named.density(rows[["a", "b"]])
+    with pytest.raises(ValueError, match="Complex data not supported"):
+        named.transform(da.zeros((10, 4), chunks=(5, 4), dtype=complex))
+    with pytest.raises(ValueError, match="could not convert 'b'"):
+        UKR(landmarks=5).fit(rows)
+
+
 def test_what_cannot_be_done_in_parts_is_refused(named):
     rows = dd.from_pandas(pd.DataFrame(sheet(9), columns=NAMES), npartitions=2)
     with pytest.raises(ValueError, match="n_draws"):

@@ -60,6 +60,9 @@ def test_places_and_scores_are_answered(model, gappy):
         places, scores = model.transform(lazily(gappy)), model.score_samples(lazily(gappy))
     np.testing.assert_array_equal(places.compute(), model.transform(gappy))
     np.testing.assert_array_equal(scores.compute(), model.score_samples(gappy))
+    for name in ("density", "in_domain"):
+        wanted = getattr(model, name)(model.transform(gappy))
+        np.testing.assert_array_equal(getattr(model, name)(places).compute(), wanted)
     wanted = model.inverse_transform(model.transform(gappy))
     for given in (places, da.from_array(model.transform(gappy), chunks=(50, 2))):
         found = model.inverse_transform(given)
@@ -74,8 +77,15 @@ def test_what_needs_tables_in_memory_is_refused(model, gappy):
         model.complete(frame, return_probabilities=True)
     with pytest.raises(ValueError, match="intervals"):
         model.intervals(frame)
-    with pytest.raises(ValueError, match="lacks 1 of"):
-        model.transform(frame.drop(columns="price"))
+    for name in ("transform", "reconstruct", "complete"):
+        with pytest.raises(ValueError, match="lacks 1 of"):
+            getattr(model, name)(frame.drop(columns="price"))
+        with pytest.raises(TypeError, match="from_dask_array"):
+            getattr(model, name)(da.zeros((40, 3), chunks=(10, 3)))
+        with pytest.raises(ValueError, match="1 dimension"):
+            getattr(model, name)(frame["price"])
+    with pytest.raises(ValueError, match="latent points with 2 columns"):
+        model.inverse_transform(da.zeros((40, 3), chunks=(10, 3)))
     with pytest.raises(TypeError, match=r"twofold\.Scaled"):
         Mixed(UKR(landmarks=10)).fit(da.zeros((40, 3), chunks=(10, 3)))
 

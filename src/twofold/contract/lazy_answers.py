@@ -94,20 +94,12 @@ def _opened(content: bytes, with_noise: bool) -> Any:
 def _answer(
     model: Any, name: str, X: Any, widths: tuple[str, str], named: Mapping[str, Any], n_parts: int
 ) -> Any:
-    from twofold.tables.dask_tables import (
-        in_one_piece_of_columns,
-        missing_row_like,
-        one_row_like,
-    )
+    from twofold.tables.dask_tables import in_one_piece_of_columns
 
     check_is_fitted(model)
-    _check_request(model, name, X, named)
+    _check_request(model, name, named)
+    check_columns(model, X, widths[0])
     X = in_one_piece_of_columns(X)
-    row = missing_row_like(X) if model._mixed_columns() else one_row_like(X)
-    if widths[0] == "q":
-        model._validate_latent(row)
-    else:
-        model._validate(row, reset=False)
     asked = named.get("return_std") or named.get("use_residuals")
     task = model_task(model, with_noise=name in BY_NOISE or bool(asked))
     if hasattr(X, "columns"):
@@ -115,13 +107,26 @@ def _answer(
     return _answer_array(task, name, X, _width_of(model, widths[1]), named, n_parts, model)
 
 
-def _check_request(model: Any, name: str, X: Any, named: Mapping[str, Any]) -> None:
-    """Raise if a request cannot be answered part by part."""
-    if X.ndim != 2:
-        raise ValueError(
-            f"Expected a table (rows, columns) of dask; got {X.ndim} dimension(s). Reshape an "
-            "array by `X.reshape(-1, 1)`, take columns of a data frame by `frame[[...]]`."
+def check_columns(model: Any, X: Any, letter: str) -> None:
+    """Raise, before anything is computed, if a table has other columns than a model takes."""
+    from twofold.tables.dask_tables import check_dimensions, missing_row_like, one_row_like
+
+    check_dimensions(X)
+    if letter == "q":
+        model._validate_latent(one_row_like(X))
+    elif not model._mixed_columns():
+        model._validate(one_row_like(X), reset=False)
+    elif hasattr(X, "columns"):
+        model._validate(missing_row_like(X), reset=False)
+    else:
+        raise TypeError(
+            "A model of a mixed table finds columns by their names, which arrays do not have. Name "
+            "them: `dask.dataframe.from_dask_array(X, columns=[...])`."
         )
+
+
+def _check_request(model: Any, name: str, named: Mapping[str, Any]) -> None:
+    """Raise if a request cannot be answered part by part."""
     if named.get("n_draws") is not None:
         raise ValueError(
             "Draws (`n_draws`) are made of tables in memory; of a table of dask, take one part at "

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import FloatArray
 from twofold.checks.rows import is_lazy
-from twofold.contract.lazy_answers import in_a_task, model_task
+from twofold.contract.lazy_answers import check_columns, in_a_task, model_task
 from twofold.tables.dask_tables import DaskTable, array_of_parts, compute_all, weights_in_parts
 
 if TYPE_CHECKING:
@@ -53,12 +53,12 @@ def _answer(model: Mixed, name: str, X: Any, named: dict[str, Any]) -> Any:
             f"`{(*asked, name)[0]}` of a mixed table is for tables in memory; of a data frame of "
             f"dask take a part at a time, e.g. `model.{name}(X.partitions[0].compute(){option})`."
         )
+    check_columns(model, X, "q" if name == "inverse_transform" else "D")
     task = model_task(model, with_noise=name == "complete")
     if name == "inverse_transform":
         import dask.dataframe as dd
 
         places = X if hasattr(X, "columns") else dd.from_dask_array(X)
-        model._validate_latent(np.zeros((1, places.shape[1])))
         meta = model._decode(model.center_[None])[:0].set_axis(places._meta.index)
         return places.map_partitions(_ask, task, name, named, meta, meta=meta)
     meta = _reconstructed_like(model, X._meta) if name == "reconstruct" else X._meta

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from twofold.checks.rows import check_numeric
 from twofold.tables.chunks import ChunkedTable
 
 # So many results are merged into one by a task: a tree whose shape depends on their number alone.
@@ -29,11 +30,7 @@ class DaskTable(ChunkedTable):
     """An array or a data frame of dask, with the number of rows of each of its parts."""
 
     def __init__(self, table: Any) -> None:
-        if table.ndim != 2:
-            raise ValueError(
-                f"Expected a table (rows, columns) of dask; got {table.ndim} dimension(s). Reshape "
-                "an array by `X.reshape(-1, 1)`, take columns of a data frame by `frame[[...]]`."
-            )
+        check_dimensions(table)
         self.table = in_one_piece_of_columns(table)
         self.columns = getattr(table, "columns", None)
         self.name = f"the {'array' if self.columns is None else 'data frame'} of dask"
@@ -82,6 +79,15 @@ class DaskTable(ChunkedTable):
         return super()._joined([chunk for chunk in chunks if len(chunk)] or chunks)
 
 
+def check_dimensions(table: Any) -> None:
+    """Raise if something of dask is no table."""
+    if table.ndim != 2:
+        raise ValueError(
+            f"Expected a table (rows, columns) of dask; got {table.ndim} dimension(s). Reshape an "
+            "array by `X.reshape(-1, 1)`, take columns of a data frame by `frame[[...]]`."
+        )
+
+
 def in_one_piece_of_columns(table: Any) -> Any:
     """Return a table of dask whose parts have all columns."""
     is_cut = not hasattr(table, "columns") and len(table.chunks[1]) > 1
@@ -90,17 +96,17 @@ def in_one_piece_of_columns(table: Any) -> Any:
 
 def one_row_like(table: Any) -> Any:
     """Return a row of zeros with the columns of a table of dask: to check those at once."""
-    row = np.zeros((1, table.shape[1]))
     if not hasattr(table, "columns"):
-        return row
+        return np.zeros((1, table.shape[1]), dtype=table.dtype)
     import pandas as pd
 
-    return pd.DataFrame(row, columns=table.columns)
+    check_numeric(table._meta)
+    return pd.DataFrame(np.zeros((1, table.shape[1])), columns=table.columns)
 
 
-def missing_row_like(table: Any) -> Any:
+def missing_row_like(frame: Any) -> Any:
     """Return a row without entries, in the columns and about the types of a data frame of dask."""
-    return table._meta.reset_index(drop=True).reindex([0]) if hasattr(table, "columns") else table
+    return frame._meta.reset_index(drop=True).reindex([0])
 
 
 def array_of_parts(parts: Sequence[Any], lengths: Sequence[int], width: int, dtype: Any) -> Any:
