@@ -74,6 +74,27 @@ def test_levels_amounts_and_dates_under_the_probe(model, open_page, tmp_path):
     assert int(text("parts", ".tf-bar-value")) == row["parts"][0]
 
 
+def test_a_long_tooltip_stays_on_the_map_of_a_phone(table, open_page, tmp_path):
+    model = Mixed(UKR(init="pca", max_iter=2)).fit(table)
+    names = [f"an item with a rather long name of its own, number {k}" for k in range(len(table))]
+    model.annotate(names=names)
+    page = open_page(explorer.write(model, tmp_path / "m.html"), width=390, height=844)
+    map_area = page.locator(".tf-map").bounding_box()
+    seen = 0
+    for x, y in page.evaluate(
+        """() => Array.from({ length: 20 }, (_, k) =>
+          twofold.map.camera.toScreen([...twofold.map.positions.slice(2 * k, 2 * k + 2)]))"""
+    ):
+        page.mouse.move(map_area["x"] + x, map_area["y"] + y)
+        page.wait_for_timeout(50)
+        tip = page.locator(".tf-tip")
+        if tip.is_visible():
+            box, seen = tip.bounding_box(), seen + 1
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= 390
+    assert seen > 3
+
+
 def test_levels_colour_and_filter(model, open_page, tmp_path):
     page = open_page(explorer.write(model, tmp_path / "a.html"))
     settle(page)

@@ -187,11 +187,16 @@ export class Layout {
     this.tip.hidden = !text;
     if (!text || !event) return;
     this.tip.textContent = text;
+    this.tip.style.left = "0"; // it is as wide as its text there
     const box = this.mapArea.getBoundingClientRect();
-    const x = event.clientX - box.left;
-    const onLeft = x > box.width - this.tip.offsetWidth - 24;
-    this.tip.style.left = `${onLeft ? x - this.tip.offsetWidth - 14 : x + 14}px`;
-    this.tip.style.top = `${Math.max(4, event.clientY - box.top - 34)}px`;
+    const { offsetWidth: width, offsetHeight: height } = this.tip;
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    const onLeft = x > box.width - width - 24;
+    const left = onLeft ? x - width - 14 : x + 14;
+    // Where neither side has room, as on a phone, it stands below what it would cover.
+    const fits = left >= 4;
+    this.tip.style.left = `${fits ? left : Math.max(4, box.width - width - 4)}px`;
+    this.tip.style.top = `${fits || y > height + 18 ? Math.max(4, y - height - 8) : y + 18}px`;
   }
 
   /** Say something on the map for a while. */
