@@ -402,14 +402,25 @@ def draw() -> None:
     import matplotlib.pyplot as plt
 
     found = json.loads(RESULTS.read_text())
-    rows = [row for row in found["rows"] if "floors" in row]
+    # Lists of tiles are the same for every precision and degree.
+    rows = [
+        row
+        for row in found["rows"]
+        if "floors" in row and (row["flops"] or (row["precision"], row["degree"]) == ("fp32", 0))
+    ]
     print("| rows, map | kernel | time | TFLOP/s | TB/s | bound by | floors |")
     print("|---|---|---|---|---|---|---|")
     for row in rows:
         print(f"| {' | '.join(cells_of(row))} |")
     parts = ("products", "exponentials", "arithmetic", "float64", "bytes")
     colors = dict(zip(parts, ("#31688e", "#e0a33b", "#8fb87a", "#c0504d", "#b08ab8"), strict=True))
-    drawn = [row for row in rows if row["what"] != "wide kernel" or row["degree"] > 0]
+    drawn = [
+        row
+        for row in rows
+        if (row["precision"] != "tf32"
+        and row["n"] > 70_000)
+        or (row["what"] in ("all pairs", "wide kernel"))
+    ]
     figure, axis = plt.subplots(figsize=(9, 0.22 * len(drawn) + 1.2), layout="constrained")
     for place, row in enumerate(reversed(drawn)):
         seconds, left = row["ms"] / 1e3, 0.0
@@ -417,9 +428,10 @@ def draw() -> None:
         for name, floor in row["floors"].items():
             axis.barh(place, floor / seconds, left=left, color=colors[name], height=0.45)
             left += floor / seconds
-        label = f"{row['ms']:.2f} ms, {row['flops'] / 1e12:.0f} TFLOP/s"
+        _, _, shown, rate, bandwidth, *_ = cells_of(row)
+        label = f"{shown}, {rate} TFLOP/s" if rate else f"{shown}, {bandwidth} TB/s"
         axis.text(1.56, place, label, va="center", fontsize=7)
-    names = [" ".join(cells_of(row)[:2]) for row in reversed(drawn)]
+    names = [" ".join(cells_of(row)[:2]).replace("`", "") for row in reversed(drawn)]
     axis.set_yticks(range(len(names)), names, fontsize=7)
     axis.axvline(1.0, color="#444444", linewidth=1)
     axis.set_xlim(0, 1.95)
@@ -445,7 +457,7 @@ def cells_of(row: dict) -> list[str]:
     return [
         f"{row['n']:,}, {row['what']}",
         f"`{row['kernel']}`, {how}" if row["flops"] else f"`{row['kernel']}`",
-        f"{row['ms']:.2f} ms",
+        f"{row['ms']:.2f} ms" if row["ms"] > 0.1 else f"{1e3 * row['ms']:.0f} µs",
         f"{row['flops'] / 1e12:.0f}" if row["flops"] else "",
         f"{row['bandwidth'] / 1e12:.2f}",
         row["bound"],

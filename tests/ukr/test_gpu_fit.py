@@ -369,6 +369,15 @@ def test_projections_are_as_good_as_those_of_the_cpu(case):
     assert np.median(np.abs(places - expected.X)) < 2e-2
 
 
+def test_rows_near_known_places_are_sought_there():
+    problem, X, Y = make_problem(n=60)
+    here, there = problem.surface(X), on_device(problem).surface(X)
+    near = X[:9] + 0.3
+    expected = project(here, Y[:9], None, problem.loss, near)
+    places = project_on_device(there, Y[:9], None, problem.loss, near)
+    np.testing.assert_allclose(places, expected.X, atol=2e-2)
+
+
 @pytest.mark.parametrize("degree", [0, 1])
 def test_sums_at_many_places_are_those_of_the_cpu(degree, monkeypatch):
     monkeypatch.setattr("twofold.engine.sums.MANY_QUERIES", 10)

@@ -47,9 +47,18 @@ MOST_NUMBERS, MOST_DISTANCES = 2**29, 2**28
 
 
 def project_on_device(
-    surface: Surface, Y: FloatArray, observed: BoolArray | None, loss: Loss
+    surface: Surface,
+    Y: FloatArray,
+    observed: BoolArray | None,
+    loss: Loss,
+    near: FloatArray | None = None,
 ) -> FloatArray:
-    """Return the latent places (m, q) of rows Y (m, D), of which entries may be unobserved."""
+    """Return the latent places (m, q) of rows Y (m, D), of which entries may be unobserved.
+
+    Rows that are known to lie ``near`` places (m, q) are sought from there alone.
+    """
+    if near is None:
+        surface.prepare_projection()
     looking = _Looking(surface, in_unit(loss, surface.rows.unit)[0])
     q, width = surface.X.shape[1], surface.rows.V.shape[1]
     places = np.empty((len(Y), q), surface.rows.Y.dtype)
@@ -59,7 +68,12 @@ def project_on_device(
         if observed is not None:
             known = looking.tensor(observed[part])
             some = np.where(observed[part], some, 0)
-        places[part] = _project_some(looking, looking.tensor(some), known).cpu().numpy()
+        rows = looking.tensor(some)
+        if near is None:
+            starts = _starts(looking, rows, known)
+        else:
+            starts = looking.tensor(near[part])[:, None]
+        places[part] = _project_some(looking, rows, known, starts).cpu().numpy()
 
     in_parts(len(Y), max(1, MOST_NUMBERS // (N_STARTS * (1 + q) * width)), work)
     return places
@@ -128,9 +142,9 @@ class _Looking:
         return X, torch.where(is_bad, torch.inf, error), gradient, curvature
 
 
-def _project_some(looking: _Looking, Y: Tensor, known: Tensor | None) -> Tensor:
+def _project_some(looking: _Looking, Y: Tensor, known: Tensor | None, starts: Tensor) -> Tensor:
+    """Return the best places (m, q) that rows Y (m, D) reach from starts (m, k, q)."""
     torch = load_torch()
-    starts = _starts(looking, Y, known)
     m, k, q = starts.shape
     width = looking.surface.kernel_width
     x = starts.reshape(-1, q)

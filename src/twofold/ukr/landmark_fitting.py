@@ -48,7 +48,7 @@ from twofold.regularization import LeaveKOut, LeaveOneOut, n_left_out
 from twofold.ukr.adaptation import ADAPTATIONS, adapt_landmarks
 from twofold.ukr.objective import Problem, spread_rows, typical_spacing
 from twofold.ukr.placing import PLACING_NEIGHBORS, PLACING_REACH, place
-from twofold.ukr.projection import BORDER_MARGIN, project
+from twofold.ukr.projection import BORDER_MARGIN, places_of
 from twofold.ukr.starts import Init
 from twofold.ukr.surface import CarriedRows, Surface
 from twofold.ukr.training import Fit, Training, fit_points, settle, with_huber_scale
@@ -294,7 +294,7 @@ def _project(problem: Problem, surface: Surface, places: FloatArray) -> FloatArr
     if isinstance(loss, EpsilonInsensitive) or getattr(loss, "delta", 1.0) is None:
         loss = Squared()
     Y = rows.unscaled(rows.Y)
-    return project(surface, Y, rows.observed, loss, places).X
+    return places_of(surface, Y, rows.observed, loss, places)
 
 
 def _adapted(fit: Fit, X: FloatArray, gamma: float | None) -> Fit:

@@ -93,15 +93,18 @@ def project(
 
 
 def places_of(
-    surface: Surface, Y: FloatArray, observed: BoolArray | None, loss: Loss = SQUARED
+    surface: Surface,
+    Y: FloatArray,
+    observed: BoolArray | None,
+    loss: Loss = SQUARED,
+    places: FloatArray | None = None,
 ) -> FloatArray:
     """Return the latent places (m, q) of rows as `project` finds them; many of them on a device."""
     if len(Y) < MANY_QUERIES or not is_projected_on_device(surface, loss):
-        return project(surface, Y, observed, loss).X
+        return project(surface, Y, observed, loss, places).X
     from twofold.ukr.gpu_projection import project_on_device
 
-    surface.prepare_projection()
-    return project_on_device(surface, Y, observed, loss)
+    return project_on_device(surface, Y, observed, loss, places)
 
 
 def rough_places_of(surface: Surface, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
