@@ -197,5 +197,5 @@ def test_idle_and_equal_centres_are_replaced_by_far_rows():
     Y = np.array([[0.0, 0.0], [0.0, 1.0], [9.0, 0.0], [5.0, 0.0]])
     centres = np.array([[0.0, 0.5], [0.0, 0.5], [-50.0, 0.0]])
     np.testing.assert_array_equal(
-        module._replace_idle(centres, Y), [[0.0, 0.5], [9.0, 0.0], [5.0, 0.0]]
+        module._replace_idle(centres, Y, 1), [[0.0, 0.5], [9.0, 0.0], [5.0, 0.0]]
     )

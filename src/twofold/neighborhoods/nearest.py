@@ -22,7 +22,7 @@ FARTHEST = 1e100
 NEIGHBOR_FOR_SCALE = 10
 
 
-def nearest_rows(Y: FloatArray, rows: FloatArray, k: int) -> IntArray:
+def nearest_rows(Y: FloatArray, rows: FloatArray, k: int, n_jobs: int | None = None) -> IntArray:
     """Return the numbers (n, k) of the rows (m, D) nearest to each of Y (n, D), nearest first.
 
     Exact: products only rule out what is farther away than their rounding could hide. Of rows at
@@ -48,7 +48,7 @@ def nearest_rows(Y: FloatArray, rows: FloatArray, k: int) -> IntArray:
         hidden = rounding * ((Z * Z).sum(axis=1) + squares.max())
         _select(sq_dists, hidden, Y[part], rows, units.factor, found[part])
 
-    run_tasks(fill, block_slices(len(Y), max(C.shape)), count_threads(None))
+    run_tasks(fill, block_slices(len(Y), max(C.shape)), count_threads(n_jobs))
     return found
 
 

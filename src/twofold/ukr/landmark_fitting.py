@@ -86,10 +86,10 @@ def fit_landmarks(
     training.tell("choosing landmarks", 0, 1)
     filled, is_stopped = fill_for_start(Y).astype(Y.dtype), False
     try:
-        chosen = choose_landmarks(filled, weights, landmarks, training.seed)
+        chosen = choose_landmarks(filled, weights, landmarks, training.seed, training.n_jobs)
     except KeyboardInterrupt:
         is_stopped, landmarks = True, replace(landmarks, choice="random", adapt=False)
-        chosen = choose_landmarks(filled, weights, landmarks, training.seed)
+        chosen = choose_landmarks(filled, weights, landmarks, training.seed, training.n_jobs)
         training.journal.close()
         training = replace(training, max_iter=0)
         init = init if isinstance(init, np.ndarray) else "pca"
@@ -218,7 +218,8 @@ def _with_landmarks(
             "`landmarks` or a smaller `k`."
         )
     rows = filled.astype(centres.dtype)
-    near = nearest_rows(rows, centres, min(len(centres), max(k, PLACING_NEIGHBORS)))
+    count = min(len(centres), max(k, PLACING_NEIGHBORS))
+    near = nearest_rows(rows, centres, count, problem.engine.n_threads)
     around = near[:, :PLACING_NEIGHBORS]
     gaps = [np.square(rows - centres[column]).sum(axis=1) for column in around.T]
     distances = np.sqrt(np.stack(gaps, axis=1))

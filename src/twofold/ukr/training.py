@@ -108,13 +108,14 @@ StopWhen = Callable[[Solution, Stage], bool]
 
 @dataclass(frozen=True)
 class Training:
-    """How to minimise: method, iterations, tolerance, who is told, a seed, and what is kept."""
+    """How to minimise: method, iterations, tolerance, who is told, seed, threads, what is kept."""
 
     method: str
     max_iter: int
     tol: float
     callbacks: Sequence[Callback]
     seed: int = 0
+    n_jobs: int | None = None
     journal: Journal = field(default_factory=Journal)
     began: float = field(default_factory=time.perf_counter)
 
