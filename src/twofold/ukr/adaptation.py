@@ -197,7 +197,9 @@ class _System:
 
     def solve(self, gamma: float) -> FloatArray:
         """Return the landmark values (l, D)."""
-        return solve(self.A + gamma * self.M, self.right, assume_a="pos")
+        both = gamma * self.M
+        both += self.A
+        return solve(both, self.right, assume_a="pos", overwrite_a=True)
 
     def best_gamma(self) -> float:
         """Return the γ of lowest generalised cross-validation error.
@@ -206,9 +208,11 @@ class _System:
         """
         # Single precision tells one γ from the next, too, and takes half of the time.
         precision = np.float64 if len(self.A) <= FEW_LANDMARKS else np.float32
-        d, V = eigh(self.M.astype(precision), self.A.astype(precision))
-        d, V = np.maximum(d, 0).astype(np.float64), V.astype(np.float64)
-        power = np.square(V.T @ self.right).sum(axis=1)
+        # Copies that may be overwritten: of 2,000 landmarks each further matrix has 16 or 32 MB.
+        both = self.M.astype(precision), self.A.astype(precision)
+        d, V = eigh(*both, overwrite_a=True, overwrite_b=True)
+        d = np.maximum(d, 0).astype(np.float64)
+        power = np.square(V.T @ self.right.astype(precision), dtype=np.float64).sum(axis=1)
 
         def error(gamma: float) -> float:
             shrink = 1 / (1 + gamma * d)
