@@ -14,7 +14,7 @@ import pytest
 from cli.running import COLUMNS, make_frame, refused, run_json, run_well
 
 import twofold
-from twofold import UKR, Scaled
+from twofold import UKR, Mixed, Scaled
 
 distributed = pytest.importorskip("distributed", reason="--scheduler needs dask.distributed")
 pytest.importorskip("pyarrow")
@@ -96,8 +96,9 @@ def test_rows_are_placed_and_filled_part_by_part(fitted, frame, parts, address, 
 def test_what_does_not_go_together_is_refused(fitted, parts):
     path, _ = fitted
     where = ["--scheduler", "tcp://127.0.0.1:1"]
-    assert "--label" in refused("fit", parts, "--label", "species", *where, code=2)
-    assert "unn" in refused("fit", parts, "--method", "unn", *where, code=2)
+    to_file = [*where, "-o", "m.twofold"]
+    assert "--label" in refused("fit", parts, "--label", "species", *to_file, code=2)
+    assert "unn" in refused("fit", parts, "--method", "unn", *to_file, code=2)
     assert "-o FOLDER" in refused("transform", path, parts, "-o", "out.csv", *where, code=2)
     assert "--error" in refused("transform", path, parts, "--error", *where, code=2)
 
@@ -107,6 +108,47 @@ def test_files_that_are_not_there_are_named(address, tmp_path):
     told = refused("fit", str(tmp_path / "*.parquet"), *where)
     assert "No file that holds a table matches" in told
     assert ".parquet or .csv" in refused("fit", str(tmp_path / "*.xlsx"), *where, code=2)
+
+
+def test_a_part_that_lacks_columns_is_named(fitted, frame, parts, address, tmp_path):
+    for number in range(3):
+        part = frame.iloc[100 * number : 100 * (number + 1)]
+        part = part.drop(columns="width") if number == 1 else part[part.columns[::-1]]
+        part.to_parquet(tmp_path / f"part-{number}.parquet")
+    path, where = str(tmp_path / "*.parquet"), ["--scheduler", address]
+    told = refused("fit", path, "-o", tmp_path / "m.twofold", *where, *QUICK)
+    assert "part-1.parquet' lacks 1 column of" in told
+    assert "'width'" in told
+    told = refused("transform", fitted[0], path, "-o", tmp_path / "places", *where)
+    assert "part-1.parquet' lacks 1 column of" in told
+    (tmp_path / "part-1.parquet").unlink()
+    run_well("transform", fitted[0], path, "-o", tmp_path / "places", *where)  # in any order
+    wanted = twofold.load(fitted[0]).transform(frame[COLUMNS].iloc[:30])
+    np.testing.assert_array_equal(read(tmp_path / "places")[:30], wanted)
+
+
+def test_results_are_not_mixed_with_older_files(fitted, parts, address):
+    told = refused(
+        "transform", fitted[0], parts, "-o", parts[: -len("/*.parquet")], "--scheduler", address
+    )
+    assert "holds .parquet files already" in told
+
+
+def test_a_pattern_gives_a_model_no_name(parts):
+    assert "Add -o MODEL" in refused("fit", parts, "--scheduler", "tcp://127.0.0.1:1", code=2)
+
+
+def test_mixed_tables_are_placed_and_filled(frame, parts, address, tmp_path):
+    names = [*COLUMNS, "species"]
+    model = Mixed(UKR(random_state=0, max_iter=2, init="pca")).fit(frame[names].iloc[:30])
+    model.save(tmp_path / "mixed.twofold")
+    for command, name in (("transform", "places"), ("complete", "filled")):
+        where = ["-o", tmp_path / name, "--scheduler", address]
+        run_well(command, tmp_path / "mixed.twofold", parts, *where)
+    wanted = model.transform(frame[names])
+    np.testing.assert_array_equal(read(tmp_path / "places"), wanted)
+    filled = model.complete(frame[names])
+    pd.testing.assert_frame_equal(read(tmp_path / "filled")[names], filled, check_dtype=False)
 
 
 def test_parts_go_to_stores_by_their_address(fitted, frame, parts, address, tmp_path):

@@ -20,19 +20,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from twofold.checks.rows import check_numeric
 from twofold.cli.arguments import STANDARD, open_model, shown
 from twofold.cli.columns import find_columns, latent_names, match_columns, split_names
 from twofold.cli.console import CommandError, Console, Interrupted, UsageError, counted, listed
 from twofold.cli.describing import how_it_ended, is_still_improving
 from twofold.cli.streaming import as_rows
 from twofold.contract.lazy_answers import in_a_task, model_task
-from twofold.tables.dask_tables import ClusterLostError, DaskTable, keep_all
+from twofold.tables.dask_tables import ClusterLostError, DaskTable, compute_all, keep_all
 
 if TYPE_CHECKING:
     from twofold.contract import TwoWayModel
 
 # What stands for a cluster of worker processes on this machine.
 HERE = "local"
+# Part files whose columns are looked at by one task.
+FILES_AT_A_TIME = 100
 
 
 @contextmanager
@@ -115,6 +118,43 @@ def open_parts(path: str) -> Any:
     return frame
 
 
+def check_alike(path: str, columns: list[str]) -> None:
+    """Raise if a part file lacks columns of the first one, before anything is computed."""
+    import dask
+    from fsspec.core import url_to_fs
+
+    store, where = url_to_fs(path)
+    found = store.find(where) if store.isdir(where) else store.glob(where)
+    files = sorted(name for name in found if name.lower().endswith((".parquet", ".csv")))
+    wanted = [name for name in columns if name in _names_in(store, files[0])]
+    look = dask.delayed(_first_without)
+    starts = range(0, len(files), FILES_AT_A_TIME)
+    looked = [look(store, files[k : k + FILES_AT_A_TIME], wanted) for k in starts]
+    for file, lacking in filter(None, compute_all(looked)):
+        raise CommandError(
+            f"'{file}' lacks {counted(len(lacking), 'column')} of '{files[0]}': {listed(lacking)}.",
+            "All part files need the columns that are used: mend this one, or name the others.",
+        )
+
+
+def _first_without(store: Any, files: list[str], wanted: list[str]) -> tuple[str, list[str]] | None:
+    """Return the first of some files that lacks columns, and which."""
+    for file in files:
+        there = set(_names_in(store, file))
+        if lacking := [name for name in wanted if name not in there]:
+            return file, lacking
+    return None
+
+
+def _names_in(store: Any, file: str) -> list[str]:
+    with store.open(file, "rb") as opened:
+        if file.lower().endswith(".csv"):
+            return list(pd.read_csv(opened, nrows=0).columns)
+        import pyarrow.parquet
+
+        return list(pyarrow.parquet.read_schema(opened).names)
+
+
 def fit_parts(
     console: Console,
     estimator: TwoWayModel,
@@ -129,12 +169,13 @@ def fit_parts(
     from twofold.scaled import Scaled
 
     check_parts(path)
+    frame = open_parts(path)
+    used, left_out = _numbers_of(frame, path, columns, drop)
+    console.say(f"columns: {listed(used)}")
+    if left_out:
+        console.say(f"left out, no numbers: {listed(left_out)}")
     with connected(console, scheduler):
-        frame = open_parts(path)
-        used, left_out = _numbers_of(frame, path, columns, drop)
-        console.say(f"columns: {listed(used)}")
-        if left_out:
-            console.say(f"left out, no numbers: {listed(left_out)}")
+        check_alike(path, used)
         started = time.perf_counter()
         model = estimator if scale == "none" else Scaled(estimator, how=scale)
         with console.warnings_shown():
@@ -202,14 +243,12 @@ def _write_parts(
     import dask
 
     check_parts(path)
+    frame = open_parts(path)
+    features = match_columns(model, list(frame.columns), path).features
+    folder = _empty_folder(output)
     with connected(console, scheduler):
-        frame = open_parts(path)
-        features = match_columns(model, list(frame.columns), path).features
+        check_alike(path, features)
         table = DaskTable(frame)
-        folder = output.rstrip("/")
-        if not is_address(output):
-            folder = str(Path(output).resolve())
-            Path(folder).mkdir(parents=True, exist_ok=True)
         write = dask.delayed(_write)
         task, width = model_task(model, with_noise=with_noise), len(str(len(table.parts)))
         parts = [
@@ -229,12 +268,31 @@ def _write_parts(
     console.finish(output, facts)
 
 
+def _empty_folder(output: str) -> str:
+    """Return where part files go, a folder without any: older ones would be read with the new."""
+    from fsspec.core import url_to_fs
+
+    store, where = url_to_fs(output)
+    if store.exists(where) and store.glob(f"{where.rstrip('/')}/*.parquet"):
+        raise CommandError(
+            f"{shown(output)} holds .parquet files already, which would be mixed with the result.",
+            "Name a new folder with -o, or remove them first.",
+        )
+    if is_address(output):
+        return output.rstrip("/")
+    Path(output).mkdir(parents=True, exist_ok=True)
+    return str(Path(output).resolve())
+
+
 def _write(
     make: Callable[..., pd.DataFrame], model: Any, frame: Any, features: list[str], target: str
 ) -> int:
     """Write what is made of a part; under its name it is complete."""
-    with in_a_task():
-        found = make(model, frame, features)
+    try:
+        with in_a_task():
+            found = make(model, frame, features)
+    except ValueError as error:
+        raise ValueError(f"{error} (in what would have become '{Path(target).name}')") from error
     if is_address(target):
         found.to_parquet(target)  # an object of a store is there when it is complete
     else:
@@ -249,28 +307,33 @@ def is_address(path: str) -> bool:
     return "://" in path
 
 
-def _known_rows(frame: pd.DataFrame, features: list[str]) -> tuple[Any, Any]:
-    Y = frame[features].to_numpy(dtype=np.float64, na_value=np.nan)
-    return Y, ~np.isnan(Y).all(axis=1)
+def _known_rows(model: Any, frame: pd.DataFrame, features: list[str]) -> tuple[Any, Any]:
+    """Return rows as the model takes them, and which of them have a value."""
+    rows = frame[features]
+    if not model._mixed_columns():
+        check_numeric(rows)
+        rows = as_rows(model, rows.to_numpy(dtype=np.float64, na_value=np.nan))
+    return rows, ~np.asarray(pd.isna(rows)).all(axis=1)
 
 
 def _placed(model: Any, frame: pd.DataFrame, features: list[str], names: list[str]) -> pd.DataFrame:
-    Y, known = _known_rows(frame, features)
-    X = np.full((len(Y), len(names)), np.nan)
+    rows, known = _known_rows(model, frame, features)
+    X = np.full((len(frame), len(names)), np.nan)
     if known.any():
-        X[known] = model.transform(as_rows(model, Y[known]))
+        X[known] = model.transform(rows[known])
     return pd.DataFrame(X, columns=names, index=frame.index)
 
 
 def _filled(model: Any, frame: pd.DataFrame, features: list[str]) -> pd.DataFrame:
-    Y, known = _known_rows(frame, features)
-    if known.any():
-        whole = Y.copy()
-        whole[known] = model.complete(as_rows(model, Y[known]))
-        # Cells that were there keep their values and their types.
-        gaps = np.isnan(Y)
-        frame = frame.copy()
-        for j, name in enumerate(features):
-            if gaps[:, j].any():
-                frame[name] = np.where(gaps[:, j], whole[:, j], Y[:, j])
+    rows, known = _known_rows(model, frame, features)
+    if not known.any():
+        return frame
+    made = model.complete(rows[known])
+    if not model._mixed_columns():  # cells that were there keep their digits
+        whole = np.where(np.isnan(rows[known]), made, rows[known])
+        made = pd.DataFrame(whole, columns=features)
+    frame, numbers = frame.copy(), np.flatnonzero(known)
+    for name in features:
+        if frame[name].isna().any():  # others keep their types, too
+            frame[name] = made[name].set_axis(numbers).reindex(range(len(frame))).array
     return frame

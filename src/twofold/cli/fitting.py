@@ -249,6 +249,8 @@ def find_target(output: str | None, table: str) -> str:
     """Return where the model goes; raise where it has no name."""
     if output is None and table == STANDARD:
         raise UsageError("A table from standard input has no name for the model.", "Add -o MODEL.")
+    if output is None and "*" in table:
+        raise UsageError(f"{shown(table)} has no name for the model.", "Add -o MODEL.")
     if output == STANDARD:
         raise UsageError(
             "A model is a file of arrays, which standard output does not take.",
