@@ -184,7 +184,10 @@ def in_turn(
     by_cluster: Callable[[], object],
     processes: list[psutil.Process] | None = None,
 ) -> dict[str, float]:
-    """Return mean seconds of both ways, in an order such as "tcct", and memory of the client."""
+    """Return seconds of both ways, in an order such as "tcct", and memory of the client.
+
+    Of several turns the shortest counts, which other work on the machine has held up least.
+    """
     took: dict[str, list[float]] = {}
     for way in order:
         computed = computing_of(processes or [])
@@ -194,7 +197,7 @@ def in_turn(
         took.setdefault(f"computed {way}", []).append(computing_of(processes or []) - computed)
         if way == "c":
             took.setdefault("MB", []).append(peak.megabytes)
-    return {name: float(np.mean(values)) for name, values in took.items()}
+    return {name: max(values) if name == "MB" else min(values) for name, values in took.items()}
 
 
 def compared(took: dict[str, float], workers: int) -> str:

@@ -3,9 +3,10 @@
 A noisy curved sheet is written as Parquet parts. Workers with a limit of memory each fit a map to
 it, place all rows, and write the places. Printed: seconds of each step, the most memory of each
 worker (its resident set, code and packages included) and of the client (its own pages, less what it
-had before), and whether a worker was ended for want of memory.
+had after a fit to few rows), and whether a worker was ended for want of memory.
 
     python -m benchmarks.cluster_parquet --rows 5000000 --columns 50 --workers 2 --memory 2GB
+    python -m benchmarks.cluster_parquet --rows 100000 400000 1600000 --columns 10 --landmarks 20
 """
 
 from __future__ import annotations
@@ -63,6 +64,10 @@ def write_parts(folder: Path, n: int, D: int) -> int:
 
 
 def measure(folder: Path, args: argparse.Namespace) -> None:
+    how = {"landmarks": args.landmarks, "init": "pca", "max_iter": 20, "random_state": 0}
+    few = pd.read_parquet(folder / "parts" / "part-00000.parquet")[: 20 * args.landmarks]
+    with Peak() as small:  # which opens what is compiled
+        UKR(**how, verbose=False).fit(few).transform(few)
     with (
         LocalCluster(
             n_workers=args.workers,
@@ -76,9 +81,7 @@ def measure(folder: Path, args: argparse.Namespace) -> None:
         watched = Watched(cluster)
         table = dd.read_parquet(folder / "parts")
         started = time.perf_counter()
-        model = UKR(
-            landmarks=args.landmarks, init="pca", max_iter=20, random_state=0, verbose=False
-        ).fit(table)
+        model = UKR(**how, verbose=False).fit(table)
         print(
             f"fitted {len(model.embedding_):,} rows: {time.perf_counter() - started:.0f} s",
             flush=True,
@@ -91,24 +94,28 @@ def measure(folder: Path, args: argparse.Namespace) -> None:
     n_places = sum(len(pd.read_parquet(path)) for path in (folder / "places").glob("*.parquet"))
     print(f"places in files: {n_places:,}")
     shown = ", ".join(f"{used:.0f}" for used in watched.most.values())
-    print(f"most memory of the workers: {shown} MB; of the client {client.megabytes:+.0f} MB")
+    print(
+        f"most memory of the workers: {shown} MB; of the client {client.megabytes:+.0f} MB, "
+        f"{client.most:.0f} in all ({small.megabytes:+.0f} by a fit to few rows before)"
+    )
     print(f"processes of workers: {len(watched.pids)} (more than {args.workers}: one was ended)")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--rows", type=int, nargs="+", default=[5_000_000])
     parser.add_argument("--columns", type=int, default=50)
     parser.add_argument("--landmarks", type=int, default=50)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--memory", default="2GB")
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        started = time.perf_counter()
-        size = write_parts(Path(folder) / "parts", args.rows, args.columns)
-        seconds = time.perf_counter() - started
-        print(f"{args.rows:,} x {args.columns}: {size / 1e9:.2f} GB, {seconds:.0f} s", flush=True)
-        measure(Path(folder), args)
+    for n in args.rows:
+        with tempfile.TemporaryDirectory() as folder:
+            started = time.perf_counter()
+            size = write_parts(Path(folder) / "parts", n, args.columns)
+            seconds = time.perf_counter() - started
+            print(f"{n:,} x {args.columns}: {size / 1e9:.2f} GB, {seconds:.0f} s", flush=True)
+            measure(Path(folder), args)
 
 
 if __name__ == "__main__":
