@@ -10,12 +10,14 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
 from twofold import UKR
-from twofold.contract import spread_fitting
+from twofold.contract import chunked_model, spread_fitting
 from twofold.contract.lazy_answers import without_callbacks
 from twofold.tables.dask_tables import ClusterLostError
 from twofold.ukr import checkpoint as checkpoints
@@ -159,39 +161,67 @@ def scheduler(tmp_path):
         process.wait()
 
 
+@pytest.fixture
+def lost_while(scheduler, monkeypatch):
+    """Return what connects to the scheduler, and kills it as soon as a fit tells of some rows."""
+    tell = chunked_model._Teller.__call__
+
+    @contextmanager
+    def connected(phase):
+        def lose(self, done, n_rows):
+            tell(self, done, n_rows)
+            if self._words == phase:
+                scheduler[0].kill()
+
+        with (
+            monkeypatch.context() as patched,
+            dask.config.set({"distributed.comm.timeouts.connect": "3s"}),
+        ):
+            patched.setattr(chunked_model._Teller, "__call__", lose)
+            client = distributed.Client(scheduler_file=scheduler[1])
+            client.wait_for_workers(2, timeout=120)
+            yield
+            client.close(timeout=5)
+
+    return connected
+
+
 @pytest.mark.slow
-def test_a_lost_scheduler_leaves_an_error_and_a_checkpoint(tmp_path, monkeypatch, scheduler):
+@pytest.mark.parametrize("phase", ["reading rows", "placing rows"])
+def test_a_lost_scheduler_leaves_an_error_and_a_checkpoint(
+    tmp_path, monkeypatch, lost_while, phase
+):
     monkeypatch.setattr(checkpoints, "SECONDS", 3600.0)  # no step is written for its own sake
     Y, path = ribbon(1500), tmp_path / "fit.checkpoint"
     wanted = UKR(**settings()).fit(Y)
     model = UKR(**settings(checkpoint=path))
     rows = da.from_array(Y, chunks=(250, 3)).map_blocks(slowly, dtype=float)
-    whole = UKR._embed_chunks
-
-    def lose(self, table, seen, tell):
-        def told(done, n_rows):
-            tell(done, n_rows)
-            scheduler[0].kill()
-
-        whole(self, table, seen, told)
-
-    with dask.config.set({"distributed.comm.timeouts.connect": "3s"}):
-        client = distributed.Client(scheduler_file=scheduler[1])
-        client.wait_for_workers(2, timeout=120)
-        monkeypatch.setattr(UKR, "_embed_chunks", lose)
-        with pytest.raises(ClusterLostError, match="scheduler of dask was lost"):
-            model.fit(rows)
-        client.close(timeout=5)
+    with lost_while(phase), pytest.raises(ClusterLostError, match="scheduler of dask was lost"):
+        model.fit(rows)
     assert not hasattr(model, "latent_")
-    assert path.exists()
-    monkeypatch.setattr(UKR, "_embed_chunks", whole)
+    is_trained = phase == "placing rows"
+    assert path.exists() == is_trained
     steps = []
     with dask.config.set(scheduler="synchronous"):  # another cluster, as it were
         again = UKR(**settings(checkpoint=path, callbacks=[steps.append])).fit(rows)
-        assert not steps  # the landmarks were trained before
+        assert bool(steps) != is_trained  # landmarks that were trained are not trained again
         np.testing.assert_array_equal(again.embedding_.compute(), wanted.embedding_)
     np.testing.assert_array_equal(again.data_, wanted.data_)
     assert not path.exists()
+
+
+@pytest.mark.slow
+def test_a_lost_scheduler_ends_an_answer_with_a_reason(scheduler):
+    model = UKR(**settings()).fit(ribbon(300))
+    rows = da.from_array(ribbon(1500), chunks=(50, 3)).map_blocks(slowly, dtype=float)
+    with dask.config.set({"distributed.comm.timeouts.connect": "3s"}):
+        client = distributed.Client(scheduler_file=scheduler[1])
+        client.wait_for_workers(2, timeout=120)
+        timer = threading.Timer(2.0, scheduler[0].kill)
+        timer.start()
+        with pytest.raises(CancelledError, match="lost the connection to the scheduler"):
+            model.transform(rows).compute()
+        client.close(timeout=5)
 
 
 def only_workers_have_a_gpu() -> str:
