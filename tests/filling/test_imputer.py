@@ -8,12 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import KNNImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from twofold import ManifoldImputer
+from twofold.filling import imputer
 from twofold.filling.imputer import bounds_of
 from twofold.noise.hidden_entries import entries_to_hide, errors_apart, likeness, stacking_weights
 
@@ -231,3 +233,26 @@ def test_stacking_weights_find_the_best_mixture():
     np.testing.assert_allclose(weights[0], best / best.sum(), atol=0.08)
     np.testing.assert_allclose(weights[1], weights[0][::-1], atol=0.08)
     np.testing.assert_allclose(weights.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("calls_before", [0, 1, 2, 3])
+def test_an_interrupt_keeps_the_rounds_before(calls_before, monkeypatch):
+    Y = bent_table(150)
+    partial, gaps = with_gaps(Y)
+    plant, calls = imputer.plant_forests, []
+
+    def interrupted(*args):
+        calls.append(args)
+        if len(calls) > calls_before:
+            raise KeyboardInterrupt
+        return plant(*args)
+
+    monkeypatch.setattr(imputer, "plant_forests", interrupted)
+    monkeypatch.setattr(imputer, "LEAST_GAIN", -1.0)  # another round in any case
+    made = ManifoldImputer(random_state=0)
+    with pytest.warns(ConvergenceWarning, match="Interrupted; it fills"):
+        filled = made.fit_transform(partial)
+    assert made.n_iter_ == 1
+    assert error_of(filled, Y, gaps) < 0.7
+    low, high = made.intervals(partial)
+    assert (low[gaps] < high[gaps]).all()

@@ -12,6 +12,8 @@ import twofold.ukr.projection as projection
 from twofold import UKR, upgrade
 from twofold.datasets import make_half_circle
 from twofold.losses import EpsilonInsensitive, Huber
+from twofold.ukr import starts
+from twofold.ukr.starts import Candidates
 
 SAMPLE = make_half_circle(80, noise=0.2, random_state=0)
 WAYS = {
@@ -80,6 +82,35 @@ def test_an_interrupt_of_a_landmark_fit_keeps_a_model(stage, checkpoint, monkeyp
         whole = UKR(2, **{**made, "checkpoint": None}).fit(Y)
         np.testing.assert_array_equal(model.fit(Y).embedding_, whole.embedding_)
         assert not made["checkpoint"].exists()
+
+
+INTERRUPTED_AT = {
+    "candidates": (Candidates, "__init__"),
+    "embeddings": (Candidates, "_plan"),
+    "scaling": (starts, "common_scale"),
+    "placing": (Candidates, "place"),
+}
+
+
+@pytest.mark.parametrize("init", ["auto", "isomap"])
+@pytest.mark.parametrize("where", INTERRUPTED_AT)
+def test_an_interrupt_while_starts_are_sought_leaves_a_model(where, init, monkeypatch):
+    owner, name = INTERRUPTED_AT[where]
+    whole, is_first = getattr(owner, name), [True]
+
+    def interrupted_once(*args, **kwargs):
+        if is_first.pop(0) if is_first else False:
+            raise KeyboardInterrupt
+        return whole(*args, **kwargs)
+
+    monkeypatch.setattr(owner, name, interrupted_once)
+    monkeypatch.setattr(starts, "MAX_REPRESENTATIVES", 60)  # so that rows are placed
+    with pytest.warns(ConvergenceWarning, match="Interrupted after 0 iterations"):
+        model = UKR(1, init=init, random_state=0).fit(SAMPLE.Y)
+    assert not is_first
+    assert model.stop_reason_ == "interrupted"
+    error = ((model.reconstruct(SAMPLE.Y) - SAMPLE.Y) ** 2).sum()
+    assert error < 0.5 * ((SAMPLE.Y - SAMPLE.Y.mean(axis=0)) ** 2).sum()
 
 
 def test_tolerances_wider_than_the_data_are_told():

@@ -40,6 +40,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import TypeVar
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -111,6 +112,7 @@ N_FINALISTS = 2
 # seen to end in a lower error after training.
 WELL_UNFOLDED = 0.03
 
+Result = TypeVar("Result")
 Init = str | FloatArray | Callable[[FloatArray], FloatArray]
 
 logger = logging.getLogger(__name__)
@@ -170,11 +172,15 @@ class _Search:
             )
         self.tell("start embeddings", 0, 1)
         n_jobs = self.problem.engine.n_threads
-        candidates = Candidates(Y, self.q, random_state=self.seed, n_jobs=n_jobs)
+        candidates = self.insist(
+            lambda: Candidates(Y, self.q, random_state=self.seed, n_jobs=n_jobs)
+        )
         if len(candidates.chosen) < len(Y):
             few = self.problem.restricted_to(candidates.chosen)
             self.candidates, self.error = candidates, few.reconstruction(cross_validated=True)
-        if init == "auto":
+        if self.interrupted:
+            self.try_methods(candidates, ("pca",))
+        elif init == "auto":
             self.try_methods(candidates, tuple(method for method in ALL if method != "tsne"))
             lowest = min(start.error for start in self.starts)
             if not self.interrupted and lowest > WELL_UNFOLDED * self.problem.spread():
@@ -183,14 +189,23 @@ class _Search:
                 on_device = is_summed_on_device(self.problem)
                 with nullcontext() if on_device else candidates.looking_ahead():
                     self.try_methods(candidates, ("tsne",))
-            return
-        self.try_methods(candidates, (init,))
-        if not any(_method(start.name) == init for start in self.starts):
+        else:
+            self.try_methods(candidates, (init,))
+        found = any(init in ("auto", _method(start.name)) for start in self.starts)
+        if not found and not self.interrupted:
             raise ValueError(
                 f"init={init!r} gives no {self.q}-dimensional start for {len(Y)} distinct rows "
                 "(all need enough rows, LLE also data in one piece). Use init='auto', 'pca' or a "
                 "start of your own."
             )
+
+    def insist(self, task: Callable[[], Result]) -> Result:
+        """Return what there is no start without: an interrupt is noted, a second one ends all."""
+        try:
+            return task()
+        except KeyboardInterrupt:
+            self.interrupted = True
+            return task()
 
     def try_methods(self, candidates: Candidates, methods: tuple[str, ...]) -> None:
         """Compute and scale the candidates of some methods."""
@@ -198,20 +213,26 @@ class _Search:
             found = candidates.find(methods)
         except StartsInterrupted as stop:
             found, self.interrupted = stop.finished, True
+        except KeyboardInterrupt:  # before any was begun
+            found, self.interrupted = candidates.find(("pca",)), True
         asked = {name: X for name, X in found.items() if _method(name) in methods}
         self.scale(asked or ({} if self.starts else found))
 
     def scale(self, candidates: dict[str, FloatArray], *, is_own: bool = False) -> None:
-        """Give each candidate its best common factor."""
+        """Give each candidate its best common factor, and the first of them in any case."""
         try:
             for place, (name, X) in enumerate(candidates.items()):
                 self.tell(f"scaling start {name}", place, len(candidates))
-                scaled, error = common_scale(X, self.error)
-                self.starts.append(Start(name, scaled, error, X if is_own else None))
+                self.starts.append(self.scaled(name, X, is_own))
         except KeyboardInterrupt:
-            if not self.starts:
-                raise
             self.interrupted = True
+            if not self.starts:
+                self.starts.append(self.scaled(*next(iter(candidates.items())), is_own))
+
+    def scaled(self, name: str, X: FloatArray, is_own: bool) -> Start:
+        """Return a candidate with its best common factor."""
+        scaled, error = common_scale(X, self.error)
+        return Start(name, scaled, error, X if is_own else None)
 
     def finish(self) -> Start:
         """Give the best ones a factor for each dimension, and return the best of all."""
@@ -234,7 +255,7 @@ class _Search:
 
             going_on = not self.interrupted
             return start_on_device(candidates, self.problem, best.name, self.tell, refines=going_on)
-        X = candidates.place(best.name)
+        X = self.insist(lambda: candidates.place(best.name))
         self.error = self.problem.reconstruction(cross_validated=True)
         try:
             if not self.interrupted:
