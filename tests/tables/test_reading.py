@@ -369,9 +369,9 @@ def test_missing_files_and_folders(tmp_path):
     ("name", "hint"),
     [
         ("t.xls", "as .xlsx or CSV"),
-        ("t.json", "can be read"),
-        ("t", "can be read"),
-        ("t.npy.gz", "Read"),
+        ("t.json", "Known kinds are"),
+        ("t", "Known kinds are"),
+        ("t.npy.gz", "Known kinds are"),
     ],
 )
 def test_unknown_suffixes(table, name, hint):

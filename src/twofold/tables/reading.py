@@ -205,7 +205,7 @@ def open_table(
     if make is None or (kind != file.suffix.lower() and kind not in TEXT_SUFFIXES):
         raise TableError(
             f"'{name}' has the suffix '{file.suffix}', which is not a known kind of table.",
-            _ELSEWHERE.get(kind, f"Files with {_READABLE} can be read; rename it if it is one."),
+            _ELSEWHERE.get(kind, f"Known kinds are {_READABLE}; rename the file if it is one."),
         )
     try:
         table = (
