@@ -63,7 +63,7 @@ class StopReason(StrEnum):
         return _MESSAGES[self]
 
     @property
-    def was_wished(self) -> bool:
+    def was_requested(self) -> bool:
         """Whether somebody asked the run to stop, so that nothing should follow it."""
         return self in (StopReason.CALLBACK, StopReason.INTERRUPTED)
 

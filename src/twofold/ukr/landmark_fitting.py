@@ -153,7 +153,7 @@ def _fit_together(
     joint, X = _with_landmarks(joint, first.problem.rows, filled, Z)
     both = np.concatenate([X, Z])
     joint = with_huber_scale(joint, replace(joint, loss=Squared()), both)
-    if first.solution.stop_reason.was_wished:
+    if first.solution.stop_reason.was_requested:
         solution, violation = replace(first.solution, X=both), None
     else:
         if len(numbers) > MANY_ROWS:
@@ -163,7 +163,7 @@ def _fit_together(
     fit = replace(
         first, X=Z, problem=joint, solution=solution, violation=violation, landmarks=chosen
     )
-    if landmarks.adapt is False or solution.stop_reason.was_wished:
+    if landmarks.adapt is False or solution.stop_reason.was_requested:
         return fit
     try:
         with_rim, X = _with_rim(fit, X) if _has_rim(joint, Z) else (fit, X)

@@ -62,7 +62,7 @@ def smooth(problem: Problem, X: FloatArray, training: Training) -> Smoothed:
     first = replace(problem, regularization=LeaveOneOut(), loss=Squared())
     solution = train(first, X, training)
     tubes = _Tubes(problem, solution.X)
-    if training.max_iter == 0 or solution.stop_reason.was_wished:
+    if training.max_iter == 0 or solution.stop_reason.was_requested:
         return Smoothed(replace(solution, value=_extension(solution.X)), 0.0)
     return tubes.shrink(solution.X, training)
 
@@ -108,7 +108,7 @@ class _Tubes:
             stop_when=self._update,
             journal=training.journal,
         )
-        if self.is_far_off and not solution.stop_reason.was_wished:
+        if self.is_far_off and not solution.stop_reason.was_requested:
             warn(
                 f"Some rows are still up to {self.violation * self.problem.rows.unit:.3g} outside "
                 "of their tolerances; raise `max_iter`, or `eps`.",

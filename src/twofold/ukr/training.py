@@ -229,17 +229,17 @@ def unfold(problem: Problem, X: FloatArray, training: Training) -> Solution:
     rows = spread_rows(n, MOST_UNFOLDED_ROWS)
     small = problem if len(rows) == n else problem.restricted_to(rows)
     direct = train(small, X[rows], training)
-    if direct.stop_reason.was_wished:
+    if direct.stop_reason.was_requested:
         return direct if len(rows) == n else _stopped(problem, X, training, direct)
     detour = replace(small, regularization=replace(problem.regularization, homotopy="density"))
     other = train(detour, X[rows], training)
     if len(rows) == n:
         best = min(direct, other, key=lambda found: found.value)
-        stop = other.stop_reason if other.stop_reason.was_wished else best.stop_reason
+        stop = other.stop_reason if other.stop_reason.was_requested else best.stop_reason
         return replace(best, stop_reason=stop)
     if other.value < (1 - WORTHWHILE) * direct.value:
         X = _place_all(problem, small, rows, other.X)
-    if other.stop_reason.was_wished:
+    if other.stop_reason.was_requested:
         return _stopped(problem, X, training, other)
     return train(problem, X, training)
 

@@ -36,7 +36,7 @@ def fit_trimmed(
     some, kept = spread_rows(len(Y), MOST_ROWS), np.ones(len(Y), dtype=bool)
     alone, inside = _fit_in_rounds(fit_rows, Y, some, trim)
     reason = alone.solution.stop_reason
-    if reason.was_wished:
+    if reason.was_requested:
         fit = fit_rows(np.flatnonzero(kept), max_iter=0)
         return replace(fit, solution=replace(fit.solution, stop_reason=reason)), kept
     took_part = np.zeros(len(Y), dtype=bool)
@@ -52,7 +52,7 @@ def _fit_in_rounds(
     Y, kept = Y[rows], np.ones(len(rows), dtype=bool)
     fit = fit_rows(rows, landmarks=False)
     for _ in range(ROUNDS):
-        if fit.solution.stop_reason.was_wished:
+        if fit.solution.stop_reason.was_requested:
             break
         inside = _is_explained(fit, Y, kept, trim)
         if np.array_equal(inside, kept):
