@@ -40,7 +40,7 @@ import numpy as np
 from twofold.array_types import FloatArray
 
 __all__ = ["EPANECHNIKOV", "GAUSSIAN", "KERNELS", "QUARTIC", "TRIWEIGHT", "Kernel", "get_kernel"]
-__dir__ = __all__.copy  # numpy and the like are not ours to show
+__dir__ = __all__.copy  # without numpy and other imports
 
 INFINITELY_SMOOTH = 1_000
 

@@ -24,7 +24,7 @@ Homotopy = Literal["auto", "none", "density", "box"]
 
 
 __all__ = ["Density", "Extension", "LeaveKOut", "LeaveOneOut", "Smoothest", "get_regularization"]
-__dir__ = __all__.copy  # numpy and the like are not ours to show
+__dir__ = __all__.copy  # without numpy and other imports
 
 
 @dataclass(frozen=True)

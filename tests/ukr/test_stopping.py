@@ -1,4 +1,4 @@
-"""A wish to stop ends the whole fit, whatever stage it is in."""
+"""A request to stop ends the whole fit, whatever stage it is in."""
 
 from __future__ import annotations
 

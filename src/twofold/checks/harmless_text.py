@@ -2,7 +2,7 @@
 
 import re
 
-# Control characters but for line ends and tabs, marks that turn the direction of writing round, and
+# Control characters except line ends and tabs, marks that turn the direction of writing round, and
 # halves of surrogate pairs, which cannot be written at all.
 _OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _FORMULA = re.compile(r"[=@\t\r]|[+-].*[|!]", re.DOTALL)

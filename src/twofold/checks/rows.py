@@ -244,7 +244,7 @@ def check_missing(Y: FloatArray, names: FloatArray | None = None, *, columns: bo
 
 
 def check_numeric(X: Any) -> None:
-    """Raise if a table holds text, dates or the like; of a data frame, name such columns."""
+    """Raise if a table holds text, dates or other non-numbers; name such columns of a frame."""
     if hasattr(X, "lazy") and hasattr(X, "collect"):
         raise TypeError("A lazy data frame has no rows yet; call its `collect()` first.")
     if isinstance(X, (np.ndarray, list, tuple)):

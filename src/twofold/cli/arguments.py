@@ -174,7 +174,7 @@ def shown(path: str) -> str:
 
 
 def beside(path: str, suffix: str) -> str:
-    """Return the path with another ending, ".csv.gz" and the like taken off whole."""
+    """Return the path with another ending, double endings such as ".csv.gz" replaced whole."""
     place = Path(file_of(path))
     stem = Path(place.name.removesuffix(".gz")).stem
     return str(place.parent / f"{stem}{suffix}")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from twofold.contract import TwoWayModel
     from twofold.tables.reading import TableSource
 
-# A table is read, put together, scaled and copied: at its peak a fit holds so many of them.
+# A table is read, put together, scaled and copied: at its peak a fit holds this many of them.
 TABLES_IN_MEMORY = 6
 
 

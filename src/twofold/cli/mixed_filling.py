@@ -39,7 +39,7 @@ def with_cells_filled(
 
 
 def drawn_tables(model: Mixed, piece: Piece, draws: int, random: Any) -> list[pd.DataFrame]:
-    """Return so many tables of a piece, each with its gaps drawn as the noise leaves them open."""
+    """Return tables of a piece, each with its gaps drawn as the noise leaves them open."""
 
     def draw(rows: pd.DataFrame) -> Any:
         return model.complete(rows, n_draws=draws, random_state=random)

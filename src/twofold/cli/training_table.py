@@ -338,7 +338,7 @@ def describe(console: Console, path: str, rows: TrainingTable | LargeTable) -> N
 def check_width(
     rows: TrainingTable | LargeTable, path: str, q: int, image_shape: tuple[int, ...] | None
 ) -> None:
-    """Raise, in words of the command line, if no map can be fitted to so many columns."""
+    """Raise, in words of the command line, if no map can be fitted to this number of columns."""
     D = len(rows.columns)
     if getattr(rows, "is_mixed", False) and image_shape is None:
         return  # a category has as many features as levels; the model counts them
@@ -401,7 +401,7 @@ def _suggest(console: Console, frame: pd.DataFrame, rows: TrainingTable) -> None
 
 
 def _remedy(nearly: NearlyNumbers) -> str:
-    """Say how a column that is numbers but for some cells becomes one to fit."""
+    """Say how a column of numbers, except for some cells, becomes one to fit."""
     if nearly.advice:
         return nearly.advice
     first, *more = nearly.texts

@@ -24,7 +24,7 @@ class DistinctRows:
     first: IntArray  # (u,) the first original row that is this distinct row
 
     def lowest(self, most: int) -> "DistinctRows":
-        """Return so many rows, those of the lowest hash: a sample that has no eye for the data.
+        """Return this many rows, those of the lowest hash: a sample that ignores their values.
 
         The others are nobody's members: -1.
         """

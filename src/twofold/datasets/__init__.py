@@ -36,4 +36,4 @@ __all__ = [
     "make_spiral",
     "make_swiss_roll",
 ]
-__dir__ = __all__.copy  # numpy and the like are not ours to show
+__dir__ = __all__.copy  # without numpy and other imports

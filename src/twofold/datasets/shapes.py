@@ -5,7 +5,7 @@ and unsupervised kernel regression", Bielefeld 2007.
 
 Spiral (5.15): ``s(t) = (t + 0.2) (sin 4 pi t, cos 4 pi t)``, t in [0, 1]: two windings, radius 0.2
 to 1.2. The thesis does not say how t was drawn. Here ``t = -0.2 + sqrt(0.04 + 1.4 u)`` with u in
-[0, 1], which covers the curve evenly but for the small radial part of its speed.
+[0, 1], which covers the curve evenly except for the small radial part of its speed.
 
 Half circle (section 5.1.4): ``10 (cos a, sin a)``, a uniform in [0, pi].
 

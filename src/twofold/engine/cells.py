@@ -45,7 +45,7 @@ CHUNK = 128
 # In more dimensions, points whose neighbours say how far to look at first, far enough for this
 # share of them.
 SAMPLED, MOST = 64, 0.9
-# Room is made for so many times the pairs that are expected.
+# Room is made for this many times the expected number of pairs.
 SLACK = 1.5
 
 

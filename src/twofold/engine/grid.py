@@ -57,7 +57,7 @@ class NodeGrid(NamedTuple):
     n_axes: int
     weights: FloatArray  # (6, 6) polynomials of the interpolation weights, lowest power first
     slopes: FloatArray  # (6, 6) their derivatives, by coordinates
-    falloff: FloatArray  # (lines,) kernel between nodes so many lines apart, zero out of reach
+    falloff: FloatArray  # (lines,) kernel between nodes, by lines apart; zero beyond its reach
 
     @property
     def n_nodes(self) -> int:

@@ -81,7 +81,7 @@ def _ridge_slope(terms: IntArray, a: int, far: float) -> float:
 @compiled
 def _invert(C: FloatArray, inverse: FloatArray) -> None:
     """Write the inverse of a positive definite matrix; only its lower half is read."""
-    # With the ridge no pivot is below it but for rounding.
+    # With the ridge no pivot is below it apart from rounding.
     factor(C, 0.5 * RIDGE)
     inverse[:] = 0
     for a in range(C.shape[0]):

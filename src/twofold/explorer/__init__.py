@@ -3,4 +3,4 @@
 from twofold.explorer.page import show, write
 
 __all__ = ["show", "write"]
-__dir__ = __all__.copy  # numpy and the like are not ours to show
+__dir__ = __all__.copy  # without numpy and other imports

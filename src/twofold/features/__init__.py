@@ -33,4 +33,4 @@ __all__ = [
     "Sigmoid",
     "get_data_kernel",
 ]
-__dir__ = __all__.copy  # numpy and the like are not ours to show
+__dir__ = __all__.copy  # without numpy and other imports

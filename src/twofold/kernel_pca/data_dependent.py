@@ -1,6 +1,6 @@
 """Kernels that are made from all rows at once: LLE, MVU, Isomap, Laplacian eigenmaps, diffusion.
 
-Kernel PCA with such a kernel is the method it is named after, but for the scale of the axes (Ham et
+Kernel PCA with such a kernel is the method it is named after, up to the scale of the axes (Ham et
 al. 2004; Arias 2007, section 2.4, its misprints corrected). Values for a new row have recipes:
 
 ============ ======================================== =============================================

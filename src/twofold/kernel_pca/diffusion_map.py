@@ -75,7 +75,7 @@ class DiffusionMap(SpectralModel):
     bandwidth : "auto" or float, default="auto"
         Width s of a step; "auto" is the mean distance to the tenth nearest row.
     n_neighbors : int, default=None
-        Let the walk step only between rows one of which is among this many nearest of the other:
+        Let the walk step only between neighbours, one of them among this many nearest of the other:
         needs memory in proportion to the rows, not to their square. None for all rows.
     extension : {"analytic", "nystrom", "ridge"}, default="analytic"
         Where new rows lie: by a step of the walk to the training rows, with ``n_neighbors`` to
@@ -101,7 +101,7 @@ class DiffusionMap(SpectralModel):
     stationary_ : ndarray of shape (m,)
         Share of time π that a long walk spends on each row.
     tilt_ : ndarray of shape (m,)
-        ``w q^-α``, how likely a step to each row is but for its distance.
+        ``w q^-α``, how likely a step to each row is, apart from its distance.
     reach_ : ndarray of shape (m,)
         With ``n_neighbors``, the distance of each row to the last of them.
     rest_step_ : ndarray of shape (m, r)

@@ -248,7 +248,7 @@ def choose_solver(solver: str, m: int, count: int) -> str:
 
 
 def _by_arpack(S: Any, count: int, tol: float) -> tuple[FloatArray, FloatArray]:
-    # The start is always the same, for what is found does not depend on it but for rounding.
+    # The start is always the same, for what is found does not depend on it apart from rounding.
     start = np.random.RandomState(0).uniform(-1, 1, S.shape[0])
     try:
         values, U = eigsh(S, count, which="LA", tol=tol, v0=start)

@@ -23,7 +23,7 @@ import numpy as np
 from twofold.checks.parameters import check_choice, is_integer, is_number
 
 __all__ = ["Landmarks", "get_landmarks"]
-__dir__ = __all__.copy  # numpy and the like are not ours to show
+__dir__ = __all__.copy  # without numpy and other imports
 
 LEAST = 3
 

@@ -50,7 +50,7 @@ __all__ = [
     "is_rotation_invariant",
     "rows_of",
 ]
-__dir__ = __all__.copy  # numpy and the like are not ours to show
+__dir__ = __all__.copy  # without numpy and other imports
 
 # Beyond 1.345 standard deviations Huber's loss is linear: 95 % as efficient as least squares under
 # normal noise. The median of |r| is 1/1.4826 of the standard deviation of normal residuals.

@@ -24,4 +24,4 @@ __all__ = [
     "topographic_error",
     "trustworthiness",
 ]
-__dir__ = __all__.copy  # numpy and the like are not ours to show
+__dir__ = __all__.copy  # without numpy and other imports

@@ -49,7 +49,7 @@ MARGIN = 0.1
 MOMENTUM, GAIN_UP, GAIN_DOWN, LEAST_GAIN = 0.8, 0.2, 0.8, 0.01
 # Cells along the map, by which rows are ordered.
 CELLS_ALONG = 64
-# Up to so many rows one thread is quicker than several.
+# Up to this many rows one thread is quicker than several.
 FEW_ROWS = 8_000
 # Rows, and lines of nodes, that one task takes on.
 TASK_ROWS, TASK_LINES = 4_096, 256

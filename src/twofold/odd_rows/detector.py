@@ -37,7 +37,7 @@ LARGEST_SHARE = 0.3
 NEAREST = 5
 # Numbers of neighbours that a row is compared with in how sparse it is around them.
 COMPARED = (20, 40)
-# Rows beyond these are compared with so many, drawn by their hash.
+# Rows beyond these are compared with this many, drawn by their hash.
 MOST_TRUSTED = 10_000
 ROWS_AT_A_TIME = 256
 

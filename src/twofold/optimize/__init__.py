@@ -37,4 +37,4 @@ __all__ = [
     "levenberg_marquardt",
     "minimize",
 ]
-__dir__ = __all__.copy  # numpy and the like are not ours to show
+__dir__ = __all__.copy  # without numpy and other imports

@@ -173,8 +173,8 @@ def _search(
     high = math.inf
     step = 1.0
     for _ in range(MAX_TRIALS):
-        wished = state.X + step * direction
-        X = constraint.project(wished)
+        unbounded = state.X + step * direction
+        X = constraint.project(unbounded)
         move = X - state.X
         change = inner(state.grad, move)
         # A fall that rounding hides cannot be told from a rise. On a bent path the sum may be
@@ -188,7 +188,7 @@ def _search(
             step = _shortened(low, high, value)
             continue
         trial = Trial(step, X, value, grad, inner(grad, direction))
-        was_cut = X is not wished and not bool((wished == X).all())
+        was_cut = X is not unbounded and not bool((unbounded == X).all())
         if was_cut or inner(grad, move) >= CURVATURE * promised:
             return trial
         step = (step + high) / 2 if math.isfinite(high) else _lengthened(low, trial)

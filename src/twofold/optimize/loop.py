@@ -192,8 +192,8 @@ def enter_all(stack: ExitStack, callbacks: Iterable[Callback]) -> None:
 
 def tell(callbacks: Iterable[Callback], event: Event) -> bool:
     """Call all callbacks, also after one asked to stop; return whether one did."""
-    wishes = [callback(event) for callback in callbacks]
-    return any(wishes)
+    requests = [callback(event) for callback in callbacks]
+    return any(requests)
 
 
 def read_only(X: FloatArray) -> FloatArray:
@@ -320,7 +320,7 @@ def _drive(
         journal.note(partial(run.kept, state))
         state = method.step(run.evaluate, constraint, state)
         run.record(state.value)
-        # Asked first, so that a continuation hears of the wish even if its stage has converged.
+        # Asked first, so that a continuation hears of the request even if its stage has converged.
         if announce(run.n_iter, state.value, state.X):
             return StopReason.CALLBACK
         reason = run.stop_reason(method.window, tol) or method.should_stop(state)

@@ -17,7 +17,7 @@ from twofold.plots.row_colors import DISTANCE, distances, nameless_row, row_erro
 MUCH = 10.0
 # More names than this run into each other on a logarithmic axis.
 NAMED_ROWS = 5
-# Slanted names closer than so many points touch.
+# Slanted names closer than this many points touch.
 LEAST_APART = 9.5
 
 

@@ -137,7 +137,7 @@ def magnification(
     wanted = lattice.nearly(support >= 0)
     values = lattice.evaluate(lambda X: log_magnification(model, X), wanted)[:, 0]
     values[np.isneginf(values) & ~_near_rows(model, lattice.places)] = np.nan
-    # A place that is flat but for rounding has a magnification of nearly 0, or of 0.
+    # A place that is flat apart from rounding has a magnification of nearly 0, or of 0.
     values = np.maximum(values, drawing.color_limits(values)[1] - MOST_DECADES)
     title = "log10 magnification"
     rasterized = len(view.rows) > drawing.MOST_VECTOR_POINTS

@@ -18,7 +18,7 @@ mean of the references' features, which minimises
 
     E(y) = k(y, y) - 2 Σ_i b_i k(y, y_i),
 
-the squared distance but for a constant:
+the squared distance up to a constant:
 
 ==============  ============================================================================
 kernel          pre-image
@@ -58,7 +58,7 @@ METHODS: dict[str, type[PreImageMethod]] = {
     method.name: register_value_type(method) for method in (*_IN_CLOSED_FORM, *_BY_SEARCH)
 }
 
-# Weights sum to one but for the rounding of float32 over many of them.
+# Weights sum to one up to the rounding of float32 over many of them.
 _SUM_TOLERANCE = 1e-3
 # Derivatives of the way back are differences of pre-images, so these need many digits.
 _DESCENT = Gradient(tol=1e-7)

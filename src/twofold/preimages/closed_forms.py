@@ -1,7 +1,7 @@
 """Pre-images without a search, one class a method.
 
 **Exact**: kernels whose nearest row is known. For l1, ``||φ(y) - φ(y')||² = ||y - y'||₁``, the
-distance to ψ is ``Σ_i α_i ||y - y_i||₁`` but for a constant, so the weighted median of every column
+distance to ψ is ``Σ_i α_i ||y - y_i||₁`` up to a constant, so the weighted median of every column
 is the exact minimum; for linear the weighted mean is, ``y = Σ_i α_i y_i``.
 
 **Direct**: one step of the fixed point, with kernel values of ψ for those of its pre-image. At an

@@ -2,8 +2,8 @@
 
 For ``ψ = Σ_i α_i φ(y_i)`` and a row y (Arias 2007, eqs. 4.2, 4.3, 4.30 and appendix D):
 
-* distance: ``E(y) = k(y, y) - 2 Σ_i α_i k(y, y_i)``, the squared distance but for a constant.
-* collinearity: ``E(y) = -Σ_i α_i k(y, y_i) / √k(y, y)``, the cosine but for a constant factor.
+* distance: ``E(y) = k(y, y) - 2 Σ_i α_i k(y, y_i)``, the squared distance up to a constant.
+* collinearity: ``E(y) = -Σ_i α_i k(y, y_i) / √k(y, y)``, the cosine up to a constant factor.
 * projection: ``E(y) = ||x(y) - x_ψ||²`` in kernel-PCA coordinates.
 
 Every criterion also gives a *rate*, a guess at its curvature: ``-∇E / rate`` is the step to take.

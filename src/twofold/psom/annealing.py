@@ -95,7 +95,7 @@ class Goal:
     def values(self, most: float | None = None) -> list[float]:
         """Return the smoothness of each step; it begins with ``most`` where that is lower."""
         factor = max(self.smoothness, np.finfo(np.float64).tiny) / Annealing.start
-        # As fast as the usual schedule, or as fast as it takes to arrive in so many steps.
+        # As fast as the usual schedule, or as fast as it takes to arrive in this many steps.
         factor = min(Annealing.factor, factor ** (1 / MOST_STEPS))
         value, way = Annealing.start * factor, list[float]()
         while value > self.smoothness and len(way) < MOST_STEPS:

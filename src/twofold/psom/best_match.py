@@ -179,7 +179,7 @@ def _checked_start(grid: Grid, start: ArrayLike, m: int) -> FloatArray:
 
 
 def _put(found: LeastSquares, rows: IntArray, other: LeastSquares) -> None:
-    """Take over the rows of another, but for the count of steps."""
+    """Take over the rows of another, except the count of steps."""
     found.X[rows], found.error[rows], found.converged[rows] = other.X, other.error, other.converged
 
 

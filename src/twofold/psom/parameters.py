@@ -29,7 +29,7 @@ MOST_STARTS = 1_000
 SLOW_NODES = 1500
 
 
-# Nodes multiply with the axes: about so many in all, and enough for a bend on each axis.
+# Nodes multiply with the axes: about this many in all, and enough for a bend on each axis.
 USUAL_NODES, MOST_ON_AN_AXIS, LEAST_ON_AN_AXIS = 100, 10, 3
 
 

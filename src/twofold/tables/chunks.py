@@ -23,7 +23,7 @@ from twofold.memory import available, readable
 if TYPE_CHECKING:
     from twofold.tables.table import TableError
 
-# Eight bytes each, 16 MB; and so many tables fit into memory while one is fitted to.
+# Eight bytes each, 16 MB; and this many tables fit into memory during a fit.
 CELLS_AT_A_TIME = 2_000_000
 COPIES = 4
 

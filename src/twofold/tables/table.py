@@ -29,7 +29,7 @@ from twofold.checks.installing import install_command
 if TYPE_CHECKING:
     from twofold.tables.dialect import Dialect
 
-# Frames that nobody wishes otherwise have about so many cells: eight bytes each, 64 MB.
+# By default frames have about this many cells: eight bytes each, 64 MB.
 CHUNK_CELLS = 8_000_000
 # What unpacks to more than this, and to this many times its own size, is no data.
 LARGE_BYTES, MOST_PACKED = 1 << 30, 200
@@ -298,7 +298,7 @@ class Table(ABC):
 
     @abstractmethod
     def blocks(self, numbers: frozenset[str], rows: int | None) -> Iterator[pd.DataFrame]:
-        """Yield frames in order; ``numbers`` as float64, ``rows`` the wish for their length."""
+        """Yield frames in order; ``numbers`` as float64, ``rows`` the length asked for."""
 
 
 class TypedTable(Table):
@@ -317,7 +317,7 @@ class TypedTable(Table):
 
     @abstractmethod
     def _frames(self, rows: int) -> Iterator[pd.DataFrame]:
-        """Yield frames of so many rows, with the types of the file."""
+        """Yield frames of this many rows, with the types of the file."""
 
 
 def close_names(name: str, known: Iterable[str]) -> str:

@@ -68,7 +68,7 @@ UNKNOWN_DIMENSION = 2
 # The error is measured in a unit of the data's own, in which a penalty grows like the square of one
 # over it. Squares of such penalties' slopes are still numbers: in double and in single precision.
 SMALLEST_PENALIZED, SMALLEST_PENALIZED_SINGLE = 1e-60, 1e-8
-# Of more distinct rows, or numbers in them, a fit with landmarks looks at so many only.
+# Of more distinct rows, or numbers in them, a fit with landmarks looks at only this many.
 MOST_ROWS, MOST_CELLS, LEAST_ROWS = 65_536, 100_000_000, 1_000
 # Parameters that do not change the result of a fit.
 WITHOUT_EFFECT = ("n_jobs", "verbose", "callbacks", "checkpoint", "random_state")

@@ -295,7 +295,7 @@ def nearest_rows(Y: FloatArray, k: int) -> IntArray:
 
 
 def spread_rows(n: int, most: int) -> IntArray:
-    """Return the numbers of at most so many of n rows, evenly chosen, always the same ones."""
+    """Return the numbers of at most this many of n rows, evenly chosen, always the same ones."""
     return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.int64))
 
 

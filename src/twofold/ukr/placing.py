@@ -39,7 +39,7 @@ TINY = 1e-30
 class Tsne:
     """t-SNE of all rows, by numpy or on a device; tables hold the neighbours of each row."""
 
-    neighbors: Callable[[int], Any]  # a table of so many
+    neighbors: Callable[[int], Any]  # a table of this many
     affinities: Callable[[Any, float], Any]  # P, from a table and a perplexity
     mixed: Callable[[Any, Any, float], Any]  # of two P, so much of the second
     descend: Callable[[Any, Any, int, Tell], Any]  # P, X, steps
@@ -65,7 +65,7 @@ def refine(X: Any, few: Any, around: Any, tsne: Tsne, tell: Tell) -> Any:
     ``few`` (m, q) are the places of the representatives as t-SNE had left them, and ``around`` the
     table of those around each row.
     """
-    # A map of so many more rows is wider; t-SNE itself takes many steps to widen one.
+    # A map of many more rows is wider; t-SNE itself takes many steps to widen one.
     wider = (len(X) / len(few)) ** (0.5 / X.shape[1])
     X = X * (wider * float(few.std()) / float(X.std()))
     tell("neighbours of all rows", 0, 1)

@@ -48,7 +48,7 @@ from twofold.ukr.distant_columns import DistantColumns
 
 # The share of training points that would be outside of the domain as new ones.
 LONELY_SHARE = 0.05
-# Above so many training points one of each cell of the latent space, half a kernel width wide, is
+# Above this many training points one of each cell of the latent space, half a kernel width wide, is
 # tried as a start of a projection.
 MOST_PLACES = 5_000
 # Local fits are held by a ridge of 1e-7 where few rows are near: what is left out of them must be
