@@ -111,14 +111,14 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), table of dask, path or iterable of chunks
-            Data. NaN marks missing entries; they carry no loss and no weight. A table of
-            ``scipy.sparse`` is made dense up to 20,000,000 entries; for larger ones see
+        X : array-like of shape (n_samples, n_features), dask table, path or iterable of chunks
+            Data. NaN marks missing entries; they carry no loss and no weight. A ``scipy.sparse``
+            table is made dense up to 20,000,000 entries; for larger ones see
             :class:`twofold.Reduced`. The path of a table
             (CSV, Parquet, .npy), an array mapped into memory and an iterable of arrays or frames
-            are walked through and never held whole by ``UKR(landmarks=...)``, and loaded by other
-            models. Rows of an array or a data frame of dask stay where they lie, and ``embedding_``
-            is an array of dask then; files keep the places of a sample of them.
+            are read in pieces and never loaded whole by ``UKR(landmarks=...)``; other models load
+            them. Rows of a dask array or data frame stay where they are, and ``embedding_`` is then
+            a dask array; files keep the places of a sample of them.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -201,7 +201,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
     def transform(self, X: Any) -> FloatArray:
         """Project rows ``X`` (n_samples, n_features) onto the manifold; NaN marks missing entries.
 
-        A row the model was trained on gets its own latent point; any other the latent point whose
+        A row the model was trained on gets its own latent point; any other row gets the one whose
         image is nearest to its observed entries. The result (n_samples, n_components) for a row
         does not depend on the other rows.
         """
@@ -243,7 +243,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
             Rows; NaN marks missing entries.
         use_residuals : bool, default=False
             Whether to return the rows without their noise, between the rows and the manifold: each
-            entry moves towards what the other entries of its row and the rows around it let expect,
+            entry moves towards what the other entries of its row and the rows around it suggest,
             as far as its noise allows (:mod:`twofold.noise.denoising`). False is the manifold.
         noise_std : float or array-like of shape (n_features,), default=None
             The standard deviation of the noise, if you know it, for ``use_residuals``. None
@@ -283,17 +283,17 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         X : array-like of shape (n_samples, n_features)
             Rows; NaN marks what is to be filled.
         use_residuals : bool, default=None
-            Whether what observed entries are off the manifold tells of the missing ones, by the
-            noise model (``noise_``). False fills from the manifold alone. None uses the noise where
-            a model can leave rows out to learn how much it counts, and trusts observed entries, as
-            UKR does that keeps its rows and has the squared loss.
+            Whether the residuals of observed entries help to fill the missing ones, through the
+            noise model (``noise_``). False fills from the manifold alone. None uses them if the
+            model can leave out rows to learn how much they count and trusts observed entries, as
+            UKR does if it keeps its rows and has the squared loss.
         return_std : bool, default=False
             Whether to return the standard deviations of filled entries, too, 0 for observed ones.
         n_draws : int, default=None
-            Return that many tables, (n_draws, n_samples, n_features), each filled with values drawn
-            as the noise model leaves them open: for multiple imputation.
+            Return this many tables, (n_draws, n_samples, n_features), each filled with values drawn
+            from the noise model: for multiple imputation.
         random_state : int, RandomState or None, default=None
-            Decides about the draws.
+            Seed of the draws.
 
         Returns
         -------
@@ -385,7 +385,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         spread : {"density", "uniform"}, default="density"
             Latent points drawn as the training rows are spread, or evenly over the domain.
         noise : bool, default=False
-            Whether to add what rows have beside their mean, by the noise model.
+            Whether to add noise to these means, drawn from the noise model.
         """
         random = check_random_state(random_state)
         places = self.sample_latent(n_samples, random, spread=spread)
@@ -416,7 +416,8 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
     def jacobian(self, X: Any) -> FloatArray:
         """Return how each feature moves as each latent coordinate moves.
 
-        Latent points are (n_samples, n_components), the result has an axis of features between.
+        Latent points are (n_samples, n_components); the result is (n_samples, n_features,
+        n_components).
         """
         places = self._validate_latent(X)
         with _computing():
@@ -451,7 +452,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self._check_parameters()
 
     def kernel_regression(self) -> KernelDescription | None:
-        """Return the way back in plain arrays, or None if it is no regression of rows."""
+        """Return the way back in plain arrays, or None if it is not a regression of rows."""
         check_is_fitted(self)
         return None
 

@@ -119,7 +119,7 @@ class UKR(KernelManifold):
     optimizer : str, default="auto"
         "lbfgs" (what "auto" takes), or one of "rprop", "rprop-", "irprop-", "irprop+".
     max_iter : int or "auto", default="auto"
-        The most iterations of the optimiser, over all stages of a homotopy together (rounds of the
+        Maximum number of iterations, over all stages of a homotopy together (rounds of the
         smoothest manifold count separately). With 0 the start is only scaled. "auto" is 400 up to
         3,000 rows and 200 up to 10,000; in more than three dimensions 200 up to 1,000 rows and 100
         up to 10,000. For more rows it is 60, and falls to 15 between 40,000 and 160,000: more
@@ -140,11 +140,10 @@ class UKR(KernelManifold):
         How exact products on a GPU are: gradients to 1e-5, 3e-3 or 1e-2 of their length. "tf32" is
         slower than "fp32", too. It has no effect on the CPU, or for degrees above 0.
     random_state : int, RandomState or None, default=None
-        Decides about t-SNE and which rows stand for the others when starts are sought on large
-        data.
+        Seed of t-SNE, and of the sample of rows on which starts are compared if the data is large.
     verbose : bool or "auto", default="auto"
-        Progress on standard error: for fits of over two seconds, if that is a terminal ("auto"),
-        always, or never.
+        Whether to show progress on standard error; "auto" does so for fits of over two seconds if
+        that is a terminal.
     callbacks : sequence of callables, default=()
         Each is called with a :class:`twofold.optimize.Event` after every iteration; returning True
         stops the fit.
@@ -161,7 +160,7 @@ class UKR(KernelManifold):
     latent_, data_, weights_ : ndarrays
         The model: latent points, rows and weights of the distinct rows, or of the landmarks.
     loss_ : Loss
-        The loss with all its numbers, e.g. Huber's ``delta``.
+        The loss with all its parameters, e.g. Huber's ``delta``.
     objective_ : float
         Value of the objective, e.g. the mean squared leave-one-out error.
     n_iter_, stop_reason_, history_ : int, str, ndarray

@@ -226,7 +226,7 @@ class KernelManifold(GrowingModel):
         return 1 / self.latent_scale_
 
     def kernel_regression(self) -> KernelDescription | None:
-        """Return the way back in plain arrays, or None if it is no kernel regression.
+        """Return the way back in plain arrays, or None if it is not a kernel regression.
 
         It is none with ``data_kernel``, where rows are sought behind a kernel's features, and with
         a kernel of your own, which others do not know.
@@ -247,7 +247,7 @@ class KernelManifold(GrowingModel):
         )
 
     def to_torch(self) -> Any:
-        """Return the way back as a ``torch.nn.Module``, with gradients by the latent point.
+        """Return the way back as a ``torch.nn.Module``; latent points may carry gradients.
 
         It takes latent points (m, n_components) and returns data (m, n_features), a batch of m
         against all rows at once. Only for ``degree=0`` without ``data_kernel``.
