@@ -159,7 +159,7 @@ KERNELS = {kernel.name: kernel for kernel in (GAUSSIAN, EPANECHNIKOV, QUARTIC, T
 def get_kernel(kernel: str | Kernel, *, training: bool = False) -> Kernel:
     """Return the kernel of that name, or the kernel itself, checked for its use.
 
-    A ValueError tells of an unknown name, or of a kernel with a kink where gradients are needed.
+    Raises ValueError for an unknown name, and for a kernel with a kink where gradients are needed.
 
     Examples
     --------

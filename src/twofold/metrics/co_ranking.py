@@ -190,7 +190,7 @@ class CoRanking:
         """Return the standard error of a score that comes from sampling the queries.
 
         Groups of queries are left out in turn (jackknife). It is 0 if every point was a query, and
-        says nothing of how another data set would score. For ``q_local`` and ``q_global``, which
+        says nothing about how another data set would score. For ``q_local`` and ``q_global``, which
         move with ``k_max``, it can be half as large again as their true spread.
 
         ``score`` is the name of a curve or number of this object, e.g. "q_nx" or "auc"; ``K`` are

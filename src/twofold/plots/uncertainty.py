@@ -65,7 +65,7 @@ def odd_rows(model: TwoWayModel, X: Any, n: int = 15, *, ax: Axes | None = None)
     """Draw the least likely of some rows, and which features make them so.
 
     A cell is how many standard deviations an entry is above or below what the other entries of its
-    row let expect. Beside a row stand its number, from 0, and its p-value.
+    row suggest. Beside a row are its number, from 0, and its p-value.
 
     Parameters
     ----------

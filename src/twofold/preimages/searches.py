@@ -107,7 +107,7 @@ class FixedPoint(_Search):
     max_iter : int
         Most evaluations for each row.
     restart : bool
-        Whether a search that ends farther off than the nearest training row goes on from there.
+        Whether a search that ends farther off than the nearest training row continues from there.
 
     Examples
     --------

@@ -208,7 +208,7 @@ class PSOM(TwoWayModel):
             Rows in C order of the axes (the last axis runs fastest). NaN marks missing nodes and
             missing entries; they are filled with what makes the map least rough.
             ``embedding_`` holds the nodes, and ``transform`` gives each row its node; of rows that
-            are equal at several nodes the first one. Nodes without data are no rows.
+            are equal at several nodes the first one. Nodes without data are not rows.
         """
         parameters.check_common(self)
         with self._changing():

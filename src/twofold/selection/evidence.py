@@ -79,7 +79,7 @@ class Evidence:
     """How well an embedding explains the data; lower nlml and lower noise are better.
 
     ``nlml`` is the negative log likelihood of ``n_points`` rows (all, or those of a subset);
-    ``nlml_per_entry`` is divided by ``n_points * n_kept``. An embedding that says nothing of the
+    ``nlml_per_entry`` is divided by ``n_points * n_kept``. An embedding that says nothing about the
     data has 1.42, as white noise. It falls with the number of rows: compare at equal ``n_points``.
     Its ``standard_error`` is over subsets, None where all rows were used; subsets that overlap
     (fewer rows than all of them together) make it too small.
@@ -127,7 +127,7 @@ def gp_evidence(
 
     Scores of embeddings of the same rows can be compared, without knowing the true one. What it
     rewards is a smooth way back from the embedding to the data. So it does not mind a smooth
-    distortion of the true embedding, and it says nothing of directions the embedding has too many.
+    distortion of the true embedding, and it ignores directions that the embedding has too many.
 
     Parameters
     ----------

@@ -85,7 +85,7 @@ class TableSource:
         self.companions = tuple(name for name in self._table.companions if name != index)
 
     def expected_rows(self) -> int | None:
-        """Return the number of rows; while a text is read what its bytes so far let expect."""
+        """Return the number of rows; while a text is read, an estimate from its bytes so far."""
         if self.n_rows is not None:
             return self.n_rows
         # Nobody has counted the lines of a text yet: as many more as bytes are left.
@@ -173,7 +173,7 @@ class TableSource:
         return [name for name in self.columns if name not in reasons]
 
     def look_for_text(self, reasons: dict[str, str], blocks: int | None = None) -> None:
-        """Note for each column with a cell that is no number the first such cell."""
+        """Note for each column with a cell that is not a number the first such cell."""
         for number, frame in enumerate(self._table.blocks(frozenset(), None)):
             if number == blocks:
                 break

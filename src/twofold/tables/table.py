@@ -55,7 +55,7 @@ class TableError(ValueError):
 
 
 class NotANumberError(TableError):
-    """A cell of a number column that is no number; ``cell`` is its text."""
+    """A cell of a number column that is not a number; ``cell`` is its text."""
 
     def __init__(self, message: str, hint: str, cell: str) -> None:
         super().__init__(message, hint)
@@ -124,7 +124,7 @@ class CellRules:
         return other.decimal in cell and other.is_number(cell) and math.isfinite(other.number(cell))
 
     def why_no_number(self, cell: object) -> str:
-        """Say in a few words why a cell is no number."""
+        """Say in a few words why a cell is not a number."""
         shown = shown_cell(cell)
         if _is_truth(cell):
             return f"{shown} is no number; to use true and false, write 1 and 0"

@@ -312,7 +312,7 @@ def common_scale(X: FloatArray, objective: Reconstruction) -> tuple[FloatArray, 
 def scale_each_dimension(
     X: FloatArray, error: float, objective: Reconstruction
 ) -> tuple[FloatArray, float]:
-    """Return latent points of that error with better factors, one a dimension, and theirs."""
+    """Return latent points of that error with better factors, one per dimension, and theirs."""
     rows, q = spread_rows(len(objective.share), MOST_SCALED_ROWS), X.shape[1]
     # The optimiser's tolerances are absolute, so errors are measured in that of the start.
     unit = error if error > 0 else 1.0

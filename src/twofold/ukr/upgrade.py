@@ -54,7 +54,7 @@ def upgrade(
     sample_weight : array-like of shape (n_samples,), default=None
         How much each row counts.
     bandwidth : {"per_dimension", "local"}, default="per_dimension"
-        What the leave-one-out error decides: one bandwidth a dimension, or one a point.
+        What the leave-one-out error decides: one bandwidth per dimension, or one per point.
     refine : bool, default=False
         Also move the latent points, starting from the picture.
     **parameters
