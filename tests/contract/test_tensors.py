@@ -151,6 +151,35 @@ def test_arrays_of_other_libraries_are_taken():
     assert as_array(torch.ones(2, dtype=torch.bfloat16)).dtype == np.float32
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_arrays_on_a_device_are_taken():
+    class OfCuda:
+        """What has the interface of CUDA arrays and is nothing else."""
+
+        def __init__(self, tensor):
+            self.tensor = tensor  # owns the memory
+            self.__cuda_array_interface__ = tensor.__cuda_array_interface__
+
+    class OfDlpack:
+        """What speaks DLPack, on a device, and is nothing else."""
+
+        def __init__(self, tensor):
+            self.tensor = tensor
+
+        def __dlpack__(self, **how):
+            return self.tensor.__dlpack__(**how)
+
+        def __dlpack_device__(self):
+            return self.tensor.__dlpack_device__()
+
+    Y = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+    model = UKR(random_state=0, max_iter=3).fit(Y)
+    for foreign in (OfCuda, OfDlpack):
+        given = foreign(torch.as_tensor(Y, device="cuda"))
+        np.testing.assert_array_equal(as_array(given), Y)
+        np.testing.assert_array_equal(model.transform(given), model.transform(Y))
+
+
 def test_the_module_is_the_way_back(fitted):
     model, _ = fitted
     X = np.concatenate([model.embedding_, 30 + model.embedding_[:3]])
