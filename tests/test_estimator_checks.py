@@ -8,13 +8,14 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from twofold import PSOM, UKR, UNN, DiffusionMap, KernelPCA, Scaled
+from twofold import PSOM, UKR, UNN, DiffusionMap, KernelPCA, Reduced, Scaled
 from twofold.regularization import Extension
 
 # One of every class by default; what options change is in the tests of each family.
 ONE_OF_EACH = [
     UKR(init="pca", max_iter=3),
     Scaled(UKR(init="pca", max_iter=3), how="robust"),
+    Reduced(UKR(init="pca", max_iter=3)),
     KernelPCA(),
     DiffusionMap(),
     PSOM(1, grid=3),

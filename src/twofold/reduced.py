@@ -4,17 +4,18 @@ With the mean c of the rows and their first r principal axes P (r, D), which are
 
     z = P (y - c),   f(x) = c + Pᵀ f_z(x),   df/dx = Pᵀ df_z/dx
 
-Distances between rows are those between their z, but for what the axes leave out. Axes of a sparse
-table are found by Lanczos' method with products of the sparse matrix (ARPACK, as in scikit-learn's
-`PCA`), so that neither the table nor a matrix of D x D is ever filled up.
+Distances between rows are those between their z, but for what the axes leave out. A row of weight w
+counts like w rows in mean and axes. Axes of a large sparse table are found by Lanczos' method
+(ARPACK) with products of the sparse matrix, centred in words only, so that neither the table nor a
+matrix of D x D is ever filled up.
 """
 
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
+from scipy import linalg, sparse
+from scipy.sparse.linalg import LinearOperator, svds
 from sklearn.base import clone
-from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import FloatArray
@@ -36,7 +37,6 @@ from twofold.model_files import ModelFile
 from twofold.noise.noise_model import NoiseModel
 from twofold.rowwise import weighted_sums
 from twofold.scaled import ScaledModel
-from twofold.tables.chunks import ChunkedTable
 from twofold.ukr import UKR
 
 
@@ -100,23 +100,14 @@ class Reduced(ScaledModel):
     def _fit_table(self, X: Any, sample_weight: Any) -> None:
         Y = self._all_columns(X, reset=True)
         weights = checked_weights(sample_weight, Y)
-        counted = Y[np.flatnonzero(weights > 0)]
-        rank = min(self.rank, *counted.shape)
-        is_small = counted.shape[0] * counted.shape[1] <= MOST_DENSE
-        # Lanczos' method finds all axes but one.
-        solver, rank = ("full", rank) if is_small else ("arpack", min(rank, min(Y.shape) - 1))
-        axes = PCA(rank, svd_solver=solver, random_state=0)
-        axes.fit(counted.toarray() if is_small else counted)
-        self.center_, self.components_ = axes.mean_, axes.components_
-        self.explained_ = float(axes.explained_variance_ratio_.sum())
+        counted = np.flatnonzero(weights > 0)
+        found = principal_axes(Y[counted], weights[counted], self.rank)
+        self.center_, self.components_, self.explained_ = found
         inner = UKR() if self.model is None else clone(self.model)
         self.model_ = inner.fit(self._reduced(Y), sample_weight=weights)
 
-    def _fit_chunks(self, table: ChunkedTable, sample_weight: Any) -> None:
-        raise TypeError(
-            "Reduced is fitted to a table in memory, dense or scipy.sparse; got one that is walked "
-            "through. Load it, or fit UKR(landmarks=...), which holds few of its rows."
-        )
+    def _most_rows(self, D: int) -> int | None:
+        return None  # axes are those of all rows
 
     def _all_columns(self, X: Any, *, reset: bool) -> Any:
         """Return a table as a sparse matrix of rows: products then round each row by itself."""
@@ -204,3 +195,33 @@ class Reduced(ScaledModel):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = False
         return tags
+
+
+def principal_axes(Y: Any, weights: FloatArray, rank: int) -> tuple[FloatArray, FloatArray, float]:
+    """Return the mean (D,) of sparse rows Y (n, D), their axes (r, D), and what these explain."""
+    root = np.sqrt(weights / weights.sum())
+    mean = np.asarray((root**2) @ Y)
+    n, D = Y.shape
+    rank = min(rank, n, D)
+    if n * D <= MOST_DENSE:
+        _, sizes, axes = linalg.svd((Y.toarray() - mean) * root[:, None], full_matrices=False)
+    else:
+        centred = LinearOperator(
+            Y.shape,
+            matvec=lambda v: root * (Y @ v.ravel() - mean @ v.ravel()),
+            rmatvec=lambda u: Y.T @ (root * u.ravel()) - mean * (root @ u.ravel()),
+            dtype=np.float64,
+        )
+        # All axes but one can be found; the start makes the result the same each time.
+        start = np.ones(min(n, D))
+        _, sizes, axes = svds(centred, k=min(rank, min(n, D) - 1), v0=start, solver="arpack")
+        sizes, axes = sizes[::-1], axes[::-1]
+    # Along further axes rows differ by rounding alone.
+    n_told = int((sizes > sizes[0] * max(n, D) * np.finfo(np.float64).eps).sum())
+    rank = max(1, min(rank, n_told))
+    sizes, axes = sizes[:rank], axes[:rank]
+    largest = np.abs(axes).argmax(axis=1)
+    axes = axes * np.sign(axes[np.arange(len(axes)), largest])[:, None]
+    variance = float((root**2) @ np.asarray(Y.multiply(Y).sum(axis=1)).ravel() - mean @ mean)
+    explained = min(float((sizes**2).sum()) / variance, 1.0) if variance > 0 else 1.0
+    return mean, np.ascontiguousarray(axes), explained
