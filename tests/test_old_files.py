@@ -39,6 +39,22 @@ def test_old_file_still_answers(path: Path):
     assert list(model.feature_names_in_) == list(frame.columns)
 
 
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_noise_of_old_files_is_made_at_first_use(path: Path):
+    model = twofold.load(path)
+    if not hasattr(model, "has_noise"):
+        assert type(model).__name__ in ("KernelExtension", "ManifoldClassifier")
+        return
+    frame = load_iris(as_frame=True).data
+    if not model.has_noise():
+        with pytest.raises(ValueError, match=r"landmarks and none of the rows|those of a kernel"):
+            model.p_values(frame[:3])
+        return
+    assert "noise_" not in vars(getattr(model, "model_", model))
+    p = model.p_values(frame[1:50:2])
+    assert ((p > 0) & (p <= 1)).all()
+
+
 def test_every_family_has_a_file():
     classes = {type(twofold.load(path)).__name__ for path in FILES}
     assert classes == {*FAMILIES, "KernelExtension", "ManifoldClassifier"}

@@ -26,6 +26,7 @@ from twofold.contract.fitted_state import (
     Noise,
     Notes,
     Size,
+    Sizes,
     Value,
     check_state,
 )
@@ -231,6 +232,14 @@ class ScaledModel(GrowingModel):
         stored.attributes["model_"] = fitted_part(self.model_)
         return stored
 
+    @classmethod
+    def _stored_state(cls, stored: ModelFile, inside: TwoWayModel) -> tuple[dict[str, Any], Sizes]:
+        """Return the fitted attributes of a file, checked, and their sizes."""
+        state = {**stored.attributes, **stored.arrays, "model_": inside}
+        sizes = check_state(state, cls.fitted_state, {"N": len(inside.embedding_)})
+        state.pop("noise_", None)  # of an earlier version; the model inside has it, or makes it
+        return state, sizes
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         inside = self.model if isinstance(self.model, TwoWayModel) else UKR()
@@ -321,9 +330,7 @@ class Scaled(ScaledModel):
         """Return the fitted model of a file that was read; see :func:`twofold.load`."""
         scaled = cls(from_template(stored.params["model"], families), stored.params["how"])
         inside = from_fitted_part(stored.attributes["model_"], families)
-        state = {**stored.attributes, **stored.arrays, "model_": inside}
-        sizes = check_state(state, cls.fitted_state, {"N": len(inside.embedding_)})
-        state.pop("noise_", None)  # of an earlier version; the model inside has it, or makes it
+        state, sizes = cls._stored_state(stored, inside)
         if inside.n_features_in_ != sizes["D"]:
             raise ValueError(f"`model_` has {inside.n_features_in_} features, not {sizes['D']}")
         scaled._check_parameters()

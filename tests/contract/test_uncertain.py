@@ -10,7 +10,7 @@ import pytest
 from families import FAMILIES, Family
 
 from twofold import PSOM, UKR, KernelPCA, Scaled, load
-from twofold.contract.left_open import LeftOpenWarning, open_share_warning
+from twofold.contract.left_open import MOST_GLANCED_AT, LeftOpenWarning, open_share_warning
 from twofold.noise.left_out_places import nearest_other_images, seek_places
 
 EACH = [pytest.param(f, id=f.name, marks=f.marks) for f in FAMILIES]
@@ -239,6 +239,25 @@ def test_every_model_has_noise(family: Family, tmp_path):
         np.testing.assert_array_equal(again.log_likelihood(NEW[:5]), model.log_likelihood(NEW[:5]))
     model.fit(TRAIN[60:120])
     assert "noise_" not in vars(getattr(model, "model_", model))
+
+
+@pytest.mark.parametrize("landmarks", [None, 40])
+def test_a_fit_looks_at_few_rows_for_its_warning(landmarks, monkeypatch):
+    asked = []
+    for name in ("_regress_without", "_place"):
+        plain = getattr(UKR, name)
+
+        def counted(self, first, *others, plain=plain, name=name):
+            asked.append((name, len(first)))
+            return plain(self, first, *others)
+
+        monkeypatch.setattr(UKR, name, counted)
+    rows = noisy_arc(900, 5)
+    UKR(1, landmarks=landmarks, random_state=0, max_iter=2).fit(rows)
+    extra = [count for name, count in asked if name == "_regress_without"]
+    assert extra == [MOST_GLANCED_AT]  # a quarter of one evaluation of the error of all rows
+    if landmarks is not None:  # all rows are placed, and then those that are glanced at
+        assert [count for name, count in asked if name == "_place"] == [len(rows), MOST_GLANCED_AT]
 
 
 def test_new_rows_make_another_noise(arc):

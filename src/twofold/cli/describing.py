@@ -66,7 +66,8 @@ def describe(model: Any, versions: dict[str, str]) -> dict[str, Any]:
     facts["still_improving"] = is_still_improving(model)
     if hasattr(model, "left_open") and model.has_noise():
         left = model.left_open()
-        facts |= {"left_open_share": left.share, "warning": left.warning() or None}
+        facts |= {"left_open_share": left.share, "left_open": left.in_words()}
+        facts["warning"] = left.warning() or None
     # What a fit chose by itself: what only repeats a parameter is none.
     facts["found"] = {
         name.rstrip("_"): _plain(getattr(model, name))
@@ -104,7 +105,7 @@ def describe_in_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         pairs.append(("fit", how_it_ended(*how, facts.get("start"))))
         pairs.append(("objective", f"{facts['objective']:.6g}"))
     if "left_open_share" in facts:
-        pairs.append(("left open", f"{100 * facts['left_open_share']:.3g} % of the variance"))
+        pairs.append(("left open", facts["left_open"]))
         if facts["warning"]:
             pairs.append(("warning", facts["warning"]))
     pairs += [(FOUND[f"{name}_"], _in_words(value)) for name, value in facts["found"].items()]

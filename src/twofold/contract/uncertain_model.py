@@ -250,7 +250,7 @@ class UncertainModel(ChunkedModel):
 
         Training rows, at most 500 of them, are placed again on the map without themselves where the
         family can leave rows out, as UKR does. The others still lie as they were trained beside
-        them, so that new rows may lie a little farther off.
+        them: of fewer than 500 rows, new ones leave open up to a third more.
         """
         if not self.has_noise():
             raise ValueError(

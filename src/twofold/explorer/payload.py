@@ -247,7 +247,7 @@ def open_sentences(left: LeftOpen | None) -> list[str]:
     """Say what the map leaves open, and whether that is much."""
     if left is None:
         return []
-    return [left.warning() or f"the map leaves {100 * left.share:.3g} % of the variance open"]
+    return [left.warning() or f"the map leaves open {left.in_words()}"]
 
 
 @dataclass(frozen=True, eq=False)

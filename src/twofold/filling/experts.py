@@ -113,11 +113,6 @@ class Experts:
         gaps = np.isnan(Y)
         return Filled(np.where(gaps, found.means, Y), np.where(gaps, found.variances, 0))
 
-    @property
-    def count(self) -> int:
-        """How many ways there are."""
-        return 3 + len(self.sizes)
-
 
 class ColumnForest:
     """Trees that tell one column of filled rows from others."""

@@ -27,7 +27,13 @@ from twofold.checks.parameters import check_count, is_integer
 from twofold.checks.rows import check_missing, validate_rows
 from twofold.contract.distinct_rows import RowIndex
 from twofold.engine.threads import single_threaded_blas
-from twofold.filling.experts import Experts, Filled, fill_by_gaussian, plant_forests
+from twofold.filling.experts import (
+    ColumnForest,
+    Experts,
+    Filled,
+    fill_by_gaussian,
+    plant_forests,
+)
 from twofold.filling.leaf_quantiles import LeafQuantiles
 from twofold.noise import FactorModel, condition, fit_factors
 from twofold.noise.conformal import HiddenErrors, Scale, Sides, scale_of
@@ -42,6 +48,8 @@ from twofold.noise.hidden_entries import (
 MOST_REFERENCES, MOST_TRIED = 10_000, 3_000
 # Another round must lower the squared error of hidden entries by this share.
 LEAST_GAIN = 0.01
+# Rounds in which trees are grown; later ones keep those.
+ROUNDS_OF_TREES = 3
 # An end of a column that so many rows share is a bound.
 ROWS_OF_BOUND = 5
 # An end that was seen in the table must not miss it by a rounding error; in deviations of columns.
@@ -182,7 +190,7 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             rounds.table.filled,
         )
         self._hidden = rounds.hidden_errors(*(self._scaled(end) for end in self._bounds))
-        self._leaves = LeafQuantiles(self._rounds[-1].experts, rounds.table.observed)
+        self._leaves = rounds.table.leaves(len(rounds.made))
         self._keep(rounds.error)
 
     def _keep(self, error: float) -> None:
@@ -369,14 +377,13 @@ class _Rounds:
         step = Round(self.table.experts(needed, self.random, is_quick), weights, scale)
         # An interrupt leaves all of a round or none of it.
         self.table.filled = step.fill(self.table.Y, self.table.filled, self.table.own)
-        trial.filled, self.error, self.left, self.experts = filled, error, left, experts
+        trial.filled, self.error, self.left = filled, error, left
         self.made.append(step)
         return True
 
     def hidden_errors(self, least: FloatArray, most: FloatArray) -> HiddenErrors:
         """Return how far off hidden entries were, in columns that lie between least and most."""
-        leaves = LeafQuantiles(self.experts, self.trial.observed)
-        sides = _sides(self.trial.filled, self.hidden, leaves)
+        sides = _sides(self.trial.filled, self.hidden, self.trial.leaves(len(self.made)))
         at, columns = self.trial.filled.rows[self.hidden], self.columns
         room = np.maximum(at - least[columns], 0), np.maximum(most[columns] - at, 0)
         return HiddenErrors(self.left, sides, room, columns, self.counts)
@@ -391,13 +398,21 @@ class _Filling:
         self.own = np.arange(len(Y))
         self.prior = fit_factors(Y)
         self.filled = fill_by_gaussian(Y, self.prior)
+        self.grown: list[tuple[dict[int, ColumnForest], FloatArray]] = []
 
     def experts(self, needed: IntArray, random: np.random.RandomState, is_quick: bool) -> Experts:
         """Return the ways to fill from the table as it is now."""
         if is_quick:
+            self.grown = [({}, self.filled.rows)]
             return Experts(self.filled, self.prior, (), {})
-        forests = {}
-        if self.imputer.trees:
-            n_jobs = self.imputer.n_jobs
-            forests = plant_forests(self.filled.rows, self.observed, needed, random, n_jobs)
+        if len(self.grown) < ROUNDS_OF_TREES:
+            rows, n_jobs, forests = self.filled.rows, self.imputer.n_jobs, {}
+            if self.imputer.trees:
+                forests = plant_forests(rows, self.observed, needed, random, n_jobs)
+            self.grown.append((forests, rows))
+        forests, _ = self.grown[-1]
         return Experts(self.filled, self.prior, self.imputer.n_neighbors, forests)
+
+    def leaves(self, rounds: int) -> LeafQuantiles:
+        """Return what the leaves of the trees tell after so many rounds."""
+        return LeafQuantiles(*self.grown[min(rounds, ROUNDS_OF_TREES) - 1], self.observed)

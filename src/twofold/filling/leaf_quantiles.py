@@ -7,7 +7,7 @@ which know what a variance does not: that values pile up at one end, or are all 
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray
-from twofold.filling.experts import ColumnForest, Experts
+from twofold.filling.experts import ColumnForest
 
 # A leaf is told by so many of its values, evenly among those that lie in it.
 VALUES_OF_LEAF = 5
@@ -17,11 +17,12 @@ ROWS_AT_A_TIME = 1024
 
 
 class LeafQuantiles:
-    """Ends of entries, from the forests of a round and the table (n, D) they were grown on."""
+    """Ends of entries, from forests by column and the rows (n, D) they were grown on."""
 
-    def __init__(self, experts: Experts, observed: BoolArray) -> None:
-        rows = experts.around.rows
-        self.forests = experts.forests
+    def __init__(
+        self, forests: dict[int, ColumnForest], rows: FloatArray, observed: BoolArray
+    ) -> None:
+        self.forests = forests
         self.values = {
             d: leaf_values(forest, rows[observed[:, d]], d) for d, forest in self.forests.items()
         }

@@ -30,7 +30,6 @@ from twofold.contract.fitted_state import (
     Notes,
     Size,
     Value,
-    check_state,
 )
 from twofold.contract.nested_models import Families, from_fitted_part, from_template
 from twofold.contract.row_notes import RowNotes
@@ -601,9 +600,7 @@ class Mixed(ScaledModel):
         params = stored.params
         mixed = cls(from_template(params["model"], families), params["kinds"], params["weights"])
         inside = from_fitted_part(stored.attributes["model_"], families)
-        state = {**stored.attributes, **stored.arrays, "model_": inside}
-        sizes = check_state(state, cls.fitted_state, {"N": len(inside.embedding_)})
-        state.pop("noise_", None)  # of an earlier version; the model inside has it, or makes it
+        state, sizes = cls._stored_state(stored, inside)
         columns = state["columns_"]
         if not all(isinstance(column, Column) for column in columns):
             raise ValueError("`columns_` holds something else")
