@@ -8,7 +8,7 @@ those of a quantile regression forest that hold as many (`benchmarks/forest_inte
 the table as extra trees filled it). Of one case, 100 to 3,000 hidden entries are not enough to tell
 88 from 92 %: what holds is said of a table, all patterns together. KNNImputer and soft-impute
 (Mazumder, Hastie & Tibshirani 2010) choose their number of neighbours and their penalty by hiding
-another tenth of the entries. HyperImpute is not among the peers: it needs TensorFlow and more.
+another tenth of the entries. HyperImpute is not among the peers: it asks for TensorFlow and more.
 Results are appended to `benchmarks/results/filling.jsonl` (not kept in git) as they come.
 """
 
@@ -135,7 +135,7 @@ def summarise(results: list[dict]) -> None:
         f"{np.exp(np.log(r).mean()):.3f}; slower than extra trees {slower:.0%}"
     )
     console.print(interval_table(results))
-    console.print("HyperImpute is not among the peers: it needs TensorFlow, CatBoost and XGBoost.")
+    console.print("HyperImpute is not among the peers: it asks for TensorFlow, CatBoost, XGBoost.")
 
 
 def interval_table(results: list[dict]) -> Table:
