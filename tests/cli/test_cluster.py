@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from cli.running import COLUMNS, make_frame, refused, run_json, run_well
 
 import twofold
 from twofold import UKR, Mixed, Scaled
+from twofold.cli import cluster
 
 distributed = pytest.importorskip("distributed", reason="--scheduler needs dask.distributed")
 pytest.importorskip("pyarrow")
@@ -169,6 +171,26 @@ def test_a_scheduler_that_is_not_there_is_named(parts, tmp_path):
     told = refused("fit", parts, "-o", tmp_path / "m.twofold", "--scheduler", "tcp://127.0.0.1:1")
     assert "No scheduler answers at 'tcp://127.0.0.1:1'" in told
     assert "--scheduler local" in told
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_lost_is_named(fitted, parts, tmp_path, monkeypatch):
+    file = tmp_path / "scheduler.json"
+    words = ["--port", "0", "--dashboard-address", ":0", "--scheduler-file", str(file)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dask", "scheduler", *words], stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 120
+    while not file.exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    look = cluster.check_alike
+    # Once the command is connected it waits for workers, of which there are none.
+    monkeypatch.setattr(cluster, "check_alike", lambda *a: (process.kill(), look(*a)))
+    address = json.loads(file.read_text())["address"]
+    told = refused("transform", fitted[0], parts, "-o", tmp_path / "out", "--scheduler", address)
+    assert f"The scheduler at '{address}' was lost" in told
+    assert "--checkpoint FILE" in told
+    process.wait()
 
 
 @pytest.mark.slow

@@ -220,6 +220,22 @@ def test_what_cannot_be_done_in_parts_is_refused(named):
         kernels.transform(da.from_array(K, chunks=(10, 40)))
 
 
+def test_other_methods_do_not_load_tables_unasked(named):
+    rows = dd.from_pandas(pd.DataFrame(sheet(9), columns=NAMES), npartitions=2)
+    with pytest.raises(TypeError, match=r"X\.partitions\[0\]\.compute\(\)"):
+        named.explain(rows)
+    with pytest.raises(TypeError, match="does not answer"):
+        named.jacobian(named.transform(rows))
+
+
+def test_new_rows_may_be_a_table_of_dask():
+    frame, new = (pd.DataFrame(sheet(40, seed), columns=NAMES) for seed in (0, 1))
+    model = UKR(random_state=0, max_iter=2)
+    wanted = model.fit(frame).partial_fit(new).latent_
+    found = model.fit(frame).partial_fit(dd.from_pandas(new, npartitions=3)).latent_
+    np.testing.assert_array_equal(found, wanted)
+
+
 def test_threads_share_a_model():
     model = UKR(random_state=0, max_iter=2, n_jobs=2).fit(sheet(40))
     Y = sheet(60, seed=1)

@@ -126,7 +126,13 @@ def test_a_killed_worker_changes_nothing(n_workers, asked):
         np.testing.assert_array_equal(model.embedding_.compute(), wanted.embedding_)
 
     random = np.random.default_rng(n_workers)
-    with start(n_workers) as cluster, distributed.Client(cluster) as client:
+    # On a busy machine a worker may take longer to start again than a cluster waits for it.
+    patient = {"distributed.deploy.lost-worker-timeout": "300s"}
+    with (
+        dask.config.set(patient),
+        start(n_workers) as cluster,
+        distributed.Client(cluster) as client,
+    ):
         compute()  # workers have opened what is compiled
         began = time.monotonic()
         compute()

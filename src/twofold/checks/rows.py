@@ -51,6 +51,16 @@ def is_lazy(X: Any) -> bool:
     return is_of_dask and hasattr(type(X), "npartitions") and hasattr(type(X), "ndim")
 
 
+def check_in_memory(X: Any) -> None:
+    """Raise if a table is one of dask, which would be loaded unasked and without its names."""
+    if is_lazy(X):
+        raise TypeError(
+            "Expected a table in memory; got a table of dask, which this method does not answer. "
+            "Pass a part at a time, e.g. `X.partitions[0].compute()`, or all of it if it fits into "
+            "memory, `X.compute()`."
+        )
+
+
 def comes_in_chunks(X: Any) -> bool:
     """Say whether a table is walked: a path, a mapped array, an iterable of chunks, one of dask."""
     if isinstance(X, np.memmap | str | os.PathLike) or hasattr(X, "__next__") or is_lazy(X):
@@ -66,6 +76,7 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool, least: int | None = No
     With ``reset`` its width and column names are remembered, else they are compared. It must have
     ``least`` rows, by default two if they are to be fitted to.
     """
+    check_in_memory(X)
     check_numeric(X)
     if isinstance(X, np.ma.MaskedArray):
         X = np.ma.filled(X.astype(np.float64), np.nan)
@@ -126,6 +137,7 @@ def checked_weights(sample_weight: Any, Y: Any) -> FloatArray:
 
 def validate_latent(X: Any, q: int, dtype: np.dtype[Any]) -> FloatArray:
     """Return latent points (m, q) that a user passed."""
+    check_in_memory(X)
     # What is too large for the type is infinite, and refused.
     with np.errstate(over="ignore", invalid="ignore"):
         X = check_array(X, dtype=dtype, input_name="X")

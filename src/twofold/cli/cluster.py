@@ -12,7 +12,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,9 +68,14 @@ def connected(console: Console, scheduler: str) -> Iterator[Any]:
     try:
         yield client
     except ClusterLostError as error:
-        raise CommandError(str(error), None) from error
+        raise CommandError(
+            f"The scheduler at '{scheduler}' was lost, or has no workers any more.",
+            "See to it that it runs, and repeat the command; parts that were written are complete, "
+            "and a fit with --checkpoint FILE goes on with what it had come to.",
+        ) from error
     finally:
-        client.close(timeout=5)
+        with suppress(TimeoutError):  # of a scheduler that is gone
+            client.close(timeout=5)
 
 
 @contextmanager

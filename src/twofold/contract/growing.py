@@ -6,11 +6,12 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.checks.rows import check_entries, check_missing, checked_weights
+from twofold.checks.rows import check_entries, check_missing, checked_weights, is_lazy
 from twofold.contract.distinct_rows import DistinctRows, merge_duplicates
 from twofold.contract.kept_model import with_own_places
 from twofold.contract.model import TwoWayModel
 from twofold.contract.tensors import takes_tensors
+from twofold.tables.dask_tables import DaskTable
 
 
 class GrowingModel(TwoWayModel):
@@ -54,6 +55,8 @@ class GrowingModel(TwoWayModel):
         self._check_parameters()
         if not hasattr(self, "latent_"):
             return self._begin(X, sample_weight)
+        if is_lazy(X):
+            X = DaskTable(X).whole()
         with self._changing():
             self.__dict__ = with_own_places(self.__dict__)
             self.__dict__.pop("_sample_places", None)

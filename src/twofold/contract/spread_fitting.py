@@ -33,7 +33,6 @@ from twofold.contract.distinct_rows import DistinctRows, LowestRows, row_keys
 from twofold.contract.lazy_answers import in_a_task, model_task, without_callbacks
 from twofold.engine.gpu.library import why_no_gpu
 from twofold.engine.threads import single_threaded_blas
-from twofold.tables.chunks import NO_ROWS
 from twofold.tables.dask_tables import (
     DaskTable,
     array_of_parts,
@@ -87,7 +86,7 @@ def look_through_parts(
 ) -> SpreadOverview:
     """Check the rows of a table where they lie, and return a sample of them."""
     if table.n_rows == 0:
-        raise ValueError(NO_ROWS)
+        raise ValueError("The table of dask has no rows; a filter may have left none.")
     validate_rows(model, one_row_like(table.table), reset=True, least=1)
     assert table.n_rows is not None
     most = model._most_rows(table.width) or table.n_rows
