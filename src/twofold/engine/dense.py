@@ -130,7 +130,7 @@ def _pull_block(
         for m in range(q):
             x, total = queries[j, m], points.dtype.type(0)
             for i in range(n):
-                step = pull[j, i] * (points[m, i] - x)
-                total += step
-                push[m, i] -= step
+                total += pull[j, i] * (points[m, i] - x)
             grad_queries[j, m] += total
+            for i in range(n):
+                push[m, i] -= pull[j, i] * (points[m, i] - x)
