@@ -231,7 +231,7 @@ def with_third_direction(data: Data) -> Data:
     return data._replace(Y=data.Y + 1e-15 * rng.normal(size=data.Y.shape))
 
 
-SPIRALS = [(inner, turns) for inner in (0.1, 0.2, 0.4) for turns in (1.5, 2.0, 3.0)]
+SPIRALS = [(inner, turns) for inner in (0.1, 0.2, 0.5) for turns in (1.5, 2.0, 3.0)]
 HEIGHTS = (10.0, 21.0, 30.0)
 TOPS = (0.6, 0.7, 0.8, 0.9)
 # Other formulas that fit the words of the report.
