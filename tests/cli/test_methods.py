@@ -131,8 +131,8 @@ def test_names_of_methods():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--method", "kernelpca"], ["no 'kernelpca'", "Did you mean 'kernel-pca'"]),
-        (["--method", "tsne"], ["no 'tsne'", "ukr, unn, kernel-pca, diffusion-map, psom"]),
+        (["--method", "kernelpca"], ["no method 'kernelpca'", "Did you mean 'kernel-pca'"]),
+        (["--method", "tsne"], ["no method 'tsne'", "ukr, unn, kernel-pca, diffusion-map, psom"]),
         (["--method", "unn", "--degree", "1"], ["--degree goes with --method ukr, not with unn"]),
         (["--method", "kernel-pca", "--kernel", "poly"], ["--kernel", "--set kernel=VALUE"]),
         (["--method", "psom", "--max-iter", "9"], ["--max-iter", "not with psom"]),
