@@ -266,7 +266,15 @@ def test_dimensions_are_found_if_asked_for(tmp_path):
 
 def test_large_tables_take_fewer_iterations():
     model = UKR()
-    for n, expected in ((500, 200), (10_000, 200), (10_001, 60), (60_000, 40), (1_000_000, 15)):
+    for n, expected in (
+        (500, 400),
+        (3_000, 400),
+        (3_001, 200),
+        (10_000, 200),
+        (10_001, 60),
+        (60_000, 40),
+        (1_000_000, 15),
+    ):
         model.data_ = np.empty((n, 0))
         assert model._most_iterations() == expected
     for n, expected in ((1_000, 200), (1_001, 100), (10_001, 60)):

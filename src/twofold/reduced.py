@@ -154,16 +154,24 @@ class Reduced(ScaledModel):
     @property
     def noise_(self) -> NoiseModel:
         """Raise: the noise is known of components."""
-        raise ValueError(
+        raise ValueError(f"It is not known how far rows lie from the model: {self._no_noise()}")
+
+    def _has_noise(self) -> bool:
+        return False
+
+    def _no_noise(self) -> str:
+        return (
             "Reduced knows the noise of components, none of single columns: ask `model_`, such as "
             "`model.model_.noise_`, or fit the model by itself, without Reduced."
         )
 
-    def _knows_rows(self) -> bool:
-        return False
+    @property
+    def _noise_variances(self) -> FloatArray:
+        return self._stretch(self.center_)
 
-    def _shares_below(self, Y: FloatArray) -> FloatArray:
-        return self.model_._shares_below(Y)
+    def _stretch(self, differences: FloatArray) -> FloatArray:
+        """Raise: spreads are known of components."""
+        raise ValueError(f"It is not known how far rows lie from the model: {self._no_noise()}")
 
     def _log_likelihood(self, Y: FloatArray) -> FloatArray:
         return self.model_._log_likelihood(Y)

@@ -27,6 +27,6 @@ def test_what_cannot_be_explained(model_file):
         "explain", model_file, "--label", "sort=a"
     )
     assert "No row has species = 'x'" in refused("explain", model_file, "--label", "species=x")
-    assert "no row is called 'bee'" in refused(
+    assert "has no row called 'bee'" in refused(
         "explain", model_file, "--row", "bee", "--row", "beetle01"
     )

@@ -104,9 +104,9 @@ def test_names_that_are_numbers_are_names(tmp_path):
     X = twofold.load(tmp_path / "t.twofold").embedding_
     np.testing.assert_allclose(found[["x1", "x2"]], X[[0, -1]], rtol=1e-12)
     said = refused("generate", tmp_path / "t.twofold", "--path", 0, 30)
-    assert "no row is called '30'" in said
+    assert "has no row called '30'" in said
     assert "'#30' is the row with that number" in said
-    assert "is called '178'" in refused("generate", tmp_path / "t.twofold", "--path", 178, 1)
+    assert "no row called '178'" in refused("generate", tmp_path / "t.twofold", "--path", 178, 1)
 
 
 def test_coordinates_are_told_from_data_called_alike(tmp_path):
@@ -148,7 +148,7 @@ def test_wrong_usage(model_file, options, words):
 
 def test_rows_that_are_not_there(model_file, tmp_path, table):
     said = refused("generate", model_file, "--path", "beetel01", "beetle02")
-    assert "no row is called 'beetel01'" in said
+    assert "has no row called 'beetel01'" in said
     assert "'beetle01'" in said
     assert "rows 1 to 60" in refused("generate", model_file, "--path", "#0", "#5")
     said = refused("generate", model_file, "--points", table)

@@ -80,7 +80,7 @@ def test_pictures_that_cannot_be_drawn(model_file, tmp_path):
     said = refused("plot", model_file, "-o", path, "--color", "maas")
     assert "no column called 'maas'" in said
     assert "'mass'" in said
-    assert "says its format" in refused("plot", model_file, "-o", tmp_path / "map.doc", code=2)
+    assert "sets the format" in refused("plot", model_file, "-o", tmp_path / "map.doc", code=2)
     assert "go together" in refused("plot", model_file, "-o", path, "--kind", "path", code=2)
     assert "--kind errors" in refused("plot", model_file, "-o", path, "--table", "t.csv", code=2)
     said = refused("plot", model_file, "-o", path, "--kind", "grid", "--color", "mass", code=2)

@@ -151,7 +151,7 @@ def test_wrong_parameters_are_explained(parameters, message):
 
 def test_parts_of_a_walk_are_told_and_stay_apart():
     apart = np.concatenate([TRAIN[:50], TRAIN[50:] + 100])
-    with pytest.warns(UserWarning, match=r"fall into 2 parts .*, of 50, 50 rows"):
+    with pytest.warns(UserWarning, match=r"fall into 2 unconnected parts of 50, 50 rows"):
         model = DiffusionMap(1, n_neighbors=10, preimage=QUICK).fit(apart)
     first, second = model.embedding_[:50, 0], model.embedding_[50:, 0]
     # The slowest coordinate says which part a row belongs to.

@@ -35,9 +35,9 @@ def test_auto_refines(model, sweeps):
 @pytest.mark.parametrize("scale", [1e200, 1e150, 1e-170, 1e-200])
 @pytest.mark.parametrize("model", [UNN(), UNN(2), SubmanifoldUNN()], ids=repr)
 def test_squares_beyond_all_numbers_are_refused(model, scale):
-    with pytest.raises(ValueError, match="squares of values"):
+    with pytest.raises(ValueError, match=r"squares of (larger )?values"):
         model.fit(rows(n=30) * scale)
-    with pytest.raises(ValueError, match="squares of values"):
+    with pytest.raises(ValueError, match=r"squares of (larger )?values"):
         model.fit(rows(n=30)).transform(rows(n=2) * 1e200)
 
 
@@ -74,9 +74,9 @@ def test_unknown_kernel_lists_those_that_are_taken():
 @pytest.mark.parametrize("scale", [1e200, 1e-200])
 def test_neighbors_refuse_them_too(model, scale):
     Y, labels = rows(n=30), np.arange(30) % 2
-    with pytest.raises(ValueError, match="squares of values"):
+    with pytest.raises(ValueError, match=r"squares of (larger )?values"):
         model.fit(Y * scale, labels)
-    with pytest.raises(ValueError, match="squares of values"):
+    with pytest.raises(ValueError, match=r"squares of (larger )?values"):
         model.fit(Y, labels).predict(Y * 1e200)
 
 

@@ -223,16 +223,14 @@ class _Search:
         try:
             for place, (name, X) in enumerate(candidates.items()):
                 self.tell(f"scaling start {name}", place, len(candidates))
-                self.starts.append(self.scaled(name, X, is_own))
+                scaled = common_scale(X, self.error)
+                self.starts.append(Start(name, *scaled, X if is_own else None))
         except KeyboardInterrupt:
             self.interrupted = True
             if not self.starts:
-                self.starts.append(self.scaled(*next(iter(candidates.items())), is_own))
-
-    def scaled(self, name: str, X: FloatArray, is_own: bool) -> Start:
-        """Return a candidate with its best common factor."""
-        scaled, error = common_scale(X, self.error)
-        return Start(name, scaled, error, X if is_own else None)
+                name, X = next(iter(candidates.items()))
+                scaled = common_scale(X, self.error)
+                self.starts.append(Start(name, *scaled, X if is_own else None))
 
     def finish(self) -> Start:
         """Give the best ones a factor for each dimension, and return the best of all."""
