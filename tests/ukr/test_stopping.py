@@ -39,6 +39,16 @@ def test_a_callback_stops_every_stage(way):
     assert len(calls) <= 4
 
 
+@pytest.mark.parametrize("n", [80, 700])
+@pytest.mark.parametrize("max_iter", [1, 3, 20])
+def test_max_iter_bounds_all_ways_from_a_linear_start(n, max_iter):
+    calls = []
+    Y = make_half_circle(n, noise=0.2, random_state=0).Y
+    how = {"init": "pca", "max_iter": max_iter, "callbacks": [lambda event: calls.append(event)]}
+    model = UKR(1, random_state=0, **how).fit(Y)
+    assert max_iter // 2 <= model.n_iter_ <= len(calls) <= max_iter
+
+
 INTERRUPTED = {
     "choosing": (choice, "_find_means"),
     "rim": (landmark_fitting, "_outermost"),

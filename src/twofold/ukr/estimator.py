@@ -119,7 +119,7 @@ class UKR(KernelManifold):
     optimizer : str, default="auto"
         "lbfgs" (what "auto" takes), or one of "rprop", "rprop-", "irprop-", "irprop+".
     max_iter : int or "auto", default="auto"
-        Maximum number of iterations, over all stages of a homotopy together (rounds of the
+        Maximum number of iterations, over all stages of a fit together (rounds of the
         smoothest manifold count separately). With 0 the start is only scaled. "auto" is 400 up to
         3,000 rows and 200 up to 10,000; in more than three dimensions 200 up to 1,000 rows and 100
         up to 10,000. For more rows it is 60, and falls to 15 between 40,000 and 160,000: more

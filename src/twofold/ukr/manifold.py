@@ -431,7 +431,9 @@ class KernelManifold(GrowingModel):
 
     def _training(self, max_iter: int, bars: Sequence[Callback], seed: int = 0) -> Training:
         method = "lbfgs" if self.optimizer == "auto" else self.optimizer
-        return Training(method, max_iter, self.tol, [*self.callbacks, *bars], seed, self.n_jobs)
+        is_bound = not isinstance(self.max_iter, str)
+        callbacks = [*self.callbacks, *bars]
+        return Training(method, max_iter, self.tol, callbacks, seed, self.n_jobs, is_bound=is_bound)
 
     def _progress_bars(self) -> list[ProgressBar]:
         return [ProgressBar()] if self._shows_progress() else []

@@ -52,7 +52,8 @@ q  spectral starts  t-SNE     scaling       both     training            held-ou
 16 0.1 s: 0.15      -         0.1: 0.15     4.0 s    11.5 s: 0.09        7.5
 == ================ ========= ============= ======== =================== ==========
 
-``max_iter`` bounds the iterations of all stages together; half of them are for the last one.
+``max_iter`` bounds the iterations of all stages together; half of them are for the last one. If it
+is "auto", each of both ways may take as many as the training after them.
 """
 
 from __future__ import annotations
@@ -118,6 +119,20 @@ class Training:
     n_jobs: int | None = None
     journal: Journal = field(default_factory=Journal)
     began: float = field(default_factory=time.perf_counter)
+    is_bound: bool = True  # whether trials on the way take their iterations off ``max_iter``
+
+    def trials(self, *, are_all: bool) -> tuple[Training, Training]:
+        """Return the same for two trials, which are all there is or take half of it together."""
+        if not self.is_bound:
+            return self, self
+        second = self.max_iter // (2 if are_all else 4)
+        first = self.max_iter - second if are_all else second
+        return replace(self, max_iter=first), replace(self, max_iter=second)
+
+    def after(self, *trials: Solution) -> Training:
+        """Return what is left after trials."""
+        used = sum(trial.n_iter for trial in trials) if self.is_bound else 0
+        return replace(self, max_iter=self.max_iter - used)
 
     def tell(self, words: str, step: int, total: int) -> None:
         """Show what happens before the first iteration, where there is a progress bar."""
@@ -228,11 +243,12 @@ def unfold(problem: Problem, X: FloatArray, training: Training) -> Solution:
     n = len(X)
     rows = spread_rows(n, MOST_UNFOLDED_ROWS)
     small = problem if len(rows) == n else problem.restricted_to(rows)
-    direct = train(small, X[rows], training)
+    first, second = training.trials(are_all=len(rows) == n)
+    direct = train(small, X[rows], first)
     if direct.stop_reason.was_requested:
         return direct if len(rows) == n else _stopped(problem, X, training, direct)
     detour = replace(small, regularization=replace(problem.regularization, homotopy="density"))
-    other = train(detour, X[rows], training)
+    other = train(detour, X[rows], second)
     if len(rows) == n:
         best = min(direct, other, key=lambda found: found.value)
         stop = other.stop_reason if other.stop_reason.was_requested else best.stop_reason
@@ -241,7 +257,7 @@ def unfold(problem: Problem, X: FloatArray, training: Training) -> Solution:
         X = _place_all(problem, small, rows, other.X)
     if other.stop_reason.was_requested:
         return _stopped(problem, X, training, other)
-    return train(problem, X, training)
+    return train(problem, X, training.after(direct, other))
 
 
 def _stopped(problem: Problem, X: FloatArray, training: Training, found: Solution) -> Solution:
