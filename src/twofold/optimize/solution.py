@@ -108,7 +108,7 @@ class Event:
     >>> from twofold.datasets import make_half_circle
     >>> Y, seen = make_half_circle(50, random_state=0).Y, []
     >>> watch = lambda event: seen.append(event.iteration)
-    >>> model = UKR(1, init="pca", max_iter=3, callbacks=[watch]).fit(Y)
+    >>> model = UKR(1, init="isomap", max_iter=3, callbacks=[watch]).fit(Y)
     >>> seen[:3]
     [1, 2, 3]
     """
