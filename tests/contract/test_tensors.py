@@ -131,19 +131,20 @@ def test_rows_with_gradients_are_rows():
     assert model.explain(Y[:3]).expected.shape == (3, 4)
 
 
+class Foreign:
+    """What speaks DLPack and is nothing else."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **how):
+        return self.array.__dlpack__(**how)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
 def test_arrays_of_other_libraries_are_taken():
-    class Foreign:
-        """What speaks DLPack and is nothing else."""
-
-        def __init__(self, array):
-            self.array = array
-
-        def __dlpack__(self, **how):
-            return self.array.__dlpack__(**how)
-
-        def __dlpack_device__(self):
-            return self.array.__dlpack_device__()
-
     array = np.arange(6.0).reshape(3, 2)
     np.testing.assert_array_equal(as_array(Foreign(array)), array)
     assert as_array(array) is array
@@ -160,21 +161,9 @@ def test_arrays_on_a_device_are_taken():
             self.tensor = tensor  # owns the memory
             self.__cuda_array_interface__ = tensor.__cuda_array_interface__
 
-    class OfDlpack:
-        """What speaks DLPack, on a device, and is nothing else."""
-
-        def __init__(self, tensor):
-            self.tensor = tensor
-
-        def __dlpack__(self, **how):
-            return self.tensor.__dlpack__(**how)
-
-        def __dlpack_device__(self):
-            return self.tensor.__dlpack_device__()
-
     Y = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
     model = UKR(random_state=0, max_iter=3).fit(Y)
-    for foreign in (OfCuda, OfDlpack):
+    for foreign in (OfCuda, Foreign):
         given = foreign(torch.as_tensor(Y, device="cuda"))
         np.testing.assert_array_equal(as_array(given), Y)
         np.testing.assert_array_equal(model.transform(given), model.transform(Y))
