@@ -44,6 +44,18 @@ def test_rows_go_there_and_back_with_all_their_columns(table, model):
     assert model.sample(3, random_state=0).shape == (3, 300)
 
 
+def test_complete_rows_come_back_as_they_are_and_gaps_are_refused(table, model):
+    dense = table[:4].toarray()
+    np.testing.assert_array_equal(model.complete(table[:4]), dense)
+    np.testing.assert_array_equal(model.complete(dense), dense)
+    dense[0, 0] = np.nan
+    for ask in (model.complete, model.transform, model.score_samples):
+        with pytest.raises(ValueError, match="Reduced needs all entries"):
+            ask(dense)
+    with pytest.raises(ValueError, match="none of single columns"):
+        model.complete(table[:4], return_std=True)
+
+
 def test_it_is_the_model_of_principal_components(table, model):
     dense = table.toarray()
     Z = (dense - model.center_) @ model.components_.T
