@@ -40,6 +40,7 @@ from benchmarks.gpu_kernels import (
     work_of_attraction,
 )
 from twofold import UKR, KernelPCA
+from twofold.engine.gpu.library import why_no_gpu
 from twofold.engine.gpu.sums import CarriedTiles, DeviceSums, carried
 from twofold.engine.gpu.tiles import along_a_curve
 from twofold.engine.local_fit import FitGroup, LocalFit, polynomial_terms
@@ -482,6 +483,8 @@ if __name__ == "__main__":
     if "draw" in sys.argv:
         draw()
         sys.exit()
+    if why_no_gpu():
+        sys.exit(f"This benchmark needs a GPU, and {why_no_gpu()}")
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
     for name in [name for name in PARTS if name in sys.argv] or PARTS:
         print(f"-- {name}", flush=True)

@@ -404,6 +404,16 @@ def test_too_little_memory_says_what_would_fit(monkeypatch):
         train_on_device(on_device(problem), X, Training("lbfgs", 2, 0.0, []))
 
 
+def test_memory_of_the_host_is_not_taken_for_that_of_the_device(monkeypatch):
+    def fails(*args, **options):
+        raise MemoryError("Unable to allocate an array")
+
+    problem, X, _ = make_problem(n=60)
+    monkeypatch.setattr(DeviceReconstruction, "value_and_grad", fails)
+    with pytest.raises(MemoryError, match="Unable to allocate"):
+        train_on_device(on_device(problem), X, Training("lbfgs", 2, 0.0, []))
+
+
 @pytest.mark.parametrize("case", ["plain", "missing", "leave-3-out", "degree 1"])
 def test_a_fit_out_of_memory_goes_on_in_smaller_parts(case, monkeypatch):
     problem, X, _ = make_problem(**CASES[case])

@@ -10,13 +10,18 @@ from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
 
+from twofold.checks.installing import install_command
+
 # What a fit needs for each row: neighbours for t-SNE, or so much for each column. Of 1,000,000 rows
 # with 50 columns 5.7 GiB were seen.
 ROW_BYTES, COLUMN_BYTES = 6_500, 100
 FEWEST_ROWS = 1_024
 # Where an estimator may be asked to compute.
 DEVICES = ("auto", "cpu", "cuda")
-INSTALL = "Install them with `pip install twofold[gpu]`."
+
+
+class DeviceMemoryError(MemoryError):
+    """The GPU has no memory for even a few rows at a time."""
 
 
 def load_torch() -> Any:
@@ -24,8 +29,13 @@ def load_torch() -> Any:
     try:
         import torch
     except ImportError as error:
-        raise ImportError(f"The GPU back end needs torch and triton. {INSTALL}") from error
+        hint = _how_to_install()
+        raise ImportError(f"The GPU back end needs torch and triton. {hint}") from error
     return torch
+
+
+def _how_to_install() -> str:
+    return f"Install them with `{install_command('gpu')}`."
 
 
 @lru_cache
@@ -33,7 +43,7 @@ def why_no_gpu() -> str:
     """Say why sums cannot run on a GPU here; empty if they can."""
     missing = [name for name in ("torch", "triton") if find_spec(name) is None]
     if missing:
-        return f"{' and '.join(missing)} cannot be imported. {INSTALL}"
+        return f"{' and '.join(missing)} cannot be imported. {_how_to_install()}"
     if not _has_driver():
         return "no CUDA driver is found."
     torch = load_torch()
@@ -55,9 +65,9 @@ def _has_driver() -> bool:
 
 
 def in_parts(n: int, rows: int, work: Callable[[slice], None]) -> None:
-    """Do the work for n rows, so many at a time, and fewer where the device's memory is too small.
+    """Do the work for n rows, ``rows`` at a time, or fewer where the device's memory is too small.
 
-    Raises a MemoryError if even a few rows are too many.
+    Raises a DeviceMemoryError if even a few rows are too many.
     """
     torch, start = load_torch(), 0
     while start < n:
@@ -66,7 +76,7 @@ def in_parts(n: int, rows: int, work: Callable[[slice], None]) -> None:
             work(some)
         except torch.OutOfMemoryError as error:
             if rows <= FEWEST_ROWS:
-                raise MemoryError(
+                raise DeviceMemoryError(
                     f"The GPU has no memory for {rows:,} rows at a time: "
                     f"{_room() / 2**30:.1f} GiB can be had in all. Free some of it, or use "
                     "device='cpu'."
@@ -83,7 +93,7 @@ def saying_what_fits(n: int, columns: int) -> Iterator[None]:
     torch = load_torch()
     try:
         yield
-    except (torch.OutOfMemoryError, MemoryError) as error:
+    except (torch.OutOfMemoryError, DeviceMemoryError) as error:
         row, room = max(ROW_BYTES, COLUMN_BYTES * columns), _room()
         raise MemoryError(
             f"A fit of {n:,} rows needs about {n * row / 2**30:.1f} GiB on the GPU, where "
