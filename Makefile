@@ -54,7 +54,7 @@ BOUNDS := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba-bounds
 # The GPU back end on a real device, with the torch and triton of the extra `gpu`.
 GPU_TESTS := tests/engine/test_gpu_sums.py tests/neighborhoods/test_gpu.py tests/ukr/test_gpu_fit.py \
 	tests/contract/test_tensors.py tests/kernel_pca/test_gpu.py tests/engine/test_gpu_local_fit.py tests/engine/test_gpu_grid.py \
-	tests/ukr/test_distant_columns.py
+	tests/ukr/test_distant_columns.py tests/contract/test_gpu_workers.py
 
 .PHONY: test-gpu
 

@@ -7,6 +7,7 @@ had after a fit to few rows), and whether a worker was ended for want of memory.
 
     python -m benchmarks.cluster_parquet --rows 5000000 --columns 50 --workers 2 --memory 2GB
     python -m benchmarks.cluster_parquet --rows 100000 400000 1600000 --columns 10 --landmarks 20
+    python -m benchmarks.cluster_parquet --parts FOLDER   # of files that an earlier --write-to left
 """
 
 from __future__ import annotations
@@ -53,19 +54,23 @@ class Watched:
         self._looker.join()
 
 
-def write_parts(folder: Path, n: int, D: int) -> int:
-    """Write n rows as Parquet files of 50,000 rows; return their bytes."""
+def written(folder: Path, n: int, D: int) -> Path:
+    """Write n rows as Parquet files of 50,000 rows to a new folder, and return it."""
+    started = time.perf_counter()
     folder.mkdir()
     names = [f"feature {j}" for j in range(D)]
     for number, Y in enumerate(chunks(n, D)):
         path = folder / f"part-{number:05}.parquet"
         pd.DataFrame(Y, columns=names).to_parquet(path, compression=None)
-    return sum(path.stat().st_size for path in folder.iterdir())
+    size, seconds = sum(path.stat().st_size for path in folder.iterdir()), time.perf_counter()
+    print(f"{n:,} x {D}: {size / 1e9:.2f} GB, {seconds - started:.0f} s", flush=True)
+    return folder
 
 
-def measure(folder: Path, args: argparse.Namespace) -> None:
+def measure(parts: Path, folder: Path, args: argparse.Namespace) -> None:
+    """Fit to part files, place their rows, write the places to a folder, and print what it took."""
     how = {"landmarks": args.landmarks, "init": "pca", "max_iter": 20, "random_state": 0}
-    few = pd.read_parquet(folder / "parts" / "part-00000.parquet")[: 20 * args.landmarks]
+    few = pd.read_parquet(parts / "part-00000.parquet")[: 20 * args.landmarks]
     with Peak() as small:  # which opens what is compiled
         UKR(**how, verbose=False).fit(few).transform(few)
     with (
@@ -79,7 +84,7 @@ def measure(folder: Path, args: argparse.Namespace) -> None:
         Peak() as client,
     ):
         watched = Watched(cluster)
-        table = dd.read_parquet(folder / "parts")
+        table = dd.read_parquet(parts)
         started = time.perf_counter()
         model = UKR(**how, verbose=False).fit(table)
         print(
@@ -108,14 +113,16 @@ def main() -> None:
     parser.add_argument("--landmarks", type=int, default=50)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--memory", default="2GB")
+    parser.add_argument("--write-to", type=Path, help="write part files here, and do no more")
+    parser.add_argument("--parts", type=Path, help="part files that are there")
     args = parser.parse_args()
+    if args.write_to is not None:
+        written(args.write_to, args.rows[0], args.columns)
+        return
     for n in args.rows:
         with tempfile.TemporaryDirectory() as folder:
-            started = time.perf_counter()
-            size = write_parts(Path(folder) / "parts", n, args.columns)
-            seconds = time.perf_counter() - started
-            print(f"{n:,} x {args.columns}: {size / 1e9:.2f} GB, {seconds:.0f} s", flush=True)
-            measure(Path(folder), args)
+            parts = args.parts or written(Path(folder) / "parts", n, args.columns)
+            measure(parts, Path(folder), args)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,6 @@ import _thread
 import os
 import pickle
 import signal
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import CancelledError
@@ -149,22 +147,9 @@ def test_a_killed_worker_changes_nothing(n_workers, asked):
 
 
 @pytest.fixture
-def scheduler(tmp_path):
-    """A scheduler and two workers, each a process of its own; yields its process and its file."""
-    file = tmp_path / "scheduler.json"
-    where = ["--scheduler-file", str(file)]
-    commands = [
-        ["scheduler", "--port", "0", "--dashboard-address", ":0", *where],
-        *[["worker", "--nthreads", "1", "--no-dashboard", *where]] * 2,
-    ]
-    processes = [
-        subprocess.Popen([sys.executable, "-m", "dask", *words], stderr=subprocess.DEVNULL)
-        for words in commands
-    ]
-    yield processes[0], str(file)
-    for process in processes:
-        process.kill()
-        process.wait()
+def scheduler(start_scheduler):
+    """The process and the file of a scheduler with two workers."""
+    return start_scheduler(2)
 
 
 @pytest.fixture
@@ -235,8 +220,9 @@ def only_workers_have_a_gpu() -> str:
     return "there is none here." if threading.current_thread() is threading.main_thread() else ""
 
 
-def test_a_device_is_found_by_the_worker_that_has_it(monkeypatch):
-    """A client without a GPU, workers with one: these fit the sample and answer on their own."""
+@pytest.mark.parametrize("landmarks", [30, None])
+def test_a_device_is_found_by_the_worker_that_has_it(monkeypatch, landmarks):
+    """A client without a GPU, workers with one: these fit for it and answer on their own."""
     asked = []
 
     def device(self, n, training):
@@ -246,8 +232,9 @@ def test_a_device_is_found_by_the_worker_that_has_it(monkeypatch):
     for module in (spread_fitting, manifold):
         monkeypatch.setattr(module, "why_no_gpu", only_workers_have_a_gpu)
     monkeypatch.setattr(manifold.KernelManifold, "_device", device)
-    Y = ribbon(300)
-    wanted = UKR(**settings()).fit(Y)
+    Y, how = ribbon(300), settings(landmarks=landmarks)
+    wanted = UKR(**how).fit(Y)
+    how |= {"device": "cuda", "callbacks": [lambda event: False]}
     with (
         distributed.LocalCluster(
             n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
@@ -256,11 +243,11 @@ def test_a_device_is_found_by_the_worker_that_has_it(monkeypatch):
     ):
         asked.clear()
         rows = da.from_array(Y, chunks=(100, 3))
-        model = UKR(**settings(device="cuda", callbacks=[lambda event: False])).fit(rows)
+        model = UKR(**how).fit(rows)
         trained = [where for _, training, where in asked if training]
         assert trained
         assert not any(trained)  # by a worker, where there is one
-        np.testing.assert_array_equal(model.embedding_.compute(), wanted.embedding_)
+        np.testing.assert_array_equal(np.asarray(model.embedding_), wanted.embedding_)
         assert len(model.callbacks) == 1
         asked.clear()
         model.transform(da.from_array(ribbon(50, seed=2), chunks=(20, 3))).compute()

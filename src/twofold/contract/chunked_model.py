@@ -87,7 +87,7 @@ class ChunkedModel(KeptModel):
         check_size(Y, self._wanted_dimensions(Y), seen.n_rows)
         self.data_, self.weights_ = Y, seen.sample.weights
         self.member_ = np.full(seen.n_kept, -1)
-        latent = self._fit_sample(table, seen.sample.first)
+        latent = self._fit_kept(seen.sample.first, is_spread=isinstance(table, DaskTable))
         self.latent_ = latent.astype(Y.dtype)
         self._wake()
         self._bound_domain()
@@ -97,9 +97,10 @@ class ChunkedModel(KeptModel):
         is_spread = isinstance(table, DaskTable)
         self._keep_weights(seen.weights_kept(None if is_spread else _weights_of_all(sample_weight)))
 
-    def _fit_sample(self, table: ChunkedTable, source: IntArray) -> FloatArray:
-        """Return latent points of the rows that stand for all, found here or by a worker."""
-        if isinstance(table, DaskTable) and self._lacks_device():
+    def _fit_kept(self, source: IntArray, *, is_spread: bool) -> FloatArray:
+        """Return latent points of ``data_``; a worker finds them if only workers have a device."""
+        if is_spread and self._lacks_device():
+            # Imported at first use: few tables are of dask.
             from twofold.contract.spread_fitting import fit_on_worker
 
             return fit_on_worker(self, source)
@@ -122,7 +123,6 @@ class ChunkedModel(KeptModel):
     ) -> Overview:
         """Check the rows of a table, and return a sample of them."""
         if isinstance(table, DaskTable):
-            # Imported at first use: few tables are of dask.
             from twofold.contract.spread_fitting import look_through_parts
 
             return look_through_parts(self, table, sample_weight, tell)

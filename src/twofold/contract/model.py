@@ -64,6 +64,7 @@ from twofold.contract.uncertain_model import UncertainModel
 from twofold.engine.threads import single_threaded_blas
 from twofold.latent.density import check_request, draw_latent_points
 from twofold.rowwise import power_of_two
+from twofold.tables.dask_workers import sharing_workers
 
 
 @contextmanager
@@ -155,7 +156,8 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self.member_ = np.full(len(Y), -1)
         self.member_[counted] = distinct.member
         source = np.flatnonzero(counted)[distinct.first]
-        self.latent_ = self._fit_distinct(self.data_, self.weights_, source).astype(Y.dtype)
+        is_spread = sharing_workers() is not None
+        self.latent_ = self._fit_kept(source, is_spread=is_spread).astype(Y.dtype)
         self._wake()
         self._bound_domain()
         self._embed(Y)

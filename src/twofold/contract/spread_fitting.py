@@ -198,7 +198,7 @@ def _together(parts: list[_Seen], most: int) -> _Seen:
 
 
 def fit_on_worker(model: ChunkedModel, source: IntArray) -> FloatArray:
-    """Fit the sample of a model on a worker that has a GPU, as this process has none.
+    """Fit the rows of a model on a worker that has a GPU, as this process has none.
 
     What only this process can do is left out: callbacks, progress and checkpoints.
     """
@@ -219,7 +219,8 @@ def fit_on_worker(model: ChunkedModel, source: IntArray) -> FloatArray:
 
 
 def _fit_there(model: ChunkedModel, source: IntArray) -> tuple[FloatArray, dict[str, Any]]:
-    latent = model._fit_distinct(model.data_, model.weights_, source)
+    with single_threaded_blas():
+        latent = model._fit_distinct(model.data_, model.weights_, source)
     return latent, {name: value for name, value in vars(model).items() if name.endswith("_")}
 
 
