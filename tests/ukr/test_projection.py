@@ -132,6 +132,19 @@ def test_nothing_leaves_the_domain(kernel, distance):
     assert (surface.density(found.X) >= surface.threshold).all()
 
 
+def test_a_flat_slope_of_the_density_leads_nowhere():
+    """Points on a line of the plane: outside of the domain the density may hardly rise at all."""
+    rng = np.random.default_rng(0)
+    along = np.sort(rng.normal(size=13))
+    X = np.column_stack([8 * along, np.zeros(13)])
+    Y = np.column_stack([2650 + 20 * along, np.zeros(13)])
+    surface = make_surface(GAUSSIAN, X, Y, cutoff=1e-6)
+    far = np.column_stack([np.linspace(-1e4, 1e4, 200), np.zeros(200)])
+    found = project(surface, far, None)
+    assert np.isfinite(found.X).all()
+    assert (surface.density(found.X) >= surface.threshold).all()
+
+
 def test_the_bound_of_the_domain_is_felt():
     surface, y = bent_sheet(), np.array([[1.5, 0.0, 1.0]])  # beyond the edge of the sheet
     held = project(surface, y, None)

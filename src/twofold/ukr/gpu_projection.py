@@ -32,6 +32,7 @@ from twofold.ukr.projection import (
     BORDER_MARGIN,
     BORDER_STEPS,
     DECREASE_TOLERANCE,
+    FARTHEST_BORDER,
     MAX_STEPS,
     N_NEAREST,
     N_STARTS,
@@ -55,7 +56,7 @@ def project_on_device(
 ) -> FloatArray:
     """Return the latent places (m, q) of rows Y (m, D), of which entries may be unobserved.
 
-    Rows that are known to lie ``near`` places (m, q) are sought from there alone.
+    Rows that are known to lie ``near`` places (m, q) are searched for from there alone.
     """
     if near is None:
         surface.prepare_projection()
@@ -115,13 +116,15 @@ class _Looking:
         threshold = self.surface.threshold
         f, J, density, rise = self.at(X)
         for _ in range(BORDER_STEPS):
-            steepness = (rise**2).sum(dim=1)
-            out = torch.nonzero((density < threshold) & (density > 0) & (steepness > 0))[:, 0]
+            out = torch.nonzero((density < threshold) & (density > 0))[:, 0]
+            steepness = (rise[out] ** 2).sum(dim=1)
+            lacking = torch.log(threshold / density[out]) + BORDER_MARGIN
+            leads = lacking < FARTHEST_BORDER * self.surface.kernel_width * torch.sqrt(steepness)
+            out, steepness, lacking = out[leads], steepness[leads], lacking[leads]
             if not len(out):
                 break
-            lacking = torch.log(threshold / density[out]) + BORDER_MARGIN
             X = X.clone()
-            X[out] += (lacking / steepness[out])[:, None] * rise[out]
+            X[out] += (lacking / steepness)[:, None] * rise[out]
             f[out], J[out], density[out], rise[out] = self.at(X[out])
         return X, f, J, density
 

@@ -2,7 +2,7 @@
 
 Starts are training points whose reconstructions lie nearest to y (Klanke 2007, section 4.4.4), a
 few of them in different regions of the latent space. Of very many training points some stand for
-all, no two of them in one small cell of the latent space; they are sought in the nearest groups,
+all, no two of them in one small cell of the latent space; they are found in the nearest groups,
 cells that are wider, since what lies side by side on the map mostly does so in the data.
 
 In more than three dimensions training points are three to four bandwidths apart, each on a plateau
@@ -58,6 +58,8 @@ STEP_TOLERANCE = 1e-5
 DECREASE_TOLERANCE, DECREASE_TOLERANCE_BEYOND = 5e-4, 1e-4
 # Newton's steps back to the border of the domain, and how far inside of it they aim (a logarithm).
 BORDER_STEPS, BORDER_MARGIN = 3, 1e-3
+# A step back of more kernel widths than this comes from a slope that is flat, and leads nowhere.
+FARTHEST_BORDER = 1e4
 # Rows that advance together, with all their starts: what they need stays in cache.
 ROWS_AT_A_TIME = 1024
 
@@ -72,7 +74,7 @@ def project(
     """Project rows Y (m, D), of which entries may be unobserved, onto a surface.
 
     ``loss`` is for residuals in the unit of the data, and so is the error (m,). Rows that are
-    known to lie near ``places`` (m, q) are sought from there alone.
+    known to lie near ``places`` (m, q) are searched for from there alone.
     """
     loss, error_unit = in_unit(loss, surface.rows.unit)
     if places is None:
@@ -217,10 +219,11 @@ def _move_inside(
     for _ in range(BORDER_STEPS):
         out = np.flatnonzero((density < surface.threshold) & (density > 0))
         steepness = (rise[out] ** 2).sum(axis=1)
-        out, steepness = out[steepness > 0], steepness[steepness > 0]
+        lacking = np.log(surface.threshold / density[out]) + BORDER_MARGIN
+        leads = lacking < FARTHEST_BORDER * surface.kernel_width * np.sqrt(steepness)
+        out, steepness, lacking = out[leads], steepness[leads], lacking[leads]
         if not len(out):
             break
-        lacking = np.log(surface.threshold / density[out]) + BORDER_MARGIN
         step = (lacking / steepness)[:, None] * rise[out]
         X = X.copy()
         X[out] += step.astype(X.dtype)
@@ -391,7 +394,7 @@ def _mean_around(
                 for m in range(X.shape[1]):
                     s += square(X[i, m] - X[found[j, c], m])
                 off = max(distances[j, i] + missing[j], 1e-12 * missing[j])
-                # Nothing is to be said of rows so far away that distances are no numbers.
+                # Nothing is known about rows so far away that distances are not numbers.
                 weight = square(own / off) / (1 + square(s / reach)) if 0 < off < np.inf else 0.0
                 total += weight
                 for m in range(X.shape[1]):
