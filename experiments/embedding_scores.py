@@ -26,7 +26,8 @@ distance does. "Left" is what remains of the truth after the best polynomial of 
 ``--formulas`` asks whether the unknown formulas can be why figures differ: each data set is drawn
 by several formulas that fit the report's words, and a reported number counts as explained if it
 lies between the least and the largest that these give, 10 % more on either side. Of the sets of
-2,000 rows only Procrustes distances are taken: their evidence takes minutes.
+2,000 rows only Procrustes distances are taken, as their evidence takes minutes; ``--large 0``
+leaves these sets out.
 
     python -m experiments.embedding_scores [trials] [--large trials] [--repeats R] [--formulas]
 """
@@ -257,10 +258,10 @@ FORMULAS: dict[str, list[Callable[[int], Data]]] = {
 }
 
 
-def show_formulas(draws: int) -> None:
+def show_formulas(draws: int, *, are_large: bool) -> None:
     """Print the range of each score over formulas and draws, and whether it holds the report's."""
     rows, inside = [], {score: [0, 0] for score in ("Procrustes", "nlml", "noivar")}
-    for case in CASES:
+    for case in (case for case in CASES if are_large or not case.is_large):
         found: list[dict[str, list[float]]] = [{}, {}]
         for draw, seed in itertools.product(FORMULAS[case.name], range(draws)):
             data = draw(seed)
@@ -472,6 +473,6 @@ if __name__ == "__main__":
     given = parser.parse_args()
     if given.formulas:
         warnings.simplefilter("ignore", UserWarning)
-        show_formulas(given.trials)
+        show_formulas(given.trials, are_large=given.large > 0)
         raise SystemExit
     main(given.trials, given.large, given.repeats)

@@ -232,6 +232,8 @@ def page(verdicts: dict[Place, Verdict], *, is_full: bool) -> str:
     """Return the page."""
     kind = "full" if is_full else "quick"
     text = [
+        "---\nhide: [navigation, toc]\n---",  # the tables need the width
+        "",
         "# Reproduction",
         "",
         f"Every table and every quantitative figure of the five documents, run again with the "

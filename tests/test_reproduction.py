@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from experiments import ledger
+from experiments.defaults import DEFAULTS
 from experiments.documents import PLACES, Place, Run
 from experiments.reproduction import every_run, judge, judge_figure, page, score_table, stamp
 
@@ -61,6 +62,14 @@ def test_rows_are_named_once_and_have_a_module() -> None:
     assert len(set(keys)) == len(keys)
     for run in every_run():
         assert importlib.util.find_spec(f"experiments.{run.module}") is not None
+
+
+def test_every_row_that_is_run_says_what_the_defaults_do() -> None:
+    for place in PLACES:
+        if place.run is not None and place.key not in DEFAULTS:
+            module = importlib.util.find_spec(f"experiments.{place.run.module}")
+            assert "ledger.default(" in Path(module.origin).read_text("utf-8"), place.key
+    assert set(DEFAULTS) <= {place.key for place in PLACES}
 
 
 def test_the_ledger_is_written_only_where_it_is_asked_for(
