@@ -2,7 +2,8 @@
 
 Formulas become MathML, which the browser draws by itself, so that a page opened from disk needs no
 script for it. Links out of ``docs`` become text. Roles of docstrings (``:class:``) become links,
-and the table of how often parameters are needed moves to the head of their list.
+and the table of how often parameters are needed moves to the head of their list. The search lists
+guides before tables of figures.
 """
 
 from __future__ import annotations
@@ -20,12 +21,23 @@ ROLE = re.compile(r":(?:func|class|mod|meth|attr):(?:`|<code>)~?([\w.]+)(?:`|</c
 NEED = re.compile(
     r"<table>(?:(?!</table>).)*?parameters of <code>(\w+)</code>.*?</table>", re.DOTALL
 )
+# Pages of figures and of how things are built: they have every word, and are rarely what is meant.
+BEHIND = ("experiments.md", "reproduction.md", "explorer_design.md", "dependability.md")
 PARAMETERS = '<p><span class="doc-section-title">Parameters:</span></p>'
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Name files outside of the docs instead of linking to them."""
+def on_page_markdown(markdown: str, page: Any = None, **_: Any) -> str:
+    """Name files outside of the docs instead of linking to them; weigh the page for the search."""
+    if page is not None:
+        page.meta.setdefault("search", {"boost": search_boost(page.file.src_uri)})
     return OUTSIDE.sub(r"\1 (`\2`)", markdown)
+
+
+def search_boost(path: str) -> float:
+    """Return how much a page counts in the search: guides first, tables of figures last."""
+    if path in BEHIND:
+        return 0.2
+    return 1.0 if path.startswith(("api/", "gallery/")) or path.endswith("_in_depth.md") else 3.0
 
 
 def on_page_content(content: str, **_: Any) -> str:

@@ -38,3 +38,9 @@ def test_the_table_of_needs_comes_before_the_parameters():
 def test_a_table_without_its_entry_is_an_error():
     with pytest.raises(ValueError, match="no entry"):
         hooks.on_page_content("<table><th>parameters of <code>Gone</code></th></table>")
+
+
+def test_guides_come_before_figures_in_the_search():
+    boost = hooks.search_boost
+    assert boost("filling.md") > boost("api/ukr.md") > boost("experiments.md")
+    assert boost("guides/go_back.md") > boost("concepts/psom_in_depth.md")
