@@ -52,7 +52,7 @@ def test_complete_rows_come_back_as_they_are_and_gaps_are_refused(table, model):
     for ask in (model.complete, model.transform, model.score_samples):
         with pytest.raises(ValueError, match="Reduced needs all entries"):
             ask(dense)
-    with pytest.raises(ValueError, match="none of single columns"):
+    with pytest.raises(ValueError, match="not of single columns"):
         model.complete(table[:4], return_std=True)
 
 
@@ -146,7 +146,7 @@ def test_noise_is_that_of_the_components(table, model):
     p = model.p_values(table[:5])
     np.testing.assert_array_equal(p, model.model_.p_values(model.model_.data_[model.member_[:5]]))
     assert 0 < model.left_open().share < 1
-    with pytest.raises(ValueError, match=r"components, none of single columns: ask `model_`"):
+    with pytest.raises(ValueError, match=r"components, not of single columns: ask `model_`"):
         model.inverse_transform([[0.0, 0.0]], return_std=True)
 
 

@@ -52,7 +52,7 @@ class Kernel:
     Parameters
     ----------
     name : str
-        How messages call it.
+        Its name in messages.
     value, derivative : callable
         ``F(s)`` and ``F'(s)``, elementwise on an array, in the array's dtype.
     support : float

@@ -69,7 +69,7 @@ def load(path: str | os.PathLike[str]) -> TwoWayModel | ManifoldClassifier | Ker
     """Open a model that was saved with ``model.save(path)``; no code in the file is run.
 
     A `ModelFileError` says that the file is damaged, not a model file, of a newer format, or holds
-    what no fit leaves.
+    something that no fit produces.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def load(path: str | os.PathLike[str]) -> TwoWayModel | ManifoldClassifier | Ker
         return cls.from_file(stored, FAMILIES)
     except Exception as error:  # what is wrong with a made-up file takes many forms
         raise ModelFileError(
-            f"'{path}' is whole but holds no {stored.class_name} that a fit could have left: "
+            f"'{path}' is intact, but no fit could have produced its {stored.class_name}: "
             f"{error}. It was saved with twofold {stored.versions.get('twofold', 'unknown')}: open "
             "it with that version or a newer one, or fit the model again."
         ) from error

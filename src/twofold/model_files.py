@@ -258,7 +258,7 @@ def _decode_model(header: dict[str, Any], tensors: Mapping[str, AnyArray]) -> Mo
     }
     for name, array in parts["arrays"].items():
         if not isinstance(array, np.ndarray):
-            raise ModelFileError(f"`{name}` is no array")
+            raise ModelFileError(f"`{name}` is not an array")
     return ModelFile(class_name=str(header["class_name"]), **parts)
 
 

@@ -4,10 +4,10 @@ With the mean c of the rows and their first r principal axes P (r, D), which are
 
     z = P (y - c),   f(x) = c + Pᵀ f_z(x),   df/dx = Pᵀ df_z/dx
 
-Distances between rows are those between their z, but for what the axes leave out. A row of weight w
-counts like w rows in mean and axes. Axes of a large sparse table are found by Lanczos' method
-(ARPACK) with products of the sparse matrix, centred in words only, so that neither the table nor a
-matrix of D x D is ever filled up.
+Distances between rows are those between their z, except for what the axes leave out. A row of
+weight w counts like w rows in mean and axes. Axes of a large sparse table are found by Lanczos'
+method (ARPACK) with products of the sparse matrix, which is never centred itself, so that neither
+the table nor a matrix of D x D is ever filled up.
 """
 
 from typing import Any, ClassVar, Self
@@ -61,8 +61,8 @@ class Reduced(ScaledModel):
     Attributes
     ----------
     model_ : TwoWayModel
-        The fitted model of the components; its fitted attributes can be read from here, too. What
-        is known of its noise is known there.
+        The fitted model of the components; its fitted attributes can be read from here, too. Its
+        noise is known there.
     center_ : ndarray of shape (n_features,)
         The mean of the rows.
     components_ : ndarray of shape (rank, n_features)
@@ -178,14 +178,14 @@ class Reduced(ScaledModel):
     @property
     def noise_(self) -> NoiseModel:
         """Raise: the noise is known of components."""
-        raise ValueError(f"It is not known how far rows lie from the model: {self._no_noise()}")
+        raise ValueError(f"How far rows lie from the model is unknown: {self._no_noise()}")
 
     def _has_noise(self) -> bool:
         return False
 
     def _no_noise(self) -> str:
         return (
-            "Reduced knows the noise of components, none of single columns: ask `model_`, such as "
+            "Reduced knows the noise of components, not of single columns: ask `model_`, such as "
             "`model.model_.noise_`, or fit the model by itself, without Reduced."
         )
 
@@ -195,7 +195,7 @@ class Reduced(ScaledModel):
 
     def _stretch(self, differences: FloatArray) -> FloatArray:
         """Raise: spreads are known of components."""
-        raise ValueError(f"It is not known how far rows lie from the model: {self._no_noise()}")
+        raise ValueError(f"How far rows lie from the model is unknown: {self._no_noise()}")
 
     def _log_likelihood(self, Y: FloatArray) -> FloatArray:
         return self.model_._log_likelihood(Y)

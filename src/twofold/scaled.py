@@ -252,7 +252,8 @@ class Scaled(ScaledModel):
 
     Everything a two-way model does works in the units of the data: rows go in, and come out of
     ``inverse_transform``, ``reconstruct``, ``complete``, ``sample`` and ``jacobian``, as they were
-    measured. Only errors and scores are in units of the scaled columns, so that each counts alike.
+    measured. Only errors and scores are in units of the scaled columns, so that each counts
+    equally.
 
     Parameters
     ----------

@@ -200,7 +200,7 @@ def test_single_cells_that_are_no_numbers_are_counted(tmp_path):
     frame.loc["beetle16", "mass"] = "n.b."
     path = write_csv(frame, tmp_path / "t.csv")
     done = run_well("fit", path, *QUICK)
-    expected = "left out: 'mass': 1 of 80 cells is no number, first 'n.b.' in row 17\n"
+    expected = "left out: 'mass': 1 of 80 cells is not a number, first 'n.b.' in row 17\n"
     assert expected in done.stderr
     assert "--missing n.b." in done.stderr
     said = refused("fit", path, "-q", "4", "--label", "species")
@@ -214,7 +214,7 @@ def test_the_other_decimal_mark_is_pointed_at(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("\n".join(rows) + "\n")
     done = run_well("fit", path, *QUICK)
-    assert "left out: 'mass': 1 of 30 cells is no number, first '5.5' in row 5" in done.stderr
+    assert "left out: 'mass': 1 of 30 cells is not a number, first '5.5' in row 5" in done.stderr
     assert "'5.5' has a decimal point, but the table has a decimal comma" in done.stderr
     assert "has a decimal point" in refused("fit", path, "--columns", "length,mass")
 
@@ -224,7 +224,7 @@ def test_truth_values_are_a_category_or_the_way_out_is_said(tmp_path):
     path = write_csv(frame, tmp_path / "t.csv")
     assert "  alive: category" in run_well("fit", path, *QUICK).stderr
     done = run_well("fit", path, "--scale", "none", *QUICK)
-    assert "left out: 'alive': 'True' is no number; to use true and false" in done.stderr
+    assert "left out: 'alive': 'True' is not a number; to use true and false" in done.stderr
 
 
 def test_rows_are_counted_from_1(tmp_path):
@@ -244,7 +244,7 @@ def test_phases_are_said_in_order(table, tmp_path):
     ("where", "words"),
     [
         ("twofold.cli.training_table.open_table", "the table was being read"),
-        ("twofold.ukr.estimator.UKR.fit", "the start was being sought"),
+        ("twofold.ukr.estimator.UKR.fit", "the search for a start was running"),
     ],
 )
 def test_an_interrupt_says_what_was_being_done(table, tmp_path, monkeypatch, where, words):

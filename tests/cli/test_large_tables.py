@@ -81,7 +81,7 @@ def test_text_far_down_makes_a_column_text(tmp_path, little_memory):
     told = run_json("fit", path, "-o", tmp_path / "model", "--landmarks", "20", *QUICK)
     assert told["columns"] == ["length", "width", "mass"]
     said = refused("fit", path, "-o", tmp_path / "x", "--columns", "length,width,height", *QUICK)
-    assert "line 6001, column 'height': 'tall' is no number" in said
+    assert "line 6001, column 'height': 'tall' is not a number" in said
 
 
 @pytest.mark.parametrize("kind", ["npy", "parquet"])

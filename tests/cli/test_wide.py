@@ -87,7 +87,7 @@ def test_what_is_no_number_elsewhere_is_none_in_a_wide_table(cell, tmp_path):
     rows[1][77] = cell
     lines = [",".join(cells) for cells in (names, *rows)]
     (tmp_path / "wide.csv").write_text("\n".join(lines))
-    with pytest.raises(ValueError, match=r"line 3, column 'c77'.*is no number"):
+    with pytest.raises(ValueError, match=r"line 3, column 'c77'.*is not a number"):
         open_table(tmp_path / "wide.csv").read(names)
 
 

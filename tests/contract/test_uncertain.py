@@ -225,7 +225,7 @@ def test_models_that_leave_no_row_out_fill_from_the_manifold():
 def test_every_model_has_noise(family: Family, tmp_path):
     model = family.make().fit(TRAIN[:60])
     if not model._has_noise():
-        with pytest.raises(ValueError, match="not known how far rows lie"):
+        with pytest.raises(ValueError, match="How far rows lie from the model is unknown"):
             _ = model.noise_
         return
     assert "noise_" not in vars(getattr(model, "model_", model))  # a fit does not pay for it

@@ -91,13 +91,13 @@ NAN = {"__type__": "float", "value": "nan"}
         (
             "KernelExtension",
             set_header("attributes", "bandwidth_", value=1e300),
-            "no finite number",
+            "not a finite number",
         ),
-        ("UNN-line", set_header("arrays", "history_", value={"a": 1}), "`history_` is no array"),
+        ("UNN-line", set_header("arrays", "history_", value={"a": 1}), "`history_` is not an"),
         (
             "UKR-precomputed",
             set_header("attributes", "feature_mean_", value=2**63),
-            "no finite number",
+            "not a finite number",
         ),
         ("UKR-huber", set_header("attributes", "loss_", "delta", value=None), "no `delta` yet"),
         ("ManifoldClassifier", set_header("attributes", "models_", value=[]), "no label for each"),

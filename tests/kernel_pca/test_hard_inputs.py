@@ -45,7 +45,7 @@ def test_all_eigenpairs_are_found_where_they_coincide(order):
 )
 def test_a_kernel_too_narrow_is_told(kernel):
     rows = np.eye(149) if kernel == "precomputed" else IRIS
-    with pytest.warns(UserWarning, match="No two rows are alike") as told:
+    with pytest.warns(UserWarning, match="No two rows are similar") as told:
         model = KernelPCA(kernel=kernel).fit(rows)
     np.testing.assert_allclose(model.eigenvalues_, 1)
     assert told[0].filename == __file__

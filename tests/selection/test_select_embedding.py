@@ -66,7 +66,7 @@ def test_a_cloud_is_fitted_but_not_recommended():
     model = SelectEmbedding(["pca"], n_neighbors=8).fit(cloud)
     assert model.chosen_ == "pca"
     assert model.recommended_ is None
-    assert "no manifold" in model.reason_
+    assert "not a manifold" in model.reason_
 
 
 def test_missing_entries_and_weights():

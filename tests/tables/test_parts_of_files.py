@@ -95,7 +95,7 @@ def test_names_and_their_lack(tmp_path):
 def test_damage_is_told(tmp_path):
     path = workbook(tmp_path / "t.xlsx", ("s", [["a"], [1]]))
     path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(TableError, match="damaged or no xlsx file"):
+    with pytest.raises(TableError, match="damaged or not a xlsx file"):
         open_table(path)
 
 

@@ -161,8 +161,8 @@ def test_detected_numbers(table, parser):
     assert frame["b"].tolist() == ["x", "3"]
     assert [name for name, _ in source.left_out] == ["b", "c", "d"]
     assert [reason for _, reason in source.left_out] == [
-        "'x' is no number",
-        "'true' is no number; to use true and false, write 1 and 0",
+        "'x' is not a number",
+        "'true' is not a number; to use true and false, write 1 and 0",
         "all its cells are missing",
     ]
 
@@ -174,8 +174,8 @@ def test_text_far_below_is_detected(table, parser):
     source = table("a,b,c\n" + "\n".join(rows))
     frame = source.read("detect")
     assert source.left_out == [
-        ("b", "1 of 100,000 cells is no number, first 'late' in row 80001"),
-        ("c", "1 of 100,000 cells is no number, first 'later' in row 100000"),
+        ("b", "1 of 100,000 cells is not a number, first 'late' in row 80001"),
+        ("c", "1 of 100,000 cells is not a number, first 'later' in row 100000"),
     ]
     assert source.nearly_numbers["c"].texts == ("later",)
     assert source.nearly_numbers["c"].advice == ""
@@ -410,7 +410,7 @@ def test_parquet(tmp_path):
     source.read("detect")
     assert [name for name, _ in source.left_out] == ["b", "t", "c"]
     assert [len(part) for part in source.chunks(2)] == [2, 1]
-    with pytest.raises(TableError, match=r"row 1, column 't': 'x' is no number"):
+    with pytest.raises(TableError, match=r"row 1, column 't': 'x' is not a number"):
         source.read(["t"])
     assert open_table(path, index="t").read().index.tolist() == ["x", "", "NA"]
 

@@ -311,11 +311,11 @@ def test_a_table_that_changes_between_walks_is_refused(change):
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("rows.csv", "a,b\n1,2\n3,four\n5,6\n", r"line 3.*'four' is no number.*usecols"),
+        ("rows.csv", "a,b\n1,2\n3,four\n5,6\n", r"line 3.*'four' is not a number.*usecols"),
         ("rows.csv", "", "is empty"),
         ("rows.csv", "a,b\n", "no rows"),
         ("rows.xls", "", "not a known kind of table.*Save it as .xlsx"),
-        ("rows.npy", "text", "damaged or no .npy file"),
+        ("rows.npy", "text", "damaged or not a .npy file"),
     ],
 )
 def test_bad_files_are_refused(tmp_path, name, content, said):

@@ -1,6 +1,6 @@
 """Which columns make wines differ.
 
-``Scaled`` lets every column count alike. A long bar is a column that changes much over the map.
+``Scaled`` gives every column equal weight. A long bar is a column that changes a lot over the map.
 """
 
 import matplotlib.pyplot as plt

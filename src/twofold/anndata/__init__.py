@@ -67,7 +67,7 @@ def fit(
     model : TwoWayModel, default=None
         Fitted as a clone. None means ``UKR(random_state=0)``.
     use_rep : str, default="X_pca"
-        What is learnt from: a key of ``.obsm``, or "X" for the expression itself.
+        What the model learns from: a key of ``.obsm``, or "X" for the expression itself.
     layer : str, default=None
         With ``use_rep="X"``, the layer to take instead of ``.X``.
     key_added : str, default="ukr"
@@ -149,9 +149,9 @@ def place(
     ----------
     query : AnnData
         Changed in place: ``.obsm[f"X_{key}"]`` holds the places, and ``.obs[f"{key}_p_value"]`` the
-        share of reference cells that are at most as likely under the model, by what the
-        representation holds of a cell: what it leaves out is not judged. It is written for models
-        with a noise model, as UKR has.
+        share of reference cells that are at most as likely under the model. Only what the
+        representation keeps of a cell is judged. The p-values are written for models with a noise
+        model, such as UKR.
     reference : AnnData
         That :func:`fit` has been called with. For a representation other than "X" and "X_pca"
         ``query.obsm`` must hold it, made in the same way.
@@ -221,9 +221,9 @@ def genes(
     key : str, default="ukr"
         The name of the map.
     through : {"cells", "loadings"}, default="cells"
-        How to come back: by the mean of the cells around a place, weighted as in the model, for any
-        gene and layer; or from what the model generates, through the loadings of the principal
-        components if it was fitted to these.
+        The way back to genes: the mean of the cells around a place, weighted as in the model, for
+        any gene and layer; or what the model generates, carried through the loadings of the
+        principal components if it was fitted to these.
     layer : str, default=None
         The layer that expression is taken from, by default ``.X``.
     use_raw : bool, default=False
@@ -296,8 +296,8 @@ def markers_along(
     """Return genes by how much they change along a path over the map.
 
     The change of a gene is the difference between its highest and its lowest mean on the way. It is
-    divided by its standard error, so that a gene of which few cells tell does not come first by
-    chance; as the highest and the lowest place are chosen, it is for sorting and no test.
+    divided by its standard error, so that a gene known from few cells does not come first by
+    chance. Because the highest and the lowest place are chosen, use it for sorting, not as a test.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from twofold.tables.table import close_names
 
 # Where the loadings of a representation are kept.
 _LOADINGS = {"X_pca": "PCs"}
-# How far components computed anew may be off those stored, in standard deviations.
+# How far recomputed components may differ from the stored ones, in standard deviations.
 _MOST_OFF = 0.01
 # Share of the squared loadings that genes missing from query cells may have.
 _MOST_MISSING = 0.1
@@ -138,7 +138,7 @@ def _checked_loadings(adata: Any, use_rep: str) -> tuple[FloatArray, FloatArray]
     off = np.abs(shifts - centre).max() / Z.std()
     if not off <= _MOST_OFF:
         raise ValueError(
-            f"`adata.X` is not what {use_rep!r} was computed from: components computed anew are "
+            f"`adata.X` is not what {use_rep!r} was computed from: recomputed components are "
             f"off by {off:.2g} standard deviations. Put the matrix of the components back into "
             "`.X`, or compute them again with scanpy.pp.pca(adata) and fit again."
         )

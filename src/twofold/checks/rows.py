@@ -55,7 +55,7 @@ def check_in_memory(X: Any) -> None:
     """Raise if a table is one of dask, which would be loaded unasked and without its names."""
     if is_lazy(X):
         raise TypeError(
-            "Expected a table in memory; got a table of dask, which this method does not answer. "
+            "Expected a table in memory; got a dask table, which this method does not take. "
             "Pass a part at a time, e.g. `X.partitions[0].compute()`, or all of it if it fits into "
             "memory, `X.compute()`."
         )
@@ -74,7 +74,7 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool, least: int | None = No
     """Return the table an estimator was given as floats, NaN where an entry is missing.
 
     With ``reset`` its width and column names are remembered, else they are compared. It must have
-    ``least`` rows, by default two if they are to be fitted to.
+    ``least`` rows, by default two for a fit.
     """
     check_in_memory(X)
     check_numeric(X)

@@ -48,12 +48,12 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
         What is fitted to the rows of each class, as a clone; None means ``UKR()``. An integer
         ``random_state`` is the same for all classes.
     reject : float, default=None
-        Share α of true members that may be turned away, between 0 and 1. A row is rejected if its
-        smallest error is larger than that of all but a share α of the unseen rows of the class.
-        Finding that out fits the manifold of every class five more times, each to four fifths of
-        its rows. None gives every row a label.
+        Share α of true members that may be rejected, between 0 and 1. A row is rejected if its
+        smallest error is larger than that of all but a share α of the unseen rows of the class. To
+        find that threshold, the manifold of every class is fitted five more times, each time to
+        four fifths of its rows. None gives every row a label.
     reject_label : label, default=None
-        What ``predict`` says of a rejected row; None means -1 where classes are numbers and
+        What ``predict`` returns for a rejected row; None means -1 where classes are numbers and
         "rejected" where they are text.
 
     Attributes

@@ -46,7 +46,7 @@ def compare(
     dimensions: int = typer.Option(2, "--dimensions", "-q", min=1, help="Dimensions of the maps."),
     label: arg.Text = arg.option("COL", "A column of classes: shown, never used to choose."),
     index: arg.Index = None,
-    scale: Scale | None = arg.option(None, "Let columns count alike, as in 'twofold fit'."),
+    scale: Scale | None = arg.option(None, "Give all columns equal weight, as in 'twofold fit'."),
     kinds: arg.Kinds = None,
     weights: arg.Weights = None,
     neighbors: int = typer.Option(

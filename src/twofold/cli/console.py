@@ -272,7 +272,7 @@ def explain(error: Exception) -> tuple[str, str | None, int]:
         return in_options(str(error)), hint, 1
     return (
         f"Something unexpected happened ({type(error).__name__}: {error}).",
-        f"This is a mistake in twofold. Run the command again with {TRACEBACK_VARIABLE}=1 in the "
+        f"This is a bug in twofold. Run the command again with {TRACEBACK_VARIABLE}=1 in the "
         "environment to see where, and report what it shows.",
         1,
     )
@@ -281,7 +281,7 @@ def explain(error: Exception) -> tuple[str, str | None, int]:
 def _explain_file_error(error: OSError) -> tuple[str, str | None, int]:
     if error.strerror is None:  # raised by the library, with a sentence of its own
         return str(error), None, 1
-    no_right = "Choose another place with -o, or ask for the right to read or write there."
+    no_right = "Choose another place with -o, or get permission to read or write there."
     hints = {
         errno.EACCES: no_right,
         errno.EPERM: no_right,

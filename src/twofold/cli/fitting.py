@@ -53,9 +53,9 @@ def fit(
     weights: arg.Weights = None,
     scale: Scale | None = arg.option(
         None,
-        "Let columns count alike: by their standard deviation (the default), by their quartiles "
-        "(with outliers), or leave them as they are (none: if all have the same unit, the default "
-        "for pixels of images and for embeddings in AnnData files).",
+        "Give all columns equal weight: by their standard deviation (the default) or by their "
+        "quartiles (robust against outliers). none leaves them as they are, for columns that share "
+        "a unit; it is the default for pixels of images and for embeddings in AnnData files.",
     ),
     missing: arg.Missing = None,
     settings: arg.Texts = arg.option(
@@ -64,7 +64,7 @@ def fit(
         "--set",
     ),
     degree: Literal["0", "1", "2", "2-axes"] | None = of_ukr(
-        None, "Of the local polynomials, 0 by default; above 0 is slower."
+        None, "Degree of the local polynomials; 0 by default, higher is slower."
     ),
     loss: arg.Text = of_ukr(
         "squared|huber", "squared by default; huber is less disturbed by outliers."
@@ -76,7 +76,7 @@ def fit(
         "gaussian|quartic|triweight", "How rows nearby are weighted; gaussian by default."
     ),
     max_iter: int | None = of_ukr(
-        None, "Most iterations; 200 by default, 60 to 15 for more than 10,000 rows.", min=0
+        None, "Maximum number of iterations; by default 400 down to 15, fewer for more rows.", min=0
     ),
     checkpoint: arg.Text = of_ukr(
         "FILE",
@@ -297,7 +297,7 @@ def describe_scaling(console: Console, scale: str, rows: TrainingTable | LargeTa
             f"the same value in every row: {listed(rows.constant)} (used, but says nothing)"
         )
     if getattr(rows, "is_mixed", False):
-        console.say("scaling: every column counts alike, whatever its kind")
+        console.say("scaling: all columns have equal weight, whatever their kind")
         return
     if scale != "none":
         how = "standard deviation" if scale == "standard" else "distance of its quartiles"

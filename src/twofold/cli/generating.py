@@ -35,8 +35,8 @@ def generate(
     grid: int | None = arg.option("N", "N places along each axis.", min=2),
     path: tuple[str, str] | None = arg.option(
         "FROM TO",
-        "The straight way between two rows or places (X1,X2). Rows go by their names, or as "
-        "#12 for the 12th; without names by numbers from 1.",
+        "The straight way between two rows or places (X1,X2). Give the name of a row, or "
+        "#12 for the 12th; rows without names are numbered from 1.",
     ),
     steps: int = typer.Option(20, min=2, help="Places on a --path."),
     samples: int | None = arg.option(

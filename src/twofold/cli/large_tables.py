@@ -65,7 +65,7 @@ class LargeTable:
         self._label_names, self._unwanted = labels, {*labels, *left_out}
 
     def look_through(self, console: Console, chosen: list[str]) -> None:
-        """Find out what is to be known; ``chosen`` are columns that must be numbers, if any."""
+        """Find out what a fit needs; ``chosen`` are columns that must be numbers, if any."""
         reasons: dict[str, str] = {}
         self.source.look_for_text(reasons, blocks=1)
         try:

@@ -51,8 +51,8 @@ def plot(
     ),
     path: tuple[str, str] | None = arg.option(
         "FROM TO",
-        "Draw the way between two rows or places (X1,X2), as --kind path. Rows go by their "
-        "names, or as #12 for the 12th; without names by numbers from 1.",
+        "Draw the way between two rows or places (X1,X2), as --kind path. Give the name "
+        "of a row, or #12 for the 12th; rows without names are numbered from 1.",
     ),
     steps: int = typer.Option(10, min=2, help="Items on a --path."),
     table: arg.Text = arg.option(

@@ -110,7 +110,7 @@ METHODS = {
             options=("kernel", "degree", "loss", "landmarks", "max_iter", "checkpoint"),
             walks=True,
             for_many_rows=("landmarks", "--landmarks auto is much faster"),
-            first_phase=("seeking a start", "the start was being sought"),
+            first_phase=("seeking a start", "the search for a start was running"),
         ),
         Method("unn"),
         Method(

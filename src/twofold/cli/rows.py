@@ -148,8 +148,8 @@ def denoise(
     output: arg.TableOutput = STANDARD,
     residuals: bool = arg.flag(
         "--residuals",
-        "Take away only the noise: move each value towards what the rest of its row and the rows "
-        "around it let expect, as far as the noise of the table allows.",
+        "Remove only the noise: move each value towards what the rest of its row and nearby rows "
+        "suggest, as far as the noise of the table allows.",
     ),
     index: arg.Index = None,
     missing: arg.Missing = None,
@@ -190,7 +190,7 @@ def score(
     why: bool = arg.flag(
         "--why",
         "Add how likely each row is, as the share of the model's rows that are at most as likely "
-        "(p_value), and the column that stands out most, with what was to be expected.",
+        "(p_value), and the column that stands out most, with its expected value.",
     ),
     index: arg.Index = None,
     missing: arg.Missing = None,

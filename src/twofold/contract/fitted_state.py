@@ -61,7 +61,7 @@ class Array:
     def check(self, value: Any, sizes: Sizes) -> None:
         """Raise unless the value is such an array."""
         if not isinstance(value, np.ndarray) or not self._is_kind(value.dtype):
-            raise ValueError(f"is no array of {_KINDS[self.kind]}")
+            raise ValueError(f"is not an array of {_KINDS[self.kind]}")
         wanted = [sizes.get(size, size) for size in self.shape]  # type: ignore[arg-type]
         # Letters that no array has decided yet are still letters, and fit any size.
         fits = len(wanted) == value.ndim and all(
@@ -109,7 +109,7 @@ class Number:
         is_known = is_number(value) and np.asarray(value).dtype.kind in "fi"
         if not is_known or not self.low <= value <= self.high or not np.isfinite(value):
             raise ValueError(
-                f"is {_brief(value)}, no finite number in [{self.low:.6g}, {self.high:.6g}]"
+                f"is {_brief(value)}, not a finite number in [{self.low:.6g}, {self.high:.6g}]"
             )
 
 
@@ -156,7 +156,7 @@ class Report:
         for part in parts:
             is_array = isinstance(part, np.ndarray) and part.dtype.kind in "fi" and part.ndim == 1
             if not (is_array or isinstance(part, str) or is_number(part)):
-                raise ValueError(f"is {_brief(value)}, no report of a fit")
+                raise ValueError(f"is {_brief(value)}, not a report of a fit")
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class Notes:
     def check(self, value: Any, sizes: Sizes) -> None:
         """Raise unless the value holds a note for every row, and an image fills a row."""
         if not isinstance(value, RowNotes) or not isinstance(value.labels, dict):
-            raise ValueError(f"is {_brief(value)}, no notes on rows")
+            raise ValueError(f"is {_brief(value)}, not notes on rows")
         for column in (value.names, *value.labels.values()):
             if column is None:
                 continue
@@ -192,7 +192,7 @@ class Noise:
     def check(self, value: Any, sizes: Sizes) -> None:
         """Raise unless the value is a noise model of these features, with numbers that can be."""
         if not isinstance(value, NoiseModel):
-            raise ValueError(f"is {_brief(value)}, no noise model")
+            raise ValueError(f"is {_brief(value)}, not a noise model")
         found = vars(value)
         check_state(found, NOISE, {"D": sizes["D"]})
         if len(found["sizes"]) + 2 != found["weights"].shape[1]:

@@ -33,7 +33,7 @@ BY_NOISE = ("complete", "intervals", "log_likelihood", "p_values")
 def answers_lazily(given: str, found: str, *, is_pair: bool = False) -> Callable[[Method], Method]:
     """Let a method of a model answer tables of dask by such tables.
 
-    It takes rows with so many columns and returns others: "D" are features, "q" latent coordinates,
+    It takes rows with some columns and returns others: "D" are features, "q" latent coordinates,
     "" is a number a row. With ``is_pair``, or if ``return_std`` is asked for, it returns two.
     """
 

@@ -1,4 +1,4 @@
-"""What a map leaves open of the rows it was trained on, and what is to be said about it."""
+"""What a map leaves open of the rows it was trained on, and what to say about it."""
 
 from dataclasses import dataclass
 
@@ -41,27 +41,27 @@ class LeftOpen:
     rows: FloatArray
 
     def warning(self) -> str:
-        """Return what is to be said of a map that leaves much open, "" of others."""
+        """Return a warning about a map that leaves much open, "" for others."""
         return open_share_warning(self.share)
 
     def in_words(self) -> str:
         """Return the share in words, and how far off it may be."""
-        doubt = "; of new rows up to a third more, for the rows are few"
+        doubt = "; up to a third more for new rows, because the table has few rows"
         return f"{100 * self.share:.3g} % of the variance{doubt * (len(self.rows) < FEW_ROWS)}"
 
 
 def open_share_warning(share: float) -> str:
-    """Return what is to be said of a map that leaves a share of the variance open, or ""."""
+    """Return a warning about a map that leaves this share of the variance open, or ""."""
     if share >= 1:
         return (
-            f"the map leaves {100 * share:.3g} % of the variance open: it tells a row left out no "
-            "better than the mean of the others does. Do not trust it; it needs more rows, or the "
-            "rows lie on no such manifold"
+            f"the map leaves {100 * share:.3g} % of the variance open: it predicts a row left out "
+            "no better than the mean of the others does. Do not trust it: it needs more rows, or "
+            "there is no manifold of this dimension"
         )
     if share >= MUCH_OPEN:
         return (
-            f"the map leaves {100 * share:.3g} % of the variance open: what it generates is a mean "
-            "that single rows lie far from"
+            f"the map leaves {100 * share:.3g} % of the variance open: what it generates is an "
+            "average, and single rows lie far from it"
         )
     return ""
 

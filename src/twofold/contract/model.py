@@ -283,7 +283,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows; NaN marks what is to be filled.
+            Rows; NaN marks what to fill.
         use_residuals : bool, default=None
             Whether the residuals of observed entries help to fill the missing ones, through the
             noise model (``noise_``). False fills from the manifold alone. None uses them if the
@@ -441,7 +441,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
             return check_images(volumes * unit ** J.shape[2])
 
     def latent_unit(self) -> FloatArray:
-        """Return the bandwidth (n_components,) of the latent density: what is near."""
+        """Return the bandwidth (n_components,) of the latent density: how far "near" reaches."""
         check_is_fitted(self)
         return self._latent_unit()
 

@@ -108,7 +108,7 @@ class UncertainModel(ChunkedModel):
         """What the manifold leaves open, from training rows of which entries were hidden."""
         check_is_fitted(self)
         if not self._has_noise():
-            raise ValueError(f"It is not known how far rows lie from the model: {self._no_noise()}")
+            raise ValueError(f"How far rows lie from the model is unknown: {self._no_noise()}")
         with single_threaded_blas():
             trained = self._trained_map()
             seek = partial(self._seek, trained.images)
@@ -159,7 +159,7 @@ class UncertainModel(ChunkedModel):
         """Return why there is no noise model, and what to do about it."""
         if not self._takes_rows():
             return (
-                "its distances are those of a kernel or a matrix, and say nothing of single "
+                "its distances are those of a kernel or a matrix, and say nothing about single "
                 "features. Fit a model to the rows themselves."
             )
         if not self._knows_rows():
@@ -248,13 +248,13 @@ class UncertainModel(ChunkedModel):
     def left_open(self) -> LeftOpen:
         """Say how far rows like the training rows lie from what the model makes of them.
 
-        Training rows, at most 500 of them, are placed again on the map without themselves where the
-        family can leave rows out, as UKR does. The others still lie as they were trained beside
-        them: of fewer than 500 rows, new ones leave open up to a third more.
+        Training rows, at most 500 of them, are placed again on the map without themselves if the
+        family can leave rows out, as UKR can. The other rows keep the places they were trained to
+        beside them, so with fewer than 500 rows new ones leave open up to a third more.
         """
         if not self.has_noise():
             raise ValueError(
-                f"It is not known what the model leaves open: {self._no_noise()} Or look at "
+                f"What the model leaves open is unknown: {self._no_noise()} Or look at "
                 "`score` of rows."
             )
         some = np.arange(min(len(self._known_rows()[0]), MOST_STARTS))  # rows are in no order
@@ -280,9 +280,10 @@ class UncertainModel(ChunkedModel):
     def noise_std(self) -> FloatArray:
         """Return the standard deviation (n_features,) of the noise of each feature.
 
-        It is taken to be the same for all features, in the units in which the model measures
+        It is assumed to be the same for all features, in the units in which the model measures
         distances, and estimated from the directions in which rows vary least
-        (:mod:`twofold.noise.denoising`): an upper bound, close where some carry no signal.
+        (:mod:`twofold.noise.denoising`). That is an upper bound, which is close if some directions
+        carry no signal.
         """
         check_is_fitted(self)
         return np.sqrt(self._noise_variances)
@@ -290,10 +291,10 @@ class UncertainModel(ChunkedModel):
     @answers_lazily("D", "D", is_pair=True)
     @takes_tensors
     def intervals(self, X: Any, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
-        """Return between which values each entry is expected, given the others of its row.
+        """Return the interval in which each entry is expected, given the others of its row.
 
-        Of entries of training rows that were hidden, the share ``level`` lay within such intervals
-        (conformal prediction).
+        When entries of training rows were hidden, the share ``level`` of them lay within such
+        intervals (conformal prediction).
 
         Parameters
         ----------
@@ -304,7 +305,7 @@ class UncertainModel(ChunkedModel):
         Returns
         -------
         low, high : ndarrays of shape (n_samples, n_features)
-            Of observed entries, too: where they would be expected if they were missing.
+            For observed entries, too: where they would be expected if they were missing.
         """
         Y = self._rows_to_fill(X)
         reach = self.noise_.reach(level).astype(Y.dtype)
@@ -314,11 +315,11 @@ class UncertainModel(ChunkedModel):
 
     @takes_tensors
     def slopes(self, X: Any, *, return_std: bool = False) -> Any:
-        """Return how features move around latent points, as neighbouring places agree about it.
+        """Return how features change around latent points, averaged over a neighbourhood.
 
-        :meth:`jacobian` is the derivative of the map at a point, which on maps of many rows follows
-        single ones. These are slopes over as wide a neighbourhood as tells rows from others that do
-        not lie near (:mod:`twofold.noise.slopes`).
+        :meth:`jacobian` is the derivative of the map at a point; on maps of many rows it follows
+        single rows. These are slopes over a neighbourhood, as wide as is needed to tell rows there
+        from rows elsewhere (:mod:`twofold.noise.slopes`).
 
         Parameters
         ----------
@@ -344,11 +345,11 @@ class UncertainModel(ChunkedModel):
     @answers_lazily("D", "")
     @takes_tensors
     def log_likelihood(self, X: Any) -> FloatArray:
-        """Return the log of how likely rows ``X`` (n_samples, n_features) are, (n_samples,).
+        """Return the log-likelihood (n_samples,) of rows ``X`` (n_samples, n_features).
 
         That is ``log p(y | x) + log p(x)`` at the latent point x of a row y: how well it fits its
-        neighbours on the map, and how many rows are there. Only observed entries count, so rows
-        with gaps compare among those with the same ones.
+        neighbours on the map, and how many rows are there. Only observed entries count, so compare
+        rows with gaps only with rows that have the same gaps.
         """
         Y = self._rows_to_fill(X)
         with single_threaded_blas():
@@ -360,9 +361,9 @@ class UncertainModel(ChunkedModel):
         """Return the share (n_samples,) of training rows that are at most as likely as a row.
 
         The likelihood of a training row is that among the others. A row with p = 0.01 is as odd as
-        the oddest hundredth of them. Rows ``X`` are (n_samples, n_features); one with gaps has the
-        mean p of several ways to fill them, drawn as the noise leaves them open, so that a gap says
-        neither that a row is odd nor that it is not.
+        the oddest hundredth of them. Rows ``X`` are (n_samples, n_features); a row with gaps gets
+        the mean p of several random ways to fill them, so that a gap makes a row neither odd nor
+        usual.
         """
         Y = self._rows_to_fill(X)
         with single_threaded_blas():
@@ -372,7 +373,7 @@ class UncertainModel(ChunkedModel):
     def explain(self, X: Any) -> Explanation:
         """Say which entries of rows ``X`` (n_samples, n_features) are odd, and what they should be.
 
-        Each entry is compared with what the other observed entries of its row let expect.
+        Each entry is compared with what the other observed entries of its row suggest.
         """
         Y = self._rows_to_fill(X)
         with single_threaded_blas():
@@ -413,7 +414,7 @@ class UncertainModel(ChunkedModel):
     def _drawn_errors(
         self, Y: FloatArray, std: FloatArray, random: np.random.RandomState
     ) -> FloatArray:
-        """Return errors (m, D) of what is missing in rows Y, of deviations (m, D), by lot."""
+        """Return errors (m, D) of what is missing in rows Y, of deviations (m, D), at random."""
         return self._map_noise.draw(Y, std, random)
 
     def _without_noise(self, Y: FloatArray, noise_std: Any) -> FloatArray:

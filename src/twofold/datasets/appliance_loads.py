@@ -114,8 +114,8 @@ def make_appliance_loads(
         Number of events; None means 2,620 in the field and 120 on installing.
     study : {"field", "install"}, default="field"
         A month of use, where some appliances are switched far more often than others, or the day
-        the sensor was installed, where each is switched as often (``n`` is a multiple of 30) and
-        nothing is worn.
+        the sensor was installed, where all are switched equally often (``n`` is a multiple of 30)
+        and nothing is worn.
     drift : float, default=0.03
         Size of the relative change of resistances by wear at the end of the month.
     noise : float, default=0.01

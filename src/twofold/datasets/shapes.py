@@ -262,7 +262,7 @@ def make_spiral(
     noise : float, default=0.05
         Standard deviation per coordinate; for uniform noise the half width of the interval.
     noise_kind : {"gaussian", "uniform", "laplacian"}, default="gaussian"
-        Law of the noise. The thesis uses Gaussian 0.05 and uniform 0.1.
+        Distribution of the noise. The thesis uses Gaussian 0.05 and uniform 0.1.
     sampling : {"stratified", "iid"}, default="stratified"
         "stratified" draws one row in each of n pieces of about equal length, in random order;
         "iid" draws independently and leaves the gaps that make neighbour graphs fail more often.

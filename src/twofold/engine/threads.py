@@ -109,7 +109,7 @@ def reserve_for_blas() -> None:
     """Let linear algebra take its memory now; raise MemoryError if there is no room for it.
 
     OpenBLAS, of which numpy and scipy have one each, takes 32 MB at its first use. Where it gets
-    none, it ends the process or tries for ever, depending on its version.
+    none, it ends the process or tries forever, depending on its version.
     """
     np.empty(96 << 20, dtype=np.uint8)  # takes addresses only
     some = np.eye(256)

@@ -63,7 +63,7 @@ class DataKernel(ABC):
         """Return the kernel value of each row of A (m, D) with itself, shape (m,)."""
 
     def fitted(self, Y: FloatArray) -> DataKernel:
-        """Return the kernel ready for training rows Y (n, D): numbers chosen, Y checked."""
+        """Return the kernel ready for training rows Y (n, D): parameters set, Y checked."""
         check_rows(Y)
         return self
 
@@ -196,7 +196,7 @@ class RBF(_Exponential):
 
 @dataclass(frozen=True)
 class Laplacian(_Exponential):
-    """``k(y, y') = exp(-gamma ||y - y'||₁)``: sharper than RBF, and less shaken by wild entries.
+    """``k(y, y') = exp(-gamma ||y - y'||₁)``: sharper than RBF, and more robust.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ def _bend(products: FloatArray, alpha: float, beta: float) -> FloatArray:
 
 @dataclass(frozen=True)
 class L1(_OfSums):
-    """``k(y, y') = ½(||y||₁ + ||y'||₁ - ||y - y'||₁)``: single wild entries weigh less.
+    """``k(y, y') = ½(||y||₁ + ||y'||₁ - ||y - y'||₁)``: single outlying entries weigh less.
 
     By columns it is how far the segments from 0 to y and from 0 to y' overlap.
 

@@ -45,7 +45,7 @@ class FeatureMap:
 
     Parameters
     ----------
-    kernel : DataKernel, its numbers chosen
+    kernel : DataKernel, with its parameters set
     references : (n, D) rows that span the space. For a precomputed kernel only n counts, and `fit`
         keeps no columns: shape (n, 0)
     projector : (n, r) ``U Λ^-½``, float64

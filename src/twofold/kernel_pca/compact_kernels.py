@@ -40,10 +40,10 @@ class Wendland(DataKernel):
     Parameters
     ----------
     radius : float or None
-        Distance from which on rows have nothing in common; None for three times the mean distance
-        to the tenth nearest row.
+        Distance beyond which the kernel is zero; None for three times the mean distance to the
+        tenth nearest row.
     dimension : int or None
-        Columns for which it is positive definite; None for those of the rows.
+        Number of columns for which it is positive definite; None for that of the rows.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Wendland(DataKernel):
         check_count("dimension", 1 if self.dimension is None else self.dimension)
 
     def fitted(self, Y: FloatArray) -> Wendland:
-        """Return the kernel with its numbers, chosen from rows Y (m, D) where they are None."""
+        """Return the kernel with its parameters, chosen from rows Y (m, D) where they are None."""
         Y = check_rows(Y)
         radius = SCALES_IN_RADIUS * neighbor_scale(Y) if self.radius is None else self.radius
         return replace(self, radius=radius, dimension=self.dimension or Y.shape[1])

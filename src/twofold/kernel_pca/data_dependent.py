@@ -57,7 +57,7 @@ from twofold.neighborhoods.embeddings import barycenter_weights, lle_cost
 from twofold.neighborhoods.graphs import exact_neighbors, join_parts, linked_rows
 from twofold.process_settings import warn, without_warnings
 
-# Squared distances between neighbours may be missed by so much of their mean in MVU.
+# By how much MVU may miss squared distances between neighbours, as a share of their mean.
 MOST_EXCESS = 1e-3
 # Sizes of parts of a graph that a message lists.
 SIZES_TOLD = 5
@@ -230,7 +230,7 @@ class MVU(_OfNeighbors):
         if excess > MOST_EXCESS:
             raise ValueError(
                 f"The semidefinite programme of MVU ended as {problem.status!r}, distances missed "
-                f"by {excess:.2g}. Use another `n_neighbors` than {self.n_neighbors}."
+                f"by {excess:.2g}. Use an `n_neighbors` other than {self.n_neighbors}."
             )
         return np.asarray(0.5 * unit * (K.value + K.value.T))
 
@@ -296,7 +296,7 @@ def neighbor_graph(Y: FloatArray, k: int, *, quiet: bool = False) -> csr_array:
         warn(
             f"With n_neighbors={table.n_neighbors} the rows fall into {len(sizes)} unconnected "
             f"parts of {listed}{' ...' if len(sizes) > SIZES_TOLD else ''} rows; they were joined "
-            "where they are nearest to each other. How the parts lie then depends on single links: "
+            "where they are nearest to each other. Their arrangement then depends on single links: "
             "raise `n_neighbors`, or fit the parts one by one."
         )
     return graph

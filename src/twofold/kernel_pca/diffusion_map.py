@@ -75,8 +75,9 @@ class DiffusionMap(SpectralModel):
     bandwidth : "auto" or float, default="auto"
         Width s of a step; "auto" is the mean distance to the tenth nearest row.
     n_neighbors : int, default=None
-        Let the walk step only between neighbours, one of them among this many nearest of the other:
-        needs memory in proportion to the rows, not to their square. None for all rows.
+        Let the walk step only between neighbours: rows of which one is among this many nearest rows
+        of the other. Memory then grows with the number of rows, not with its square. None for all
+        rows.
     extension : {"analytic", "nystrom", "ridge"}, default="analytic"
         Where new rows lie: by a step of the walk to the training rows, with ``n_neighbors`` to
         those that the row would be linked to; by a step to the nearest rows only (the same if
@@ -107,7 +108,7 @@ class DiffusionMap(SpectralModel):
     rest_step_ : ndarray of shape (m, r)
         Coefficients of further coordinates, for pre-images that need them ("constrained").
     preimage_, preimage_method_ : str, object
-        The method for pre-images and why it was taken, and the method with its numbers.
+        The method for pre-images and why it was chosen, and the method with its parameters.
     objective_ : float
         ``Σ λ²`` over the eigenvalues of one step that are left out.
     n_iter_, stop_reason_, history_ : int, str, ndarray

@@ -61,14 +61,14 @@ class KernelPCA(SparseMatrixModel):
         How rows are found for latent points: a method of :mod:`twofold.preimages` or
         its name; "auto" takes what suits the kernel. A precomputed kernel has none: "auto" only.
     landmarks : int, default=None
-        Number of landmarks that span the feature space in place of all rows (Nyström): for large
+        Number of landmarks that span the feature space instead of all rows (Nyström): for large
         tables. A kernel that is made from all rows is made from the landmarks. These become the
         rows of the model, and all rows are projected. With no more rows than that, all are taken.
     eigen_solver : {"auto", "dense", "arpack", "randomized"}, default="auto"
         "auto" is "arpack" for fewer than 10 components of more than 200 rows, else "dense". A
         sparse kernel matrix takes "arpack" only.
     tol : float, default=0
-        Relative accuracy of "arpack"; 0 for that of the numbers.
+        Relative accuracy of "arpack"; 0 means machine precision.
     random_state : int, RandomState or None, default=None
         Seed for "randomized" and for landmarks.
     n_jobs : int or None, default=-1
@@ -94,9 +94,9 @@ class KernelPCA(SparseMatrixModel):
     mean_row_, mean_ : ndarray of shape (m,), float
         Kernel values of the rows with the mean, and of the mean with itself.
     kernel_ : object
-        The kernel with all its numbers; not for a function.
+        The kernel with all its parameters; not set if the kernel is a function.
     preimage_, preimage_method_ : str, object
-        The method for pre-images and why it was taken, and the method with its numbers (not there
+        The method for pre-images and why it was chosen, and the method with its parameters (not set
         for a precomputed kernel).
     objective_ : float
         Variance in feature space, per row, that the axes leave out.
@@ -193,9 +193,9 @@ class KernelPCA(SparseMatrixModel):
         further = self._n_further(kernel)
         if spectrum.count_strangers(K) == K.shape[0]:
             warn(
-                "No two rows are alike: the kernel matrix is diagonal, all directions are equally "
-                "long, and which ones are taken is chance. Use a wider kernel, e.g. a smaller "
-                "`gamma` or a larger `radius`."
+                "No two rows are similar: the kernel matrix is diagonal, all directions are "
+                "equally long, and the choice among them is arbitrary. Use a wider kernel, e.g. a "
+                "smaller `gamma` or a larger `radius`."
             )
         advice = spectrum.ADVICE_FOR_MATRIX if kernel.is_precomputed else spectrum.ADVICE
         # Asked first: without a GPU, "cuda" is refused whatever the solver.

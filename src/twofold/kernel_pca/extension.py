@@ -59,41 +59,41 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     """Carry a data-dependent kernel, or an embedding, over to new rows.
 
     Kernel PCA of the kernel gives the training rows their coordinates; kernel ridge regression
-    extends these to any row. The map is smooth: at a training row it comes near the coordinates
-    in ``embedding_``, as near as the ridge lets it.
+    extends these to any row. The map is smooth: at a training row it comes as close to the
+    coordinates in ``embedding_`` as the ridge allows.
 
     Parameters
     ----------
     source : str, DataDependentKernel, callable or estimator, default="diffusion"
-        What is extended: "lle", "mvu", "laplacian_eigenmaps", "diffusion", "isomap" or such a
-        kernel with numbers of its own; a callable that takes rows (m, D) to their kernel matrix
+        What is extended: "lle", "mvu", "laplacian_eigenmaps", "diffusion", "isomap" or a kernel
+        object with parameters of its own; a callable that takes rows (m, D) to their kernel matrix
         (m, m); or an embedding, any estimator with ``fit_transform``, whose coordinates are
         extended as they are.
     n_components : int, default=2
-        kept.Number of coordinates; an embedding brings its own.
+        Number of coordinates; an embedding brings its own.
     bandwidth : "auto" or float, default="auto"
         Width of the Gaussians of the regression.
     ridge : "auto" or float, default=0.01
         Added to the diagonal of their matrix: the larger, the smoother.
     choose_by : {"coordinates", "press", "rk_press"} or None, default="coordinates"
         The leave-one-out error that "auto" minimises: of the coordinates, of the entries of the
-        kernel matrix, or of these predicted from a kernel computed anew without the row (slow).
-        None takes the mean distance to the 30th neighbour as scale, and 0.01 as ridge.
+        kernel matrix, or of those entries predicted from a kernel that is recomputed without the
+        row (slow). None takes the mean distance to the 30th neighbour as scale, and 0.01 as ridge.
 
     Attributes
     ----------
     embedding_ : ndarray of shape (n_samples, n_components)
         Coordinates of the training rows.
     eigenvalues_ : ndarray of shape (n_components,)
-        Of the centred kernel matrix; not there for an embedding.
+        Of the centred kernel matrix; not set for an embedding.
     map_ : GaussianCoordinates
         The extended coordinates, with derivatives.
     bandwidth_, ridge_ : float
-        The numbers of the regression.
+        The parameters of the regression.
     error_ : float
-        The criterion at these numbers; NaN where `choose_by` is None.
+        The criterion with these parameters; NaN if `choose_by` is None.
     kernel_matrix_ : ndarray of shape (n_samples, n_samples)
-        Not there for an embedding.
+        Not set for an embedding.
     n_features_in_, feature_names_in_ : int, ndarray
 
     Examples
@@ -263,7 +263,7 @@ class KernelExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
 
 def _matrix_of(source: Any, Y: FloatArray) -> press.MatrixOf | None:
-    """Return the kernel that is to be extended, None if the source is an embedding."""
+    """Return the kernel to extend, None if the source is an embedding."""
     if isinstance(source, str) and source in KERNELS:
         source = KERNELS[source]()
     if isinstance(source, DataDependentKernel):

@@ -83,7 +83,7 @@ class FeatureSpace:
         if not np.isfinite(K).all():
             raise ValueError(
                 f"{int((~np.isfinite(K)).any(axis=1).sum())} of {len(K)} rows are so far from the "
-                "training rows that their kernel values are no finite numbers. Scale the data, "
+                "training rows that their kernel values are not finite. Scale the data, "
                 "e.g. by StandardScaler, or leave these rows out."
             )
         # A level drops out. Far away it is all there is, and its rounding would be taken for more.
@@ -105,7 +105,7 @@ class FeatureSpace:
         start: FloatArray | None = None,
     ) -> PreImages:
         """Return the rows that a method finds for coordinates X (n, q), from `start` if given."""
-        if method.name not in GROWING:  # squares of squares of points out of all reach stay finite
+        if method.name not in GROWING:  # squares of squares of far points stay finite
             sizes = np.abs(X).max(axis=1, keepdims=True)
             reach = FARTHEST_POINT * float(np.abs(self.latent).max())
             X = X * np.minimum(1, reach / np.maximum(sizes, reach))
@@ -132,7 +132,7 @@ class FeatureSpace:
         """Kernel values (m, m) between the rows, for a kernel that is made from all of them."""
         if self.matrix is not None:
             return self.matrix
-        with without_warnings(UserWarning):  # what there is to be told was told by the fit
+        with without_warnings(UserWarning):  # the fit has warned already
             return np.asarray(self.kernel.matrix(self.rows))
 
 
@@ -313,7 +313,7 @@ class SpectralModel(TwoWayModel):
 
 
 def brought_near(Z: FloatArray) -> FloatArray:
-    """Return rows Z (n, D), those out of all reach where squared distances are still finite."""
+    """Return rows Z (n, D), far ones moved to where squared distances are still finite."""
     if Z.dtype != np.float64:  # smaller types have no such numbers
         return Z
     return np.clip(Z, -LARGEST, LARGEST)

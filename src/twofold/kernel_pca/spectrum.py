@@ -61,7 +61,7 @@ ADVICE = (
 )
 ADVICE_FOR_MATRIX = (
     "Are these distances? Then pass the kernel np.exp(-distances**2 / (2 * width**2)), or "
-    "-0.5 * distances**2; large values must stand for rows that are alike."
+    "-0.5 * distances**2; large values must mean that rows are similar."
 )
 
 

@@ -20,7 +20,7 @@ has a wrong sign below -ε; it is 2(r + ε) there.
 
 Those of the library also take residuals that are tensors of torch, on any device.
 
-What a loss may have besides, and what stands in where it does not, is said by three functions:
+What else a loss may have, and what replaces it where it does not, is up to three functions:
 :func:`in_unit`, :func:`rows_of` and :func:`is_rotation_invariant`.
 
 >>> import numpy as np
@@ -106,11 +106,11 @@ class Huber:
     Parameters
     ----------
     delta : float or None
-        Where the one turns into the other, in the unit of the data. None: from a robust scale of
-        the residuals, found during the fit, see :meth:`fitted`.
+        The residual at which it turns from quadratic to linear, in the unit of the data. None takes
+        it from a robust scale of the residuals, found during the fit, see :meth:`fitted`.
     trim : float or None
-        Leave rows out whose error exceeds this multiple of the median one, and fit again; 4 is
-        a good choice where whole rows may be wrong. None: every row takes part.
+        Leave rows out whose error exceeds this multiple of the median one, and fit again; 4 is a
+        good choice where whole rows may be wrong. None keeps every row.
     per : {"component", "vector"}
         Whether it is the loss of each component of a residual, or of its length.
 
@@ -401,8 +401,8 @@ def get_loss(loss: object, shape: tuple[int, int] | None = None) -> Loss:
     Raises
     ------
     ValueError, TypeError
-        For an unknown name or a loss that breaks a rule of the module docstring, and for what is
-        no loss.
+        For an unknown name or a loss that breaks a rule of the module docstring, and for anything
+        that is not a loss.
 
     Examples
     --------

@@ -168,12 +168,12 @@ class CoRanking:
 
     @property
     def auc(self) -> float:
-        """Mean of R_NX over all sizes, weighted by 1 / K: each scale counts alike."""
+        """Mean of R_NX over all sizes, weighted by 1 / K: each scale counts equally."""
         return float(np.average(self.r_nx(), weights=1 / self._sizes[:-1]))
 
     @property
     def k_max(self) -> int:
-        """The size up to which we speak of local: the maximum of LCMC."""
+        """The size up to which neighbourhoods count as local: the maximum of LCMC."""
         return int(np.argmax(self.lcmc())) + 1
 
     @property
@@ -191,7 +191,7 @@ class CoRanking:
 
         Groups of queries are left out in turn (jackknife). It is 0 if every point was a query, and
         says nothing about how another data set would score. For ``q_local`` and ``q_global``, which
-        move with ``k_max``, it can be half as large again as their true spread.
+        move with ``k_max``, it can be 1.5 times their true spread.
 
         ``score`` is the name of a curve or number of this object, e.g. "q_nx" or "auc"; ``K`` are
         the sizes, for a curve.

@@ -179,8 +179,8 @@ def dimension_of(Y: FloatArray, random_state: int | None = 0) -> int:
     if Y.shape[1] > 1:
         why = found if isinstance(found, str) else found.why_none()
         warn(
-            f"The data does not say how many dimensions it has; {taken} are taken, a map to look "
-            f"at. {why} Set `n_components` to choose yourself."
+            f"The data does not show how many dimensions it has; the map gets {taken}, so that "
+            f"you can look at it. {why} Set `n_components` to choose yourself."
         )
     return taken
 

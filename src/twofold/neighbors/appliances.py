@@ -116,13 +116,13 @@ def appliance_ensemble(
     members : {"all", "svm", "knn"}, default="all"
         ENS*, ENS-SVM or ENS-KNN.
     linear_C, rbf_C, rbf_gamma : float
-        Numbers of the support vector machines; a grid search sets them as ``linear__C``,
+        Parameters of the support vector machines; a grid search sets them as ``linear__C``,
         ``rbf__C`` and ``rbf__gamma``.
     n_neighbors : sequence of int, default=(1, 5, 7)
         K of the nearest neighbours.
     tie : {"smallest", "first"}, default="smallest"
-        Who wins among labels with as many votes: the smallest, or that of the first member if it
-        is one of them.
+        Which label wins a tie: the smallest, or that of the first member if it is among the tied
+        ones.
 
     Examples
     --------

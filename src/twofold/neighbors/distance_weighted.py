@@ -159,6 +159,6 @@ class DistanceWeightedKNNClassifier(ClassifierMixin, _DistanceWeighted):
         return self._ask("predict_proba", X)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the class (n_samples,) with most votes, of several the smallest."""
+        """Return the class (n_samples,) with most votes; the smallest one wins a tie."""
         best = self.predict_proba(X).argmax(axis=1)
         return self.classes_[best]

@@ -42,8 +42,8 @@ class ModelBasedKNN(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     mode : {"balls", "representatives"}, default="balls"
-        Whether a row has the class of the ball it lies in or next to, or that of the nearest
-        middles of balls.
+        Whether a row gets the class of the ball it lies in or next to, or that of the nearest
+        centres of balls.
     n_neighbors : int, default=1
         K of mode "representatives", at most their number.
 
@@ -51,7 +51,7 @@ class ModelBasedKNN(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
     representatives_ : ndarray of shape (n_balls, n_features)
-        Middles of the balls, in the order in which they were found.
+        Centres of the balls, in the order in which they were found.
     representative_labels_ : ndarray of shape (n_balls,)
     radii_, counts_ : ndarrays of shape (n_balls,)
         Size of each ball, and how many rows it took in.

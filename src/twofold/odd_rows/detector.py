@@ -74,7 +74,7 @@ class ManifoldOutlierDetector(OutlierMixin, BaseEstimator):
     Attributes
     ----------
     trusted_ : ndarray of bool of shape (n_samples,)
-        Training rows that what is usual was learnt from.
+        Training rows from which the detector learnt what is usual.
     offset_ : float
         Score below which a row is odd.
     n_features_in_, feature_names_in_ : int, ndarray

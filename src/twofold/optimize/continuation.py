@@ -71,19 +71,19 @@ def continue_through(
     Parameters
     ----------
     stages : iterable of Stage
-        At least one. They are asked for one at a time, so a generator may go on for ever if
-        `stop_when` ends it.
+        At least one. They are taken one at a time, so a generator may be endless if `stop_when`
+        ends it.
     X0 : array of shape (n, q)
         Start of the first stage.
     method, pace, tol
         As in `minimize`, for every stage.
     max_iter : int, optional
-        Most iterations of all stages together. Those that a stage leaves go to the next ones, each
-        up to its own ``max_iter``.
+        Maximum number of iterations of all stages together. What a stage does not use goes to the
+        next ones, each up to its own ``max_iter``.
     callbacks : iterable of callables ``(Event) -> bool | None``
         As in `minimize`; iterations and time are counted through all stages, and a true result ends
-        the whole sequence. ``Event.max_iter`` is the most iterations all stages can still come to;
-        None if `stages` is not a sequence.
+        the whole sequence. ``Event.max_iter`` is the maximum for all stages; None if `stages` is
+        not a sequence.
     stop_when : callable ``(Solution, Stage) -> bool``, optional
         Asked after each stage; true ends the sequence.
     journal : Journal, optional

@@ -137,13 +137,13 @@ def levenberg_marquardt(
     Parameters
     ----------
     look : ``(x (b, q), rows (b,)) -> Residuals``; rows are the numbers of the rows that x belongs
-        to. Steps are refused to where residuals or derivatives are not finite. For rough searches
+        to. A step to where residuals or derivatives are not finite is refused. For rough searches
         `NormalEquations` are enough
     start : (n, q), moved into the bounds where it lies outside
     lo, hi : bounds (q,) or (n, q); None for none
     scale : (q,) size of a large step of each coordinate; ``hi - lo``, or 1 where that is infinite
     n_starts : rows that follow one another and are starts of one problem. Those that are clearly
-        worse than the best of them are given up, the sooner the more steps were made
+        worse than the best of them are dropped, more readily after more steps
     max_iter : largest number of steps tried
     step_tolerance : a row has converged once a hardly damped step is below this share of the scale
     gradient_tolerance : or once the cosine between the residuals and every free column of the
@@ -245,7 +245,7 @@ class _Rows:
         else:
             r, J, weights, loss = seen[:4]
             pulled = r if weights is None else weights * r
-            # One memory layout, whatever comes: the loop is compiled anew for each.
+            # One memory layout, whatever comes: the loop is compiled again for each.
             J, pulled = np.ascontiguousarray(J), np.ascontiguousarray(pulled)
             counted = np.ones((1, 1), r.dtype) if weights is None else np.ascontiguousarray(weights)
             found = _normal_equations(np.ascontiguousarray(r), J, pulled, counted)

@@ -54,8 +54,8 @@ class Journal:
     """A record of runs, from which the same runs can resume; this base class keeps nothing.
 
     Runs are deterministic: the first, second, … one of a computation is the same one whenever it is
-    made. So steps need no names; who begins one gets what was kept of it. Who wants a file inherits
-    from this.
+    made. So steps need no names: whoever begins one gets what was kept of it. To keep a file,
+    inherit from this class.
 
     Examples
     --------
@@ -76,16 +76,16 @@ class Journal:
         return None
 
     def note(self, reached: Callable[[], Any]) -> None:
-        """Keep what a step has come to so far, if it is time to; ``reached()`` tells."""
+        """Keep the state of a step, if it is time to; ``reached()`` returns it."""
 
     def end(self, result: Any) -> None:
-        """Keep what a step came to in the end."""
+        """Keep the result of a step."""
 
     def write(self) -> None:
-        """Make sure of what was kept: what follows may fail by no fault of the computation."""
+        """Write what was kept: what follows may fail for reasons outside of the computation."""
 
     def close(self) -> None:
-        """Keep nothing from now on: the computation was interrupted and is only wound up."""
+        """Keep nothing from now on: the computation was interrupted and is being wound up."""
 
 
 def minimize(
@@ -116,9 +116,9 @@ def minimize(
     method : {"lbfgs", "rprop", "rprop-", "irprop-", "irprop+"}
         "rprop" is the best of its family, "irprop+".
     pace : array of shape (n, 1), optional
-        How far rows of X move in the same time, for unknowns of different kinds. Only L-BFGS asks.
+        Relative step sizes of the rows of X, for unknowns of different kinds. Only L-BFGS uses it.
     max_iter : int
-        Most iterations. With 0 only `X0` is evaluated.
+        Maximum number of iterations. With 0 only `X0` is evaluated.
     tol : float
         Converged when the best value fell by less than this fraction of itself over the last 25
         iterations (L-BFGS: 5). 0 turns the test off.
@@ -128,12 +128,12 @@ def minimize(
         All are called after each iteration; if one returns true the run stops. Those that are
         context managers are entered for the run and left when it ends, however it ends.
     target : float, optional
-        Stop as soon as the value is not above this.
+        Stop as soon as the value is at most this.
     label : str
         Name of the run in its events.
     journal : Journal, optional
-        Where the run is kept, and found again if it was made before: it then goes on to the same
-        bits, or is not made again if it had ended.
+        Keeps the run, so that it can resume. A run that was made before continues to the same bits,
+        and one that had ended is not repeated.
 
     Examples
     --------

@@ -11,7 +11,7 @@ With :math:`g` the gradient and :math:`g'` that of the iteration before, every c
     \end{cases}
     \qquad x \leftarrow x - \operatorname{sign}(g)\, \Delta .
 
-The variants differ in what a change of sign does besides:
+The variants differ in what else a change of sign does:
 
 ========== =========================================================================
 "rprop-"   nothing
@@ -53,14 +53,14 @@ class RpropState:
     value: float
     grad: FloatArray  # without the bound parts
     steps: FloatArray  # sizes
-    last_grad: FloatArray  # what the next is compared with; 0 where nothing is to be learnt from it
+    last_grad: FloatArray  # what the next one is compared with; 0 where it says nothing
     last_move: FloatArray  # what the last iteration added to X
     has_risen: bool = False  # whether it raised the objective
 
 
 @dataclass(frozen=True)
 class Rprop:
-    """One member of the family: what a coordinate whose gradient changed sign does besides."""
+    """One member of the family: what else a coordinate does whose gradient changed sign."""
 
     rest_after_flip: bool  # for one iteration
     undo_rise: bool  # it takes its last move back if the objective rose

@@ -95,7 +95,7 @@ class Event:
     Attributes
     ----------
     iteration : iterations made so far, counted from 1
-    max_iter : the most there can be; None where nobody can know
+    max_iter : the maximum; None if it is not known
     value : objective at `X`
     X : (n, q) the current iterate, read-only
     elapsed : seconds since the run began
@@ -153,7 +153,7 @@ class Solution:
 
     Attributes
     ----------
-    X : (n, q) of all evaluated points the one of lowest value
+    X : (n, q) the evaluated point with the lowest value
     value : objective at `X`; ``inf`` if no evaluation gave a finite value
     n_iter, n_evaluations : iterations made and objective evaluations used
     stop_reason : why the run ended

@@ -62,7 +62,7 @@ def history(model: TwoWayModel, *, ax: Axes | None = None) -> Axes:
     ax.set_xlabel(f"iteration ({n_stages} stages)" if n_stages > 1 else counted)
     ax.set_ylabel("objective")
     if len(values) == 1:
-        # There is no course to be seen, so the value is to be read from zero.
+        # There is no course to see, so the axis starts at zero.
         ax.set_xlabel("end of the fit (the only value that was kept)")
         ax.set_xticks([])
         ax.lines[0].set_markersize(7)
@@ -101,7 +101,7 @@ def errors(model: TwoWayModel, X: Any = None, *, ax: Axes | None = None) -> Axes
     model : fitted model
     X : array-like of shape (n_samples, n_features), default=None
         Data. None takes the rows the model was fitted to, which it knows unless it has landmarks;
-        they are reconstructed with their own help, so new rows will do a little worse.
+        they take part in their own reconstruction, so new rows do a little worse.
     ax : matplotlib Axes, default=None
 
     Examples

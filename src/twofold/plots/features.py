@@ -56,8 +56,8 @@ def sensitivity(
 
     The colour is the feature's value as the model generates it. Arrows point to where it grows and
     are longer where it grows faster: slopes over a neighbourhood, not the derivative. With one
-    latent dimension it is a curve; of more than two, those not shown are as in the row seen
-    nearest.
+    latent dimension it is a curve; with more than two, the dimensions not shown are those of the
+    nearest row.
 
     Parameters
     ----------

@@ -51,14 +51,15 @@ def grid(
     """Draw what the model generates at regular places of its latent space.
 
     Only places inside the domain have an item. With one latent dimension it is a row of items,
-    curves as high as the axes; of more than two, those not shown are as in the row seen nearest.
+    curves as high as the axes; with more than two, the dimensions not shown are those of the
+    nearest row.
 
     Parameters
     ----------
     model : fitted model
     shape : (int, int) or int, default=(12, 12)
-        At most how many places along the first and the second axis; one number counts for both.
-        Places are as far apart as lets items lie side by side.
+        Maximum number of places along the first and the second axis; one number counts for both.
+        Places are spaced so that items lie side by side.
     dims : pair of int, default=(0, 1)
     image_shape : (height, width) or (height, width, 3), default=None
         Shape of an item; None takes what ``annotate`` noted.

@@ -42,9 +42,9 @@ def latent_map(
 ) -> Axes:
     """Draw the rows a model was fitted to in its latent space.
 
-    Of more than two latent dimensions two are shown, and the domain is that where the others are as
-    in the row seen nearest; rows of a lattice that would cover one another stand along a slant, in
-    the order of the coordinates that are not shown. With one dimension rows stand at their
+    With more than two latent dimensions two are shown, and the domain is drawn where the others are
+    those of the nearest row; rows of a lattice that would hide one another are shifted along a
+    slant, in the order of the coordinates that are not shown. With one dimension rows lie at their
     coordinate, one above the other in order.
 
     Parameters
@@ -54,8 +54,8 @@ def latent_map(
         What rows are coloured by: a label column (None takes the first that ``annotate`` noted), a
         feature by name ("x1", "x2", ... if it has none) or number from 0, "density",
         "magnification" (its logarithm), "error" (distance to the reconstruction), or a value for
-        each row. Text, and integers of at most 20 values, get a legend, other numbers a colour
-        bar. Your own names come first if they are the same.
+        each row. Text, and integers of at most 20 values, get a legend, other numbers a colour bar.
+        If names clash, your own come first.
     dims : pair of int, default=(0, 1)
         Which latent coordinates are shown.
     ax : matplotlib Axes, default=None
@@ -113,8 +113,8 @@ def magnification(
     """Paint the domain by how much the model stretches the latent space there.
 
     Where the picture is bright, neighbours on the map are far apart in the data: a border between
-    clusters, or a fold. With one latent dimension it is a curve; of more than two, those not shown
-    are as in the row seen nearest. Nothing is painted where no slope is known.
+    clusters, or a fold. With one latent dimension it is a curve; with more than two, the dimensions
+    not shown are those of the nearest row. Nothing is painted where no slope is known.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ STRONGEST = 5.0
 
 
 def intervals(model: TwoWayModel, row: Any, level: float = 0.9, *, ax: Axes | None = None) -> Axes:
-    """Draw between which values each entry of a row is expected, given the others.
+    """Draw the interval in which each entry of a row is expected, given the others.
 
     Filled dots are observed entries, hollow ones those that were missing and are filled. Values are
     counted from the mean of each feature, in its standard deviations.

@@ -108,16 +108,16 @@ def weighted_preimages(
 
     A row gets the same numbers, to the last bit, alone or among others. Pre-images come in the
     number type of the references; those of the RBF and polynomial kernels are local minima, those
-    of a kernel of the user's weighted means of the rows.
+    of a kernel of your own are weighted means of the rows.
 
     Parameters
     ----------
     kernel : DataKernel
-        The kernel, its numbers chosen; not a precomputed one, which knows no rows.
+        The kernel, with its parameters set; not a precomputed one, which has no rows.
     references : ndarray of shape (n, D)
         Rows that are averaged.
     B : ndarray of shape (m, n)
-        Weights; every row sums to one, single ones may be negative.
+        Weights; every row sums to one, and single weights may be negative.
     n_jobs : int or None
         Number of threads, -1 for every core.
 

@@ -64,10 +64,10 @@ _LONGEST = 0.5
 
 @dataclass(frozen=True)
 class Constrained(Iterative):
-    """Nearest row to the training rows' span that has the coordinates asked for.
+    """The row nearest to the span of the training rows that has the requested coordinates.
 
-    What is made small are the coordinates of the map beyond those asked for. If it has no others,
-    a start that has the coordinates asked for stays where it is.
+    The search makes the coordinates of the map beyond the requested ones small. If the map has no
+    others, a start with the requested coordinates stays where it is.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class Constrained(Iterative):
         if the squares of the coordinates beyond sum up to 3 % of what training rows have, or if
         that sum falls by less than a share of 100 `tol` over 20 evaluations.
     max_iter : int
-        Most evaluations for each row.
+        Maximum number of evaluations for each row.
 
     Examples
     --------

@@ -57,8 +57,8 @@ class Learned(ClosedForm):
     scale : float or None
         Width of the Gaussians in units of the coordinates; None for the one of smallest error.
     ridge : float or None
-        Number added to the diagonal; None for the largest of nearly the smallest error with which
-        the map stays near the data.
+        Number added to the diagonal; None for the largest one whose error is close to the smallest
+        and with which the map stays near the data.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class Learned(ClosedForm):
         return replace(self, scale=chosen.scale, ridge=chosen.ridge)
 
     def rows_for(self, target: FeaturePoints) -> FloatArray:
-        """Return what the regression gives; numbers that are None are chosen first."""
+        """Return what the regression gives; parameters that are None are chosen first."""
         if target.coordinates is None or target.row_coordinates is None:
             raise ValueError(
                 "A learned pre-image map goes from coordinates to rows; pass `coordinates=` of "

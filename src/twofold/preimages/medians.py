@@ -46,7 +46,8 @@ class Medians(Iterative):
     Parameters
     ----------
     tol, max_iter : float, int
-        Share of the kernel's width that the last step is below, and most evaluations of a row.
+        A row has converged once its step is below this share of the kernel's width; and the maximum
+        number of evaluations for each row.
 
     Examples
     --------

@@ -61,12 +61,12 @@ class FeaturePoints:
     Parameters
     ----------
     kernel : DataKernel or object
-        Kernel of the rows, its numbers chosen. Data-dependent kernels, which no `DataKernel`
-        describes, are anything else and come with `gram`.
+        Kernel of the rows, with its parameters set. A data-dependent kernel, which is not a
+        `DataKernel`, may be any object and comes with `gram`.
     rows : ndarray of shape (m, D)
         Training rows.
     alpha : ndarray of shape (n, m)
-        Coefficients; each row sums to one, single ones may be negative.
+        Coefficients; each row sums to one, and single coefficients may be negative.
     start : ndarray of shape (n, D), optional
         Where to start, e.g. the rows to be denoised.
     coordinates : ndarray of shape (n, r), optional
@@ -189,7 +189,7 @@ class FeaturePoints:
         """Return ``||φ(y) - ψ||²`` (n,) of one row Y (n, D) for each point.
 
         Where the kernel has no values off the training rows, the distance in the coordinates of
-        `map` takes its place, and NaN where there is none.
+        `map` is used instead, and NaN if there is no map.
         """
         if not isinstance(self.kernel, DataKernel) or self.kernel.is_precomputed:
             if self.map is None or self.coordinates is None:
@@ -257,7 +257,7 @@ class PreImages:
 
     @property
     def converged(self) -> BoolArray:
-        """Whether each search came to its end (n,)."""
+        """Whether each search converged (n,)."""
         return np.asarray(self.status == Status.CONVERGED)
 
     @classmethod
@@ -271,7 +271,7 @@ class PreImages:
 
 
 class PreImageMethod(ABC):
-    """A way from points of feature space back to rows; a frozen dataclass of its numbers.
+    """A way from points of feature space back to rows; a frozen dataclass of its parameters.
 
     Examples
     --------
@@ -298,7 +298,7 @@ class PreImageMethod(ABC):
         """Return the pre-images of the points."""
 
     def fitted(self, rows: FloatArray, row_coordinates: FloatArray) -> PreImageMethod:
-        """Return the method with its numbers chosen from rows (m, D) and coordinates (m, r)."""
+        """Return the method with its parameters set from rows (m, D) and coordinates (m, r)."""
         return self
 
     def check(self, kernel: Any) -> None:

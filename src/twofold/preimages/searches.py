@@ -8,7 +8,7 @@ others 1999; Arias 2007, eq. 4.9):
 It is a step down the gradient of the distance, of size ``1 / (4 gamma Σ_i α_i k(y, y_i))``, and so
 fails where the denominator is negative, or tiny by cancellation: a step by absolute values takes
 its place. Polynomial kernels, ``k = g(y·y')``, have two such iterations (eqs. D.14 and D.6), for
-the distance and for the angle. The former can jump to and fro between two points for ever. Every
+the distance and for the angle. The former can jump back and forth between two points forever. Every
 step is therefore shortened until the criterion falls.
 
 **Gradient**, for the distance, the angle, or kernel-PCA coordinates. The projection criterion
@@ -105,9 +105,10 @@ class FixedPoint(_Search):
         A row has converged once its step is below this share of the kernel's width (Gaussian) or
         of the rows' root mean square length (polynomial).
     max_iter : int
-        Most evaluations for each row.
+        Maximum number of evaluations for each row.
     restart : bool
-        Whether a search that ends farther off than the nearest training row continues from there.
+        Whether a search that ends farther away than the nearest training row starts again from that
+        row.
 
     Examples
     --------

@@ -45,7 +45,7 @@ class Annealing:
     factor : float, default=0.8
         What each step multiplies it by; 1 for a fixed smoothness.
     n_steps : int, default=80
-        Most steps. The thesis makes 30 for its fish bowl.
+        Maximum number of steps. The thesis takes 30 for its fish bowl.
     cycles : int, default=1
         How often each step fits the map and projects the rows.
     holdout : float, default=0.1

@@ -101,7 +101,7 @@ class PSOM(TwoWayModel):
         Where ``fit`` starts: the principal plane, latent coordinates (n_samples, q), or any
         estimator with ``fit_transform``.
     max_iter : int, default=60
-        Most steps of a search from each start.
+        Maximum number of steps of a search from each start.
     n_jobs : int or None, default=-1
         Threads: -1 for every core, None for one. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -206,9 +206,9 @@ class PSOM(TwoWayModel):
         ----------
         Y : array-like of shape (n_nodes, n_features) or (*grid, n_features)
             Rows in C order of the axes (the last axis runs fastest). NaN marks missing nodes and
-            missing entries; they are filled with what makes the map least rough.
-            ``embedding_`` holds the nodes, and ``transform`` gives each row its node; of rows that
-            are equal at several nodes the first one. Nodes without data are not rows.
+            missing entries; they are filled with what makes the map least rough. ``embedding_``
+            holds the nodes, and ``transform`` gives each row its node; rows that are equal at
+            several nodes get the first one. Nodes without data are not rows.
         """
         parameters.check_common(self)
         with self._changing():
@@ -249,8 +249,8 @@ class PSOM(TwoWayModel):
             Latent places.
         Y : array-like of shape (n_samples, n_features)
             Data there, without gaps. With ``smoothness=0`` the smoothest map through them.
-            ``embedding_`` holds the places, and ``transform`` gives each row its place; of rows
-            that are equal at several places the first one, and of weight 0 the nearest point.
+            ``embedding_`` holds the places, and ``transform`` gives each row its place; rows that
+            are equal at several places get the first one, and rows of weight 0 the nearest point.
         sample_weight : array-like of shape (n_samples,), default=None
             How much each sample counts.
         """
@@ -327,7 +327,7 @@ class PSOM(TwoWayModel):
         component_weights : array-like of shape (n_features,) or (n_samples, n_features)
             How much each feature counts in the distance; 1 if None.
         start : array-like of shape (n_samples, q), default=None
-            Where to start, such as the present joint angles: of several answers the one near it
+            Where to start, such as the present joint angles: among several answers, the one nearby
             is found. None starts at the best matching nodes.
         n_starts : int, default=None
             Number of starts, a given one included; 1 with ``start``, else the parameter.

@@ -216,7 +216,7 @@ def _fit_hard(grid: Grid, problem: _Problem) -> FittedNodes:
     if grid.size > MOST_NODES_DENSE:
         raise ValueError(
             f"a hard fit needs a grid of at most {MOST_NODES_DENSE} nodes; this one has "
-            f"{grid.size}. Take fewer nodes, or a small `smoothness` in its place."
+            f"{grid.size}. Take fewer nodes, or use a small `smoothness` instead."
         )
     path = exact_path(problem.coordinates, problem.design, problem.Y)
     s = path.singular_values

@@ -171,7 +171,7 @@ class _State:
 
 @dataclass(frozen=True, eq=False)
 class ManifoldTask:
-    """What is to be learned."""
+    """What a fit learns from."""
 
     grid: Grid  # on [-1, 1]^q
     Y: FloatArray  # (n, D) rows, NaN where missing

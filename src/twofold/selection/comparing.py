@@ -34,7 +34,7 @@ class Comparison:
 
     ``table`` has a row of scores for each embedding, best first; :mod:`twofold.selection.scores`
     says what they are, and ``seconds`` is what fitting took. ``recommended`` is the name of the
-    embedding to trust, None if none deserves it, and ``reason`` says why, with the numbers.
+    embedding to trust, None if none can be trusted, and ``reason`` says why, with the numbers.
     ``scored`` holds the embeddings with their evidence, ranks and two-way models, ``failures`` the
     methods that gave no embedding that can be scored, and why. ``notes`` are what methods warned of
     while they were fitted, and under "data" what there is to know about the rows: copies, too few
@@ -112,8 +112,8 @@ def compare(
     ----------
     Y : array-like of shape (n_samples, n_features)
         Data without missing entries. Scale columns first if their units differ; in a frame with
-        categories or dates all columns count alike, as in :class:`twofold.Mixed`. Rows that are
-        there several times are fitted and scored once.
+        categories or dates all columns count equally, as in :class:`twofold.Mixed`. Repeated rows
+        are fitted and scored once.
     candidates : dict, or sequence of str
         Names of methods ("pca", "lle", "isomap", "laplacian", "mds", "tsne", "umap", "ukr", "unn",
         "kernel_pca", "diffusion_map", "psom"), or a dict of any names to such a name, to an

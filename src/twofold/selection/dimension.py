@@ -84,13 +84,13 @@ def choose_dimension(
     random_state: int | None = 0,
     n_jobs: int | None = -1,
 ) -> DimensionChoice:
-    """Find the number of latent dimensions, or say that the data does not tell.
+    """Find the number of latent dimensions, or say that the data does not determine it.
 
     Parameters
     ----------
     Y : array-like of shape (n_samples, n_features)
         Data without missing entries. Scale columns first if their units differ; in a frame with
-        categories or dates all columns count alike, as in :class:`twofold.Mixed`.
+        categories or dates all columns count equally, as in :class:`twofold.Mixed`.
     max_dimension : int or None, default=None
         The largest answer; None means ten. Always less than the number of columns.
     random_state : int or None, default=0

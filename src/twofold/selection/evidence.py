@@ -126,8 +126,8 @@ def gp_evidence(
     """Score an embedding by the likelihood of the data as a smooth image of it.
 
     Scores of embeddings of the same rows can be compared, without knowing the true one. What it
-    rewards is a smooth way back from the embedding to the data. So it does not mind a smooth
-    distortion of the true embedding, and it ignores directions that the embedding has too many.
+    rewards is a smooth way back from the embedding to the data. So a smooth distortion of the true
+    embedding costs nothing, and surplus directions of the embedding are ignored.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def gp_evidence(
     X : array-like of shape (n_samples, n_components)
         The embedding; row i belongs to row i of the data.
     n_starts : int
-        How often the search begins anew, from other widths and noise variances.
+        How often the search starts again, from other widths and noise variances.
     max_points : int
         With more rows, random subsets of this size are scored.
     repeats : int

@@ -108,9 +108,9 @@ def recommend(table: pd.DataFrame, expected: dict[int, Baseline]) -> Recommendat
         )
     elif base.flatness < LEAST_FLATNESS:
         why = (
-            f"None can be trusted. The data is no manifold of {_dimensions(q)}: even nearest rows "
-            f"spread nearly alike in all directions (flatness {base.flatness:.2g}; 0 is a cloud, "
-            f"manifolds have {CLEAR_FLATNESS:g} or more), so every picture folds, tears or "
+            f"None can be trusted. The data is not a manifold of {_dimensions(q)}: even nearest "
+            f"rows spread almost equally in all directions (flatness {base.flatness:.2g}; 0 is a "
+            f"cloud, manifolds have {CLEAR_FLATNESS:g} or more), so every picture folds, tears or "
             f"crumples it. The least bad is {name}."
         )
     elif error > max(WELL_EXPLAINED, UNFOLDED_FACTOR * base.local_error):

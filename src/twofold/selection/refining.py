@@ -75,7 +75,7 @@ def refine(
     by : {"ukr", "evidence"}, default="ukr"
         What is improved: the leave-one-out error of UKR, or the evidence (up to 1,500 rows).
     max_iter : int or None, default=None
-        Most iterations; None means 200 for UKR and 60 for the evidence.
+        Maximum number of iterations; None means 200 for UKR and 60 for the evidence.
     random_state : int or None, default=0
     n_jobs : int or None, default=-1
 

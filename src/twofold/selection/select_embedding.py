@@ -47,7 +47,7 @@ class SelectEmbedding(TwoWayModel):
     chosen_ : str
         The name of the best candidate.
     recommended_ : str or None
-        The same name, or None if the picture deserves no trust; then ``chosen_`` is the least bad.
+        The same name, or None if no picture can be trusted; then ``chosen_`` is the least bad.
     reason_ : str
         Why, with the numbers.
     table_ : DataFrame

@@ -85,7 +85,7 @@ def stability(
     three ways, LLE and ISOMAP were ordered as by the truth in 10 of 33 cases, worse than chance;
     ISOMAP was the more stable in 29 of 33, right or wrong (fish bowl: bootstrap offset 0.002,
     distance from the truth 0.25). Use :func:`gp_evidence` to choose between methods; this one tells
-    whether details of one method's picture would be there again with other rows.
+    whether details of one method's picture would appear again with other rows.
 
     Parameters
     ----------

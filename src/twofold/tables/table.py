@@ -127,9 +127,9 @@ class CellRules:
         """Say in a few words why a cell is not a number."""
         shown = shown_cell(cell)
         if _is_truth(cell):
-            return f"{shown} is no number; to use true and false, write 1 and 0"
+            return f"{shown} is not a number; to use true and false, write 1 and 0"
         if not self.is_other_number(cell):
-            return f"{shown} is no number"
+            return f"{shown} is not a number"
         marks = ["a decimal point", "a decimal comma"]
         own, other = marks if self.decimal == "." else marks[::-1]
         return f"{shown} has {other}, but the table has {own}"
@@ -268,11 +268,10 @@ def nearly_numbers(column: pd.Series, rules: CellRules) -> NearlyNumbers | None:
     if not bad or 2 * len(bad) >= len(cells):
         return None
     row, cell = bad[0]
-    verb = "is" if len(bad) == 1 else "are"
+    verdict = "is not a number" if len(bad) == 1 else "are not numbers"
     has_meaning = rules.is_other_number(cell) or _is_truth(cell)
     return NearlyNumbers(
-        f"{len(bad):,} of {len(cells):,} cells {verb} no number, first {shown_cell(cell)} in row "
-        f"{row}",
+        f"{len(bad):,} of {len(cells):,} cells {verdict}, first {shown_cell(cell)} in row {row}",
         f"{rules.why_no_number(cell)}: write it as the others" if has_meaning else "",
         tuple(dict.fromkeys(str(other).strip() for _, other in bad)),
     )

@@ -56,7 +56,7 @@ def telling_damage(
     except (TableError, MemoryError):
         raise
     except errors as error:
-        raise TableError(f"'{name}' is damaged or no {kind} file: {error}.", hint) from error
+        raise TableError(f"'{name}' is damaged or not a {kind} file: {error}.", hint) from error
 
 
 class ArrayTable(TypedTable):

@@ -51,7 +51,7 @@ def is_trained_on_device(problem: Problem, training: Training) -> bool:
 
 
 def is_projected_on_device(surface: Surface, loss: Loss) -> bool:
-    """Say whether many rows are to be projected onto a surface on a device, and can be."""
+    """Say whether many rows should be projected onto a surface on a device, and can be."""
     engine, q = surface.engine, surface.X.shape[1]
     if engine.device == "cpu" or surface.widths is not None or q > GRIDDED:
         return False

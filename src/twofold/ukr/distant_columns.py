@@ -44,7 +44,7 @@ class DistantColumns:
         self._sources: dict[int, _Source] = {}
 
     def mend(self, sums: Sums, X: FloatArray, hidden: IntArray | None) -> None:
-        """Write the sums at places X (m, q) anew where a column's rows are far away."""
+        """Write the sums at places X (m, q) again where a column's rows are far away."""
         for k, is_thin in enumerate(self._are_thin(sums.values, X, hidden)):
             places = np.flatnonzero(is_thin)
             if not len(places):

@@ -98,8 +98,8 @@ class UKR(KernelManifold):
         ``LeaveOneOut()``, ``LeaveKOut(k)``, ``Extension(...)``, ``Density(...)`` or
         ``Smoothest()`` of :mod:`twofold.regularization`.
     loss : "squared", "huber" or object, default="squared"
-        ``Huber(delta)`` withstands outliers, ``EpsilonInsensitive(eps)`` goes with "smoothest";
-        any object with ``value_and_slope`` will do, see :mod:`twofold.losses`.
+        ``Huber(delta)`` withstands outliers, ``EpsilonInsensitive(eps)`` goes with "smoothest"; any
+        object with ``value_and_slope`` works, see :mod:`twofold.losses`.
     data_kernel : str, object or callable, default=None
         See the data through a kernel (feature-space UKR): "linear", "poly", "rbf", "l1", an
         object of :mod:`twofold.features`, or a function ``k(A, B)`` of two tables. With
@@ -132,13 +132,13 @@ class UKR(KernelManifold):
     n_jobs : int or None, default=-1
         Threads: -1 for every core, None for one. The result does not depend on it.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        Where sums are done. "auto" takes a CUDA device for more than 10,000 rows if there is one
-        (``pip install twofold[gpu]``) and it can do what the other parameters ask for; "cuda"
-        raises if not. A GPU computes in single precision; a model that was fitted on one opens
-        and runs without.
+        Where sums are computed. "auto" takes a CUDA device for more than 10,000 rows if there is
+        one (``pip install twofold[gpu]``) and it can do what the other parameters ask for; "cuda"
+        raises if not. A GPU computes in single precision; a model that was fitted on one opens and
+        runs without.
     precision : {"fp32", "tf32", "bf16"}, default="fp32"
         How exact products on a GPU are: gradients to 1e-5, 3e-3 or 1e-2 of their length. "tf32" is
-        slower than "fp32", too. It has no effect on the CPU, or for degrees above 0.
+        also slower than "fp32". It has no effect on the CPU, or for degrees above 0.
     random_state : int, RandomState or None, default=None
         Seed of t-SNE, and of the sample of rows on which starts are compared if the data is large.
     verbose : bool or "auto", default="auto"
@@ -304,7 +304,7 @@ class UKR(KernelManifold):
             else:
                 fit = self._fit_trimmed(Y, weights, loss, init, training)
         self._keep(fit)
-        # If the fit had come to its end before, nothing was evaluated that a back end could be of.
+        # If the fit had ended before, nothing was evaluated, so there is no back end to name.
         self.backend_ = training.journal.begin() or self.backend_
         training.journal.end(self.backend_)
         return self._latent_of(fit)

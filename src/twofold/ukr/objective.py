@@ -265,7 +265,7 @@ class Problem:
         weights = self.weights[numbers]
         hidden = self.hidden
         if hidden is not None and self.landmarks is None:
-            # Found anew among the rows that are left: those hidden before may be gone.
+            # Found again among the rows that are left: those hidden before may be gone.
             hidden = nearest_rows(self.rows.Y[numbers], hidden.shape[1])
         elif hidden is not None:
             hidden = hidden[numbers]

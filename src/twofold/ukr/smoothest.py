@@ -117,8 +117,8 @@ class _Tubes:
         value = _extension(solution.X)
         if value < COLLAPSED * _extension(X):
             warn(
-                "The tolerances are wider than the data, and all latent points fell together; "
-                "lower `eps`.",
+                "The tolerances are wider than the data, and all latent points collapsed into one "
+                "place; lower `eps`.",
                 ConvergenceWarning,
             )
         return Smoothed(replace(solution, value=value), self.violation)

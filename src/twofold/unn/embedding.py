@@ -141,7 +141,7 @@ def _check_missing(task: Task, search: searches.Search, missing: str) -> None:
         return
     if not isinstance(search, searches.Constructive):
         raise ValueError(
-            f"missing={missing!r} goes with searches that put one row after the other; "
+            f"missing={missing!r} is for searches that place one row after another; "
             f"search={search!r} needs complete rows. Use missing='repair_and_embed'."
         )
     if task.has_kernel:

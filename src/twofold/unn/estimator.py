@@ -87,8 +87,8 @@ class NeighborModel(TwoWayModel):
         """Say so if all of n distinct rows are neighbours of each: every mean is the same then."""
         if self.n_neighbors >= n and self.n_neighbors > FEW_NEIGHBORS:
             warn(
-                f"n_neighbors={self.n_neighbors} of {n} distinct rows are all of them: the way "
-                "back leads to their mean from everywhere. Take fewer neighbours, or more rows."
+                f"n_neighbors={self.n_neighbors} takes in all {n} distinct rows, so the way back "
+                "leads to their mean from everywhere. Take fewer neighbours, or more rows."
             )
 
     def _check_range(self, Y: FloatArray, *, reset: bool) -> None:
@@ -131,7 +131,7 @@ class UNN(NeighborModel, GrowingModel):
         "exhaustive", "greedy" and "evolution" put rows on a line or, in two and three dimensions,
         on a lattice.
     loss : str or object, default="squared"
-        Of the distance between a row and its mean: "squared", "absolute", "row_huber",
+        Loss of the distance between a row and its mean: "squared", "absolute", "row_huber",
         ``Huber(delta, per="vector")`` or ``EpsilonInsensitive(eps, per="vector", order=1)`` of
         :mod:`twofold.losses`.
     power : float, default=2.0
@@ -172,7 +172,7 @@ class UNN(NeighborModel, GrowingModel):
     member_ : ndarray
         Which of the distinct rows each row passed to ``fit`` is, -1 for those of weight 0.
     search_ : object
-        The search with all its numbers.
+        The search with all its parameters.
     objective_ : float
         Mean squared distance between rows and the means of their K nearest latent neighbours, each
         row left out of its own. Rows are the distinct ones, by their weights, with what was filled.
@@ -320,7 +320,7 @@ class UNN(NeighborModel, GrowingModel):
         if not isinstance(self.search_, Constructive):
             if self.refine not in ("auto", 0):
                 raise ValueError(
-                    f"refine={self.refine!r} goes with searches that put one row after the other; "
+                    f"refine={self.refine!r} is for searches that place one row after another; "
                     f"search={self.search_!r} changes the whole embedding anyway. Leave `refine` "
                     "at 'auto'."
                 )

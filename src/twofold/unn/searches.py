@@ -213,11 +213,12 @@ class EvolutionStrategy:
     selection : {"comma", "plus"}
         Whether parents die, or compete with their children.
     recombination : {"dominant", "intermediate"}
-        Each coordinate from one of the parents by lot, or their mean.
+        Each coordinate from one of the parents at random, or their mean.
     n_mates : int
         Parents of each child, rho.
     sigma, include_self : float, bool
-        First step, in the unit of the start, then by the 1/5 rule; the latter as above.
+        First step, in the unit of the start, then by the 1/5 rule; whether a row counts among its
+        own K neighbours.
 
     Examples
     --------

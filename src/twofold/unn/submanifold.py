@@ -53,9 +53,10 @@ class SubmanifoldUNN(NeighborModel):
     n_components : int, default=2
         Latent dimensions q.
     threshold : "auto" or float, default="auto"
-        Distance from its centre beyond which a row opens a cluster, and
+        Distance from its centre beyond which a row opens a cluster, as for
+        :class:`ConstructiveKMeans`.
     order : {"farthest", "given"}, default="farthest"
-        which rows do so first; both as for :class:`ConstructiveKMeans`.
+        Which rows open clusters first, as for :class:`ConstructiveKMeans`.
     n_neighbors : int, default=5
         Latent neighbours K whose mean is the way back.
     search : str or object, default="gaussian"

@@ -78,7 +78,7 @@ def in_parts(n: int, rows: int, work: Callable[[slice], None]) -> None:
             if rows <= FEWEST_ROWS:
                 raise DeviceMemoryError(
                     f"The GPU has no memory for {rows:,} rows at a time: "
-                    f"{_room() / 2**30:.1f} GiB can be had in all. Free some of it, or use "
+                    f"{_room() / 2**30:.1f} GiB are available in total. Free some of it, or use "
                     "device='cpu'."
                 ) from error
             rows = max(FEWEST_ROWS, rows // 4)
@@ -96,9 +96,9 @@ def saying_what_fits(n: int, columns: int) -> Iterator[None]:
     except (torch.OutOfMemoryError, DeviceMemoryError) as error:
         row, room = max(ROW_BYTES, COLUMN_BYTES * columns), _room()
         raise MemoryError(
-            f"A fit of {n:,} rows needs about {n * row / 2**30:.1f} GiB on the GPU, where "
-            f"{room / 2**30:.1f} can be had; about {room // row:,} rows would fit. Pass fewer "
-            "rows, use `landmarks`, or device='cpu'."
+            f"A fit of {n:,} rows needs about {n * row / 2**30:.1f} GiB on the GPU, and "
+            f"{room / 2**30:.1f} GiB are available; about {room // row:,} rows would fit. Pass "
+            "fewer rows, use `landmarks`, or device='cpu'."
         ) from error
 
 
