@@ -13,7 +13,8 @@ holds if it holds in more than half of the runs. A table or figure is
     python -m experiments.reproduction [--full] [--jobs 2] [--only TEXT] [--no-run]
 
 Results are kept in ``experiments/results``, each with the version of the code that it is from, so
-that ``--only`` can run some of them again and the page says how old the others are.
+that ``--only`` can run some of them again and the page says how old the others are. A row whose run
+has no results there stays as the page has it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import sys
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,8 @@ class Verdict:
     worst: list[str] = field(default_factory=list)
     defaults: list[str] = field(default_factory=list)
     versions: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    """The cells of the row in an earlier page, where there are no results."""
 
 
 def judge_figure(entry: dict[str, Any]) -> str:
@@ -110,6 +113,18 @@ def judge(place: Place, entries: list[dict[str, Any]]) -> Verdict:
         defaults,
         versions,
     )
+
+
+def as_before(place: Place, verdict: Verdict, page_text: str) -> Verdict:
+    """Return what an earlier page says of a place without results; the same verdict if nothing."""
+    section = page_text.partition(f"\n## {place.document}\n")[2].partition("\n## ")[0]
+    for line in section.splitlines():
+        cells = line.strip("| ").split(" | ")
+        if cells[0].partition("]")[0].strip("[") == place.name and "not run" not in cells[2]:
+            differing = page_text.partition(f"\n**{place.key}**\n\n")[2].partition("\n\n")[0]
+            worst = [words.removeprefix("- ") for words in differing.splitlines()]
+            return replace(verdict, word=cells[2].strip("*"), worst=worst, kept=cells)
+    return verdict
 
 
 def ledger_path(run: Run, *, is_full: bool) -> Path:
@@ -174,7 +189,7 @@ def every_run() -> list[Run]:
 
 def code_version() -> str:
     """Return the version of the code, as git names it; results and pages are not code."""
-    words = ["git", "log", "-1", "--format=%h", "--", "src", "experiments/*.py"]
+    words = ["git", "log", "-1", "--format=%h", "--", ":/src", ":/experiments/*.py"]
     found = subprocess.run(words, capture_output=True, text=True, check=False, cwd=RESULTS.parent)
     return found.stdout.strip() or "unknown"
 
@@ -214,6 +229,8 @@ def place_lines(place: Place, verdict: Verdict, *, is_full: bool) -> list[str]:
         command,
         ", ".join(verdict.versions) or "-",
     )
+    if verdict.kept:
+        cells = (*cells[:3], *verdict.kept[3:6], *cells[6:8], *verdict.kept[8:])
     return ["| " + " | ".join(cell.replace("|", "¦") for cell in cells) + " |"]
 
 
@@ -281,6 +298,10 @@ def main() -> None:
     if unknown:
         raise SystemExit(f"entries without a row in experiments/documents.py: {sorted(unknown)}")
     verdicts = {place: judge(place, entries.get(place.key, [])) for place in PLACES}
+    earlier = given.page.read_text(encoding="utf-8") if given.page.exists() else ""
+    for place, verdict in verdicts.items():
+        if verdict.word == "not run":
+            verdicts[place] = as_before(place, verdict, earlier)
     given.page.write_text(page(verdicts, is_full=given.full), encoding="utf-8")
     print("\n".join(score_table(verdicts)))
     print(f"written to {given.page}")

@@ -11,7 +11,15 @@ import pytest
 from experiments import ledger
 from experiments.defaults import DEFAULTS
 from experiments.documents import PLACES, Place, Run
-from experiments.reproduction import every_run, judge, judge_figure, page, score_table, stamp
+from experiments.reproduction import (
+    as_before,
+    every_run,
+    judge,
+    judge_figure,
+    page,
+    score_table,
+    stamp,
+)
 
 
 def figure(reported: float, measured: list[float], **rest: object) -> dict[str, object]:
@@ -120,3 +128,13 @@ def test_results_keep_the_version_of_the_code(tmp_path: Path) -> None:
     (entry,) = map(json.loads, kept.read_text().splitlines())
     place = Place("Klanke 2007 (thesis)", "Table 0", "nothing", A_RUN)
     assert judge(place, [entry]).versions == [entry["version"]]
+
+
+def test_rows_without_results_stay_as_they_were() -> None:
+    good, bad = figure(1.0, [1.0]), {**figure(1.0, [2.0]), "version": "abc1234"}
+    first = {place: judge(place, [good, bad] if place.run else []) for place in PLACES}
+    earlier = page(first, is_full=False)
+    nothing = {place: judge(place, []) for place in PLACES}
+    later = {place: as_before(place, verdict, earlier) for place, verdict in nothing.items()}
+    assert [verdict.word for verdict in later.values()] == [one.word for one in first.values()]
+    assert page(later, is_full=False) == earlier

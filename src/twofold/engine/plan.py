@@ -5,9 +5,9 @@ matrix product. So lists pay as soon as fewer than an eighth of all pairs are wi
 polynomials cost far more a pair than either, and pay for every pair that is left out.
 
 Above three dimensions most points that are looked at are not within reach, and to find that out
-costs a distance each. On the way of a fit to 36 principal components of 1,500 digits and to 50 of
-MNIST so many pairs are within reach, and an evaluation takes so many ms of CPU time, over all pairs
-and over lists (``cutoff`` 1e-6, float32):
+costs a distance each. Share of the pairs within reach, and ms of CPU time that an evaluation takes
+over all pairs and over lists, at points of fits to 36 principal components of 1,500 digits and to
+50 of MNIST (``cutoff`` 1e-6, float32):
 
 ======== ======== ======== ========= =====
 rows     q        in reach all pairs lists
@@ -21,9 +21,9 @@ rows     q        in reach all pairs lists
 10,000   8, end   0.8 %    622       168
 ======== ======== ======== ========= =====
 
-A grid of nodes costs the same however many points are within reach: so much for each node that a
-point is spread to and read from, and so much for each node of the grid. Its sums are good to a few
-times the cutoff only, so that it has to be twice as quick as what is exact.
+A grid of nodes costs the same however many points are within reach: a fixed amount for each node
+that a point is spread to and read from, and another for each node of the grid. Its sums are only
+good to a few times the cutoff, so it has to be twice as fast as an exact sum.
 """
 
 import logging

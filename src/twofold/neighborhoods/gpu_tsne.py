@@ -57,7 +57,7 @@ def affinities(distances: Tensor, neighbors: Tensor, perplexity: float) -> Affin
 
 
 def mixed(near: Affinities, wide: Affinities, share: float) -> Affinities:
-    """Return so much of the one P and, ``share``, of the other."""
+    """Return a mixture of two P; ``share`` is that of the second."""
     torch = load_torch()
     n, both = len(near.first) - 1, (near * (1 - share), wide * share)
     own = torch.arange(n, device=near.p.device)

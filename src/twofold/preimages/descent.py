@@ -34,8 +34,8 @@ _FALL = 1e-4
 _MAX_SHORTENINGS = 20
 # A difference of values below this share of them is rounding.
 _ROUNDING = 4 * np.finfo(np.float64).eps
-# How far a row may stray, in distances to the tenth neighbour that are usual: but for the loneliest
-# training rows, and told from some of them.
+# How far a row may stray, in usual distances to the tenth neighbour: those of all training rows
+# except the loneliest, estimated from some of them.
 _FAR, _USUAL, _SAMPLE = 2.0, 0.95, 500
 
 

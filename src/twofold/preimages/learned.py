@@ -7,9 +7,9 @@ a kernel ridge regression of the rows on these,
 
 It takes any kernel, needs no search, and gives a smooth surface in data space. The width s and the
 ridge have the smallest leave-one-out error, which has a closed form (see
-:mod:`~twofold.preimages.press`), but for two reasons to take a larger ridge, each with the width
-that suits it best. As many errors as there are rows tell nearly equal ridges apart by chance; of
-ridges whose error is at most 2 % larger the largest is taken. And rows left out lie where the
+:mod:`~twofold.preimages.press`). There are two reasons to take a larger ridge, each with the width
+that suits it best. Errors of that many rows order nearly equal ridges by chance, so the largest
+ridge is taken whose error is at most 2 % larger. And rows left out lie where the
 others do, so that the error says nothing about places beside a curve of latent points, where a
 tiny ridge lets the map run far away. The ridge is raised until the map stays near the box around
 the data at places inside the domain.

@@ -228,7 +228,7 @@ class KernelManifold(GrowingModel):
     def kernel_regression(self) -> KernelDescription | None:
         """Return the way back in plain arrays, or None if it is not a kernel regression.
 
-        It is none with ``data_kernel``, where rows are sought behind a kernel's features, and with
+        It is not one with ``data_kernel``, where rows are found behind a kernel's features, or with
         a kernel of your own, which others do not know.
         """
         super().kernel_regression()

@@ -37,8 +37,8 @@ CHUNK = 128
 # Numbers of weights that are in memory at once.
 MOST_WEIGHTS = 2**27
 # Seconds of a pair in tiles, a point and a node for each column, and before the first of them;
-# measured on an H200. Sums over nodes are good to a few times the cutoff only, so that they have
-# to be so much quicker.
+# measured on an H200. Sums over nodes are only good to a few times the cutoff, so they have to be
+# faster by this factor.
 PAIR_COST = {"bf16": 3.5e-14, "fp32": 6.5e-14}
 POINT_COST, NODE_COST, FIRST_COST, GRID_GAIN = 3.5e-10, 1e-10, 8e-3, 2
 MOST_LINES = 4_096

@@ -12,8 +12,8 @@ from typing import Any
 
 from twofold.checks.installing import install_command
 
-# What a fit needs for each row: neighbours for t-SNE, or so much for each column. Of 1,000,000 rows
-# with 50 columns 5.7 GiB were seen.
+# What a fit needs for each row: neighbours for t-SNE, or an amount for each column. A fit of
+# 1,000,000 rows with 50 columns took 5.7 GiB.
 ROW_BYTES, COLUMN_BYTES = 6_500, 100
 FEWEST_ROWS = 1_024
 # Where an estimator may be asked to compute.
