@@ -60,5 +60,7 @@ def move_up(content: str, table: str, name: str) -> str:
 
 def as_mathml(found: re.Match[str]) -> str:
     """Return one formula, in the line or on its own."""
-    display = "block" if found[2] == "[" else "inline"
-    return convert(html.unescape(found[3]), display=display)
+    if found[2] == "[":  # in a box of its own, which scrolls on narrow screens
+        formula = convert(html.unescape(found[3]), display="block")
+        return f'<div class="formula">{formula}</div>'
+    return convert(html.unescape(found[3]), display="inline")
