@@ -78,7 +78,7 @@ def test_neighbouring_numbers_and_swapped_columns_have_other_keys():
 def test_keys_that_collide_do_not_merge_rows(monkeypatch):
     from twofold.contract import distinct_rows
 
-    monkeypatch.setattr(distinct_rows, "_hash_rows", lambda Y: np.full(len(Y), 7, dtype=np.uint64))
+    monkeypatch.setattr(distinct_rows, "_hash_rows", lambda bits, keys: keys.fill(7))
     Y = np.array([[1.0], [2.0], [1.0], [3.0], [2.0]])
     distinct = merge_duplicates(Y, np.ones(5))
     assert sorted(zip(distinct.Y[:, 0], distinct.weights, strict=True)) == [(1, 2), (2, 2), (3, 1)]

@@ -36,10 +36,15 @@ class DistinctRows:
 
 def merge_duplicates(Y: FloatArray, weights: FloatArray) -> DistinctRows:
     """Merge equal rows of Y (n, D) and add up their weights (n,)."""
-    keys = row_keys(Y)
+    bits = _bits(Y)
+    keys = _keys_of(bits)
     order = np.argsort(keys, kind="stable")
-    member = np.empty(len(Y), dtype=np.int64)
-    kept = _number_groups(_canonical(Y), keys, order, member)
+    kept, member = order, np.empty(len(Y), dtype=np.int64)
+    member[order] = np.arange(len(Y))
+    ordered = keys[order]
+    if (ordered[1:] == ordered[:-1]).any():
+        kept = np.empty_like(order)
+        kept = kept[: _number_groups(bits, keys, order, member, kept)]
     summed = np.zeros(len(kept))
     np.add.at(summed, member, weights)
     return DistinctRows(np.ascontiguousarray(Y[kept]), summed, member, kept)
@@ -77,62 +82,71 @@ class LowestRows:
 
 def row_keys(Y: FloatArray) -> IntArray:
     """Return a 64-bit hash of each row's values."""
-    return _hash_rows(_canonical(Y))
+    return _keys_of(_bits(Y))
 
 
-def _canonical(Y: FloatArray) -> FloatArray:
-    """Return a copy in which equal values have equal bits: one zero and one NaN."""
+def _bits(Y: FloatArray) -> IntArray:
+    """Return values as words of 64 bits, equal ones for equal values: there is one zero, one NaN.
+
+    Rows are compared by them: the compiler takes it that there is no NaN among floats.
+    """
     values = np.ascontiguousarray(Y, dtype=np.float64) + 0.0  # -0.0 becomes 0.0
     values[np.isnan(values)] = np.nan
-    return values
+    return values.view(np.uint64)
+
+
+def _keys_of(bits: IntArray) -> IntArray:
+    keys = np.empty(len(bits), dtype=np.uint64)
+    _hash_rows(bits, keys)
+    return keys
 
 
 class RowIndex:
     """Finds rows of a table by value."""
 
     def __init__(self, Y: FloatArray) -> None:
-        self.Y = _canonical(Y)
-        keys = _hash_rows(self.Y)
+        self.bits = _bits(Y)
+        keys = _keys_of(self.bits)
         self.order = np.argsort(keys, kind="stable")
         self.keys = keys[self.order]
 
     def find(self, Y: FloatArray) -> IntArray:
         """Return the number of the equal row for each row of Y (m, D), or -1."""
-        wanted = _canonical(Y)
-        keys = _hash_rows(wanted)
+        wanted = _bits(Y)
+        keys = _keys_of(wanted)
+        found = np.full(len(wanted), -1, dtype=np.int64)
         first = np.searchsorted(self.keys, keys)
-        return _match(wanted, keys, self.Y, self.keys, self.order, first)
+        _match(wanted, keys, self.bits, self.keys, self.order, first, found)
+        return found
 
 
 @compiled
-def _same(a: FloatArray, b: FloatArray) -> bool:
-    # Compared as bits: the compiler takes it that there is no NaN among floats.
-    x, y = a.view(np.uint64), b.view(np.uint64)
-    for d in range(x.size):  # noqa: SIM110 - compiled
-        if x[d] != y[d]:
+def _same(a: IntArray, j: int, b: IntArray, k: int) -> bool:
+    """Return whether a row of a is equal to one of b."""
+    for d in range(a.shape[1]):  # noqa: SIM110 - compiled
+        if a[j, d] != b[k, d]:
             return False
     return True
 
 
 @compiled
-def _hash_rows(Y: FloatArray) -> IntArray:
-    keys = np.empty(Y.shape[0], dtype=np.uint64)
-    for j in range(Y.shape[0]):
-        bits = Y[j].view(np.uint64)
+def _hash_rows(bits: IntArray, keys: IntArray) -> None:
+    for j in range(keys.size):
         # FNV-1a by words of 64 bits, times 2⁶⁴ over the golden ratio. Products carry upwards only,
         # and numbers of few digits differ in their high bits only: the shift brings these down.
         key = np.uint64(0xCBF29CE484222325)
-        for d in range(bits.size):
-            key ^= bits[d]
+        for d in range(bits.shape[1]):
+            key ^= bits[j, d]
             key *= np.uint64(0x9E3779B97F4A7C15)
             key ^= key >> np.uint64(29)
         keys[j] = key
-    return keys
 
 
 @compiled
-def _number_groups(Y: FloatArray, keys: IntArray, order: IntArray, member: IntArray) -> IntArray:
-    kept = np.empty(order.size, dtype=np.int64)
+def _number_groups(
+    bits: IntArray, keys: IntArray, order: IntArray, member: IntArray, kept: IntArray
+) -> int:
+    """Write which group each row is in, and the first row of each group; return their number."""
     count = 0
     for place in range(order.size):
         row = order[place]
@@ -140,31 +154,30 @@ def _number_groups(Y: FloatArray, keys: IntArray, order: IntArray, member: IntAr
         back = count - 1
         # Rows of one key stand together. Mostly they are equal; else all of that key are compared.
         while back >= 0 and keys[kept[back]] == keys[row]:
-            if _same(Y[kept[back]], Y[row]):
+            if _same(bits, kept[back], bits, row):
                 group = back
             back -= 1
         if group == count:
             kept[count] = row
             count += 1
         member[row] = group
-    return kept[:count]
+    return count
 
 
 @compiled
 def _match(
-    wanted: FloatArray,
+    wanted: IntArray,
     keys: IntArray,
-    Y: FloatArray,
+    bits: IntArray,
     known: IntArray,
     order: IntArray,
     first: IntArray,
-) -> IntArray:
-    found = np.full(wanted.shape[0], -1, dtype=np.int64)
-    for j in range(wanted.shape[0]):
+    found: IntArray,
+) -> None:
+    for j in range(found.size):
         place = first[j]
         while place < known.size and known[place] == keys[j]:
-            if _same(wanted[j], Y[order[place]]):
+            if _same(wanted, j, bits, order[place]):
                 found[j] = order[place]
                 break
             place += 1
-    return found

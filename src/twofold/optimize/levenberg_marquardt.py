@@ -201,6 +201,15 @@ class _State(NamedTuple):
     damping: FloatArray
 
 
+class _New(NamedTuple):
+    """What was found at the next places of some rows."""
+
+    x: FloatArray
+    error: FloatArray
+    gradient: FloatArray
+    curvature: FloatArray
+
+
 class _Rows:
     """All rows: what is asked of them, and how far they came."""
 
@@ -279,13 +288,14 @@ class _Rows:
         if seen.places is not None:
             x = seen.places.astype(np.float64)
         before = self.state.error[rows]
-        if not self.is_rough:
-            bend = bend - _pulled_back(self.jacobian, rows, pulled) * self.scale[rows]
-        new = (x, *found)
-        better = _take_better(rows, step, expected, bend, new, self.state, self.is_rough)
-        if not self.is_rough:
-            self.jacobian[rows[better]] = J[better]
-        return better & self.is_rough & (before - error <= self.decrease_tolerance * before)
+        new = _New(x, *found)
+        if self.is_rough:
+            better = _take_rough(rows, step, new, self.state)
+            return better & (before - error <= self.decrease_tolerance * before)
+        bend = bend - _pulled_back(self.jacobian, rows, pulled) * self.scale[rows]
+        better = _take_close(rows, step, expected, bend, new, self.state)
+        self.jacobian[rows[better]] = J[better]
+        return np.zeros_like(better)
 
 
 def _scale(scale: ArrayLike | None, lo: FloatArray, hi: FloatArray) -> FloatArray:
@@ -333,46 +343,66 @@ def _pulled_back(J: FloatArray, rows: IntArray, pulled: FloatArray) -> FloatArra
 
 
 @compiled_in_order
-def _take_better(
+def _take_rough(rows: IntArray, step: FloatArray, new: _New, state: _State) -> BoolArray:
+    """Keep what is new of the b rows where the error fell, and say which; adapt all dampings.
+
+    Curvatures are those of Gauss-Newton, put right by how gradients change.
+    """
+    better = np.zeros(rows.size, dtype=np.bool_)
+    for i in range(rows.size):
+        row = rows[i]
+        change = AFTER_FAILURE
+        better[i] = state.error[row] - new.error[i] >= 0
+        if better[i]:
+            H, gradient = state.curvature[row], state.gradient[row]
+            _update(H, new.curvature[i], gradient, new.gradient[i], step[i])
+            change = AFTER_ANY_DECREASE
+            _keep(i, row, new, state)
+        state.damping[row] = max(state.damping[row] * change, LEAST_DAMPING)
+    return better
+
+
+@compiled_in_order
+def _take_close(
     rows: IntArray,
     step: FloatArray,
     expected: FloatArray,
     bend: FloatArray,
-    new: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    new: _New,
     state: _State,
-    is_rough: bool,
 ) -> BoolArray:
-    """Keep what is new of the b rows where the error fell, and say which; adapt all dampings.
+    """Do the same where residuals and Jacobians are known: steps are judged by what they promised.
 
-    ``new`` are places, errors, gradients and curvatures of these rows.
+    What Gauss-Newton's curvature leaves out is learned from how the Jacobian bends.
     """
-    x, error, gradient, curvature = new
     better = np.zeros(rows.size, dtype=np.bool_)
     for i in range(rows.size):
         row = rows[i]
-        decrease = state.error[row] - error[i]
-        better[i] = decrease > 0 or (is_rough and decrease == 0)
+        decrease = state.error[row] - new.error[i]
         change = AFTER_FAILURE
+        better[i] = decrease > 0
         if better[i]:
-            H, old_gradient = state.curvature[row], state.gradient[row]
-            if is_rough:
-                _update(H, curvature[i], old_gradient, gradient[i], step[i])
-                change = AFTER_ANY_DECREASE
-            else:
-                state.trusts_learned[row] = _learn(
-                    state.learned[row], H, old_gradient, gradient[i], bend[i], step[i], decrease
-                )
-                _copy_matrix(H, curvature[i])
-                change = AFTER_POOR
-                if decrease > GOOD_SHARE * expected[i]:
-                    change = AFTER_GOOD
-                elif decrease > POOR_SHARE * expected[i]:
-                    change = 1.0
-            state.error[row] = error[i]
-            assign(state.x[row], x[i])
-            assign(state.gradient[row], gradient[i])
+            H, gradient, S = state.curvature[row], state.gradient[row], state.learned[row]
+            state.trusts_learned[row] = _learn(
+                S, H, gradient, new.gradient[i], bend[i], step[i], decrease
+            )
+            _copy_matrix(H, new.curvature[i])
+            change = AFTER_POOR
+            if decrease > GOOD_SHARE * expected[i]:
+                change = AFTER_GOOD
+            elif decrease > POOR_SHARE * expected[i]:
+                change = 1.0
+            _keep(i, row, new, state)
         state.damping[row] = max(state.damping[row] * change, LEAST_DAMPING)
     return better
+
+
+@compiled_in_order
+def _keep(i: int, row: int, new: _New, state: _State) -> None:
+    """Take over what is new of one row, all but its curvature."""
+    state.error[row] = new.error[i]
+    assign(state.x[row], new.x[i])
+    assign(state.gradient[row], new.gradient[i])
 
 
 @compiled_in_order

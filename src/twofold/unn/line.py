@@ -23,8 +23,8 @@ import numpy as np
 from twofold.array_types import FloatArray, IntArray
 from twofold.engine.threads import run_tasks
 from twofold.rowwise import VALUES_AT_A_TIME, blocks
-from twofold.unn import line_moves
-from twofold.unn.line_moves import LinkedRows
+from twofold.unn import line_gaps, line_moves, line_products
+from twofold.unn.line_moves import LEFT, N_PRODUCTS, OWN, LinkedRows
 from twofold.unn.nearest_rows import nearest_rows
 from twofold.unn.point_errors import PointError
 from twofold.unn.rows import NOBODY, RowStore, Rule, Watch, Weights, get_rule, is_even
@@ -153,8 +153,8 @@ class Line(SortedRows):
         n = len(self)
         if n == 0:
             return np.empty(0, dtype=np.intp)
-        first = int(np.flatnonzero(self._store["before"] == NOBODY)[0])
-        return line_moves.ranks_of(first, n, self._store["after"])
+        first = int(np.flatnonzero(self._store["beside"][:, LEFT] == NOBODY)[0])
+        return line_moves.ranks_of(first, n, self._store["beside"])
 
     @property
     def latent(self) -> FloatArray:
@@ -172,8 +172,13 @@ class Line(SortedRows):
 
     def _insert(self, part: slice, nearest: IntArray) -> None:
         line = self._line(self._rule)
-        products = self._products(line, part, part.stop)
-        line_moves.insert_rows(part.start, nearest, products, line)
+        if not self._exhaustive:
+            line_gaps.insert_beside(part.start, nearest, line)
+        elif line.products.size:
+            products = self._products(part, part.stop)
+            line_products.insert_by_products(part.start, products, line)
+        else:
+            line_gaps.insert_anywhere(part.start, part.stop, line)
 
     def _fill(self, number: int) -> None:
         line_moves.fill_row(number, self._line(self._rule))
@@ -189,48 +194,47 @@ class Line(SortedRows):
     def _sweep(self, candidates: IntArray, rule: Rule) -> int:
         line, moves = self._line(rule), 0
         for part in self._parts(0):
-            products = self._products(line, part, len(self))
-            moves += line_moves.refine_rows(part.start, candidates[part], products, line)
+            if not self._exhaustive:
+                moves += line_gaps.refine_beside(part.start, candidates[part], line)
+            elif line.products.size:
+                products = self._products(part, len(self))
+                moves += line_products.refine_by_products(part.start, products, line)
+            else:
+                moves += line_gaps.refine_anywhere(part.start, part.stop, line)
         return moves
 
     def _append(self, Y: FloatArray, weights: Weights) -> None:
         start, store = len(self), self._store
         store.append(Y, weights)
-        for name in ("before", "after", "order"):
-            store.reserve(name, dtype=np.intp)
-        for name in ("errors", "own", "square", "window"):
-            store.reserve(name)
-        store.reserve("inner", 2)
-        store["own"][start:] = np.einsum("id,id->i", *[store["values"][start:]] * 2)
+        store.reserve("beside", 2, dtype=np.intp)
+        store.reserve("order", dtype=np.intp)
+        store.reserve("errors")
+        store.reserve("products", N_PRODUCTS)
+        store["products"][start:, OWN] = np.einsum("id,id->i", *[store["values"][start:]] * 2)
 
     def _line(self, rule: Rule) -> LinkedRows:
         store, rows, n = self._store, self._store.rows(), len(self)
         # Running sums of products take rows away again, so they need rows that allow that.
         can_take_away = is_even(rows)
         by_products = self._exhaustive and self._error.is_euclidean and can_take_away
-        some = slice(n if by_products else 0)
         return LinkedRows(
             rows=rows,
             rule=rule,
             is_even=can_take_away,
-            before=store["before"],
-            after=store["after"],
+            beside=store["beside"],
             errors=store["errors"],
             order=store["order"][: n if self._exhaustive else 0],
-            own=store["own"][some],
-            square=store["square"][some],
-            mass=store["window"][some],
-            inner=store["inner"][some],
+            products=store["products"][: n if by_products else 0],
         )
 
-    def _products(self, line: LinkedRows, part: slice, n: int) -> FloatArray:
-        """Return the products of some rows with the first n; no columns for a search without."""
-        Y = line.rows.values
-        products = np.empty((part.stop - part.start, n if line.own.size else 0))
+    def _products(self, part: slice, n: int) -> FloatArray:
+        """Return the products of some rows with the first n."""
+        Y = self._store.rows().values
+        products = np.empty((part.stop - part.start, n))
 
         def multiply(tile: slice) -> None:
             products[:, tile] = Y[part] @ Y[tile].T
 
-        tiles = blocks(products.shape[1], 1, at_a_time=_TILE)
+        tiles = blocks(n, 1, at_a_time=_TILE)
         run_tasks(multiply, tiles, self._n_threads)
         return products
