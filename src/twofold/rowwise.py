@@ -74,10 +74,14 @@ def data_unit(Y: FloatArray) -> float:
 
 
 def same_gaps(known: BoolArray) -> list[IntArray]:
-    """Return groups of columns that miss the same rows of a table, known (n, D) or not."""
-    # Flattened: versions of numpy differ in the shape of the inverse.
-    group = np.unique(known, axis=1, return_inverse=True)[1].ravel()
-    return [np.flatnonzero(group == number) for number in range(group.max(initial=-1) + 1)]
+    """Return groups of columns that miss the same rows of a table, known (n, D) or not.
+
+    The first group holds the first column, and so on: groups of one column each are in its order.
+    """
+    found: dict[bytes, list[int]] = {}
+    for d, column in enumerate(np.packbits(known, axis=0).T):
+        found.setdefault(column.tobytes(), []).append(d)
+    return [np.array(columns) for columns in found.values()]
 
 
 # ---- loops ---------------------------------------------------------------------------------------

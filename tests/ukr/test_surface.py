@@ -9,7 +9,10 @@ from ukr.problems import make_surface, make_table
 
 from twofold.engine import KernelSums
 from twofold.kernels import GAUSSIAN, QUARTIC
-from twofold.ukr.surface import CarriedRows, Surface
+from twofold.losses import Huber, Squared
+from twofold.regularization import LeaveOneOut
+from twofold.ukr.objective import Problem
+from twofold.ukr.surface import CarriedRows, Surface, in_fewer_coordinates
 
 situations = pytest.mark.parametrize(
     ("weighted", "missing"), [(False, False), (True, False), (True, True)]
@@ -148,6 +151,77 @@ def test_columns_with_missing_entries_by_hand():
     np.testing.assert_allclose(rows.V, [[-2, 0, 1, 0, 1], [2, 0, 2, 2, 2]])
 
 
+def shared_gaps(n=40):
+    """Return rows whose columns 0 and 2 miss the same rows, and columns 1 and 4; their weights."""
+    rng = np.random.default_rng(3)
+    Y, weights = rng.normal(size=(n, 5)), rng.uniform(0.5, 2, n)
+    observed = rng.random((n, 5)) > 0.3
+    observed[:, 2], observed[:, 4] = observed[:, 0], observed[:, 1]
+    return Y, weights, observed
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_columns_that_miss_the_same_rows_share_a_denominator(degree):
+    Y, weights, observed = shared_gaps()
+    X = np.random.default_rng(4).normal(size=(len(Y), 2))
+    rows = CarriedRows(Y, weights, observed, degree=degree)
+    assert [group.tolist() for group in rows.groups] == [[0, 2], [1, 4], [3]]
+    assert rows.V.shape[1] == 5 + 3 + 1
+    engine = KernelSums(GAUSSIAN, 1e-12)
+    together = Surface(X, rows, engine)
+    f, J, *_ = together.look(X[:9])
+    for d in range(5):
+        alone = CarriedRows(Y[:, [d]], weights, observed[:, [d]], degree=degree)
+        g, slope, *_ = Surface(X, alone, engine).look(X[:9])
+        np.testing.assert_allclose(f[:, d], g[:, 0], rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(J[:, :, d], slope[:, :, 0], rtol=1e-8, atol=1e-10)
+
+
+def indicators(n=300):
+    """Return indicators of five levels, a number and its double, gaps in both."""
+    rng = np.random.default_rng(5)
+    numbers = rng.normal(size=(n, 1)) * [1, 2]
+    Y = np.hstack([np.eye(5)[rng.integers(0, 5, n)], numbers, rng.normal(size=(n, 1))])
+    Y[rng.random(n) < 0.2, :5] = np.nan
+    Y[rng.random(n) < 0.2, 5:7] = np.nan
+    return Y
+
+
+def test_columns_that_are_known_together_are_turned_into_what_they_span():
+    Y = indicators()
+    turned = in_fewer_coordinates(Y, Squared())
+    assert turned.shape[1] == 4 + 1 + 1
+    for columns, spanned in ((slice(0, 5), slice(0, 4)), (slice(5, 7), slice(4, 5))):
+        before, after = Y[:, columns], turned[:, spanned]
+        np.testing.assert_array_equal(np.isnan(before[:, 0]), np.isnan(after[:, 0]))
+        distances = [((part[:, None] - part) ** 2).sum(axis=2) for part in (before, after)]
+        np.testing.assert_allclose(*distances, atol=1e-12)
+
+
+def test_rows_are_not_turned_for_little_or_where_a_small_column_would_be_lost():
+    rng = np.random.default_rng(6)
+    full = rng.normal(size=(50, 12))
+    assert in_fewer_coordinates(full, Squared()) is full
+    full[:, 11] = full[:, 10]  # eleven of twelve
+    assert in_fewer_coordinates(full, Squared()) is full
+    units = rng.normal(size=(50, 3)) * [1e9, 1, 1]
+    assert in_fewer_coordinates(units, Squared()) is units
+    assert in_fewer_coordinates(indicators(), Huber(1.0)).shape[1] == 8
+
+
+def test_training_does_not_notice_the_turn():
+    Y = indicators()
+    X = np.random.default_rng(7).normal(size=(len(Y), 2))
+    engine = KernelSums(GAUSSIAN, 1e-12)
+    found = []
+    for rows in (Y, in_fewer_coordinates(Y, Squared())):
+        problem = Problem.of_rows(rows, np.ones(len(Y)), Squared(), LeaveOneOut(), engine)
+        value, slope = problem.reconstruction(cross_validated=True).value_and_grad(X)
+        found.append((value * problem.error_unit, slope * problem.error_unit))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-12)
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize("missing", [False, True], ids=["complete", "missing"])
 def test_the_regression_of_equal_weights_is_the_mean(missing):
     _, Y, weights, observed = make_table(weighted=True, missing=missing)
@@ -174,13 +248,15 @@ def test_no_weight_no_answer():
     np.testing.assert_array_equal(rows.answer(f, denominator, np.ones((1, 1))), 0)
 
 
-@pytest.mark.parametrize("missing", [False, True], ids=["complete", "missing"])
-def test_the_answer_is_the_derivative_by_the_sums(missing):
-    _, Y, weights, observed = make_table(weighted=True, missing=missing)
+@pytest.mark.parametrize("gaps", ["none", "own", "shared"])
+def test_the_answer_is_the_derivative_by_the_sums(gaps):
+    Y, weights, observed = shared_gaps()
+    if gaps != "shared":
+        _, Y, weights, observed = make_table(weighted=True, missing=gaps == "own")
     rows = CarriedRows(Y, weights, observed)
     rng = np.random.default_rng(1)
     A = rng.uniform(0.1, 1, size=(5, len(Y))) @ rows.V
-    slope = rng.normal(size=(5, 3))
+    slope = rng.normal(size=(5, Y.shape[1]))
     f, denominator = rows.regress(A)
     U = rows.answer(f, denominator, slope)
     for c in range(A.shape[1]):

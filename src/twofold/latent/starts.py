@@ -65,22 +65,26 @@ def _checked_points(X: Any, expected: tuple[int, int]) -> FloatArray:
 
 
 def fill_again_and_again(
-    Y: FloatArray, model_of: Callable[[FloatArray], FloatArray], most: int
+    Y: FloatArray, model_of: Callable[[FloatArray, IntArray], FloatArray], most: int
 ) -> FloatArray:
     """Return Y (n, D) with NaN filled by a model of the filled rows, until that changes little.
 
-    ``model_of(filled)`` (n, D) are the rows as a low-rank model has them (iterative imputation),
-    asked for ``most`` times.
+    ``model_of(filled, some)`` are some of the rows, those with gaps, as a low-rank model of all has
+    them (iterative imputation), asked for ``most`` times.
     """
     missing = np.isnan(Y)
-    if not missing.any():
+    some = np.flatnonzero(missing.any(axis=1))
+    if not len(some):
         return Y
     filled = np.where(missing, np.nanmean(Y, axis=0), Y)
+    little = 1e-3 * filled.std()
+    gaps = np.nonzero(missing[some])
+    places = some[gaps[0]], gaps[1]
     for _ in range(most):
-        model = model_of(filled)
-        change = np.abs(model[missing] - filled[missing]).max()
-        filled[missing] = model[missing]
-        if change <= 1e-3 * filled.std():
+        found = model_of(filled, some)[gaps]
+        change = np.abs(found - filled[places]).max()
+        filled[places] = found
+        if change <= little:
             break
     return filled
 
@@ -93,22 +97,29 @@ def fill_for_start(Y: FloatArray) -> FloatArray:
     """
     # At most half of what the table could hold: a model of full rank would repeat the guess.
     rank = max(1, min(MOST_COMPONENTS, (min(Y.shape) - 1) // 2))
+    gaps = np.isnan(Y)
+    if not gaps.any():
+        return Y
 
-    def model_of(filled: FloatArray) -> FloatArray:
+    def model_of(filled: FloatArray, some: IntArray) -> FloatArray:
         mean = filled.mean(axis=0)
-        directions = _principal_directions(filled - mean, rank)
-        return (filled - mean) @ directions @ directions.T + mean
+        directions = _principal_directions(filled, mean, rank)
+        return (filled[some] - mean) @ directions @ directions.T + mean
 
-    return fill_again_and_again(Y, model_of, MOST_ROUNDS)
+    # Around their means the rows need not be centred in each round.
+    center = np.nanmean(Y, axis=0)
+    filled = fill_again_and_again(Y - center, model_of, MOST_ROUNDS)
+    return np.where(gaps, filled + center, Y)
 
 
-def _principal_directions(Y: FloatArray, rank: int) -> FloatArray:
+def _principal_directions(Y: FloatArray, mean: FloatArray, rank: int) -> FloatArray:
     """Return the leading principal directions (D, rank), by the smaller of the two products."""
     n, D = Y.shape
     if n >= D:
-        return np.linalg.eigh(Y.T @ Y)[1][:, -rank:]
-    values, vectors = np.linalg.eigh(Y @ Y.T)
+        return np.linalg.eigh(Y.T @ Y - n * np.outer(mean, mean))[1][:, -rank:]
+    R = Y - mean
+    values, vectors = np.linalg.eigh(R @ R.T)
     # Directions of no variance, rounded to either side of zero, must not be blown up to length 1.
     counted = values[-rank:] > n * np.finfo(values.dtype).eps * max(values[-1], 0)
     inverse = np.where(counted, 1 / np.sqrt(np.where(counted, values[-rank:], 1)), 0)
-    return Y.T @ (vectors[:, -rank:] * inverse)
+    return R.T @ (vectors[:, -rank:] * inverse)

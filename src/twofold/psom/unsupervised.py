@@ -131,9 +131,9 @@ def _axes(Y: FloatArray, weights: FloatArray, q: int) -> tuple[FloatArray, Float
 def fill_by_plane(Y: FloatArray, weights: FloatArray, q: int) -> FloatArray:
     """Return Y (n, D) with NaN filled from its principal plane, found again and again."""
 
-    def plane(filled: FloatArray) -> FloatArray:
+    def plane(filled: FloatArray, some: IntArray) -> FloatArray:
         mean, axes = _axes(filled, weights, q)
-        return mean + ((filled - mean) @ axes.T) @ axes
+        return mean + ((filled[some] - mean) @ axes.T) @ axes
 
     return fill_again_and_again(Y, plane, MOST_FILLINGS)
 

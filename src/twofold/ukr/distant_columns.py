@@ -21,7 +21,6 @@ import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.engine import FitGroup, KernelSums, PreparedReferences, Sums
-from twofold.rowwise import same_gaps
 
 if TYPE_CHECKING:
     from twofold.ukr.surface import CarriedRows
@@ -38,9 +37,10 @@ class DistantColumns:
     ) -> None:
         self.engine, self.X, self.rows, self.widths = engine, X, rows, widths
         assert rows.observed is not None
-        self.groups = [
-            columns for columns in same_gaps(rows.observed) if rows.observed[:, columns[0]].any()
-        ]
+        # Groups that are observed at all, and their denominators among the sums.
+        seen = [k for k, columns in enumerate(rows.groups) if rows.observed[:, columns[0]].any()]
+        self.groups = [rows.groups[k] for k in seen]
+        self.denominators = [rows.n_features + k for k in seen]
         self._sources: dict[int, _Source] = {}
 
     def mend(self, sums: Sums, X: FloatArray, hidden: IntArray | None) -> None:
@@ -60,8 +60,7 @@ class DistantColumns:
     def _are_thin(self, A: FloatArray, X: FloatArray, hidden: IntArray | None) -> list[FloatArray]:
         """Say, group by group, at which places (m,) a column's rows are far away."""
         if self.rows.degree == 0:
-            D = self.rows.n_features
-            masses, total = A[:, [D + columns[0] for columns in self.groups]], A[:, -1]
+            masses, total = A[:, self.denominators], A[:, -1]
         else:  # a local fit does not show how far its rows are
             found = self._masses.at(X, hidden=hidden).values
             masses, total = found[:, :-1], found[:, -1]
@@ -70,8 +69,7 @@ class DistantColumns:
     def mend_tensor(self, A: Any, dA: Any, X: Any) -> None:
         """Do the same for tensors on the device of the sums; dA (m, q, C) may be empty."""
         if self.rows.degree == 0:
-            D = self.rows.n_features
-            masses, total = A[:, [D + int(columns[0]) for columns in self.groups]], A[:, -1:]
+            masses, total = A[:, self.denominators], A[:, -1:]
         else:
             found = self._masses.at_tensor(X)[0]
             masses, total = found[:, :-1], found[:, -1:]
@@ -114,7 +112,7 @@ class _Source:
         # The last one answers for -1, which hides nothing.
         self.place = np.full(len(of.X) + 1, -1)
         self.place[members] = np.arange(len(members))
-        self.columns = np.concatenate([columns, rows.n_features + columns])
+        self.columns = np.append(columns, of.denominators[k])
         local = rows.local(of.X.shape[1])
         if local is not None:
             whole = FitGroup(np.arange(len(self.columns)), rows.weights[members].astype(float))

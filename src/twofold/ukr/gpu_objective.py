@@ -60,6 +60,9 @@ class DeviceReconstruction:
         self.references = rows if problem.landmarks is None else problem.landmarks
         self.Y, self.V = self.tensor(rows.Y), self.tensor(self.references.V)
         self.observed = None if rows.observed is None else self.tensor(rows.observed)
+        # A product with indicators adds up in a fixed order, unlike `index_add` on a device.
+        group_of = self.references.group_of
+        self.members = self.tensor(group_of[:, None] == np.arange(len(self.references.groups)))
         self.share = self.tensor(rows.weights / rows.weights.sum())
         self.loss = problem._loss_and_unit[0]
         self.hidden = None
@@ -124,7 +127,7 @@ class DeviceReconstruction:
     def _respond(self, numbers: Tensor, A: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
         rows, is_whole = self._rows(numbers), self.references.observed is None
         D = rows.Y.shape[1]
-        S = A[:, D : D + 1] if is_whole else A[:, D : 2 * D]
+        S = self.references.of_columns(A)
         is_alive = S > 0
         safe = S.where(is_alive, S.new_ones(()))
         f = A[:, :D] / safe
@@ -140,8 +143,15 @@ class DeviceReconstruction:
         torch = load_torch()
         U = torch.zeros_like(A)
         U[:, :D] = E
-        U[:, D : D + S.shape[1]] = -(E * f).sum(dim=1, keepdim=True) if is_whole else -E * f
+        U[:, self.references.denominators] = self._group_sums(-E * f)
         return losses * rows.share, U
+
+    def _group_sums(self, E: Tensor) -> Tensor:
+        """Return sums (m, groups) of the columns that share a denominator."""
+        n_groups = len(self.references.groups)
+        if n_groups == 1:
+            return E.sum(dim=1, keepdim=True)
+        return E if n_groups == E.shape[1] else E @ self.members
 
     def _rows(self, numbers: Tensor) -> _InOrder:
         if self.in_order is None or self.in_order.order is not numbers:

@@ -86,7 +86,7 @@ class _Looking:
     def __init__(self, surface: Surface, loss: Loss) -> None:
         self.surface, self.loss, rows = surface, loss, surface.rows
         self.device, self.D = surface.engine.device, rows.n_features
-        self.is_masked, self.is_fitted = rows.observed is not None, rows.degree != 0
+        self.is_fitted = rows.degree != 0
 
     def tensor(self, array: FloatArray | BoolArray) -> Tensor:
         torch = load_torch()
@@ -97,14 +97,13 @@ class _Looking:
         torch = load_torch()
         # Starts are sorted once, and move little.
         A, shift, dA = self.surface.sums_tensor(X, slopes=True, is_sorted=True)
-        D = self.D
-        part = slice(D, 2 * D if self.is_masked else D + 1)
-        S = A[:, part]
+        D, of_columns = self.D, self.surface.rows.of_columns
+        S = of_columns(A)
         safe = torch.where(S > 0, S, 1)
         f = A[:, :D] / safe
         J = dA[:, :, :D]
         if not self.is_fitted:  # a local fit is no ratio of sums
-            J = (J - f[:, None] * dA[:, :, part]) / safe[:, None]
+            J = (J - f[:, None] * of_columns(dA)) / safe[:, None]
         mass = A[:, -1]
         lowered = torch.exp(-0.5 * shift)  # only exponential kernels are shifted
         rise = dA[:, :, -1] / torch.where(mass > 0, mass, 1)[:, None]

@@ -149,10 +149,12 @@ class Reconstruction:
         self, numbers: IntArray, A: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         f, denominator = self.references.regress(A)
-        alone = ~(denominator > 0)
-        if self.hidden is not None and alone.any():
+        if self.hidden is not None:
             # Out of reach of every reference that counts: the mean of those stands in.
-            f = np.where(alone, self.references.mean_without(self.hidden[numbers]), f)
+            alone = np.flatnonzero(~(denominator > 0).all(axis=1))
+            if len(alone):
+                others = self.references.mean_without(self.hidden[numbers[alone]])
+                f[alone] = np.where(denominator[alone] > 0, f[alone], others)
         residual = f - np.take(self.rows.Y, numbers, axis=0)
         if self.rows.observed is not None:
             residual *= self.rows.observed[numbers]

@@ -43,7 +43,7 @@ from twofold.engine import (
 )
 from twofold.engine.cells import GRIDDED, build_grid
 from twofold.losses import Loss, is_rotation_invariant
-from twofold.rowwise import MultipliedRows, data_unit, same_gaps
+from twofold.rowwise import MultipliedRows, power_of_two, same_gaps
 from twofold.ukr.distant_columns import DistantColumns
 
 # The share of training points that would be outside of the domain as new ones.
@@ -54,6 +54,13 @@ MOST_PLACES = 5_000
 # Local fits are held by a ridge of 1e-7 where few rows are near: what is left out of them must be
 # smaller than that.
 FITTED_CUTOFF = 1e-12
+# Directions in which rows have a smaller share of the largest variance count as not spanned.
+SPANNED = 1e-12
+# The largest share of a column's variance in directions that are left out.
+LOST = 1e-10
+# Rows are turned into at most this share of their columns, otherwise it would not pay; of long
+# tables at most so many columns are looked at, which takes time in their square.
+WORTH_TURNING, MOST_TURNED = 0.9, 100
 # So many places are grouped by cells of the latent space, this many kernel widths wide.
 GROUP_WIDTH = 8
 
@@ -61,9 +68,10 @@ GROUP_WIDTH = 8
 class CarriedRows:
     """Data rows as columns of the engine: numerators, denominators, and the weights last.
 
-    The weights' own sum is the latent density. Rows Y (n, D), any value where they are not
-    ``observed`` (None: everywhere), are centred by ``mean`` (D,), None for their own, and kept in a
-    ``unit`` in which squares neither overflow nor vanish.
+    The weights' own sum is the latent density. Columns that miss the same rows share a denominator.
+    Rows Y (n, D), any value where they are not ``observed`` (None: everywhere), are centred by
+    ``mean`` (D,), None for their own, and kept in a ``unit`` in which squares neither overflow nor
+    vanish.
     """
 
     def __init__(
@@ -84,11 +92,14 @@ class CarriedRows:
         self.Y = self.scaled(Y)
         if observed is not None:
             self.Y = np.where(observed, self.Y, 0).astype(Y.dtype)
+        self.groups = [np.arange(Y.shape[1])] if observed is None else same_gaps(observed)
+        self.group_of = np.empty(Y.shape[1], dtype=np.int64)  # the number of a column's group
+        for number, columns in enumerate(self.groups):
+            self.group_of[columns] = number
         self.V = self._columns(omega)
         self.total = self.mass.sum(axis=0)
         self.total_sum = (self.mass * self.Y).sum(axis=0)
-        D = self.n_features
-        self._denominators = slice(D, D + 1 if observed is None else 2 * D)
+        self.denominators = slice(self.n_features, self.n_features + len(self.groups))
         self._locals: dict[int, LocalFit] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -109,10 +120,11 @@ class CarriedRows:
     def _columns(self, omega: FloatArray) -> FloatArray:
         if self.degree == 0 and self.observed is None:
             return np.concatenate([omega * self.Y, omega], axis=1)
+        first = [columns[0] for columns in self.groups]
         if self.degree == 0:
-            return np.concatenate([self.mass * self.Y, self.mass, omega], axis=1)
+            return np.concatenate([self.mass * self.Y, self.mass[:, first], omega], axis=1)
         # Local fits bring the weights themselves, so that columns are the rows as they are.
-        present = np.ones_like(omega) if self.observed is None else self.observed
+        present = np.ones_like(omega) if self.observed is None else self.observed[:, first]
         return np.concatenate([self.Y, present, omega], axis=1).astype(self.Y.dtype)
 
     def local(self, q: int) -> LocalFit | None:
@@ -129,9 +141,9 @@ class CarriedRows:
             whole = FitGroup(np.arange(D + 1), self.weights.astype(np.float64))
             return LocalFit(terms, (whole,))
         groups = []
-        for columns in same_gaps(self.observed):
+        for number, columns in enumerate(self.groups):
             mass = (self.weights * self.observed[:, columns[0]]).astype(np.float64)
-            groups.append(FitGroup(np.concatenate([columns, D + columns]), mass))
+            groups.append(FitGroup(np.append(columns, D + number), mass))
         return LocalFit(terms, tuple(groups))
 
     def whole_fit(self, q: int) -> LocalFit:
@@ -161,13 +173,20 @@ class CarriedRows:
 
     def regress(self, A: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return f - mean (m, D) and the denominators (m, 1) or (m, D), zero where undefined."""
-        numerator, denominator = A[:, : self.n_features], A[:, self._denominators]
+        numerator, denominator = A[:, : self.n_features], A[:, self.denominators]
+        if self.observed is not None:
+            denominator = self.of_columns(A)
         safe = np.where(denominator > 0, denominator, 1)
         return numerator / safe, denominator
 
+    def of_columns(self, A: Any) -> Any:
+        """Return the denominators among sums (..., C), tensors too: (..., 1) or one a column."""
+        found = A[..., self.denominators]
+        return found if len(self.groups) in (1, self.n_features) else found[..., self.group_of]
+
     def regress_tensor(self, A: Any) -> tuple[Any, Any]:
         """Return the same for sums that are a tensor."""
-        denominator = A[:, self._denominators]
+        denominator = self.of_columns(A)
         return A[:, : self.n_features] / (denominator + (denominator <= 0)), denominator
 
     def mean_without(self, hidden: IntArray) -> FloatArray:
@@ -186,35 +205,78 @@ class CarriedRows:
         if self.degree != 0:
             return f, dA[:, :, :D]
         safe = np.where(denominator > 0, denominator, 1)[:, None, :]
-        return f, (dA[:, :, :D] - f[:, None, :] * dA[:, :, self._denominators]) / safe
+        return f, (dA[:, :, :D] - f[:, None, :] * self.of_columns(dA)) / safe
 
     def answer(self, f: FloatArray, denominator: FloatArray, slope: FloatArray) -> FloatArray:
         """Return ``U = dR/dA`` from ``slope = dR/df``; rows out of reach do not answer."""
         # f = N / S with the sums N and S: dR/dN = slope / S and dR/dS = -slope f / S.
         E = np.where(denominator > 0, slope, 0) / np.where(denominator > 0, denominator, 1)
-        back = -E * f
-        if self.observed is None:
-            back = back.sum(axis=1, keepdims=True)
-            if self.degree == 0:
-                return np.concatenate([E, back], axis=1)
+        slopes = -E * f
+        is_whole = self.observed is None
+        back = slopes.sum(axis=1, keepdims=True) if is_whole else self._group_sums(slopes)
+        if is_whole and self.degree == 0:
+            return np.concatenate([E, back], axis=1)
         # The last column is the density, which the error does not look at.
         return np.concatenate([E, back, np.zeros_like(E[:, :1])], axis=1)
 
+    def _group_sums(self, E: FloatArray) -> FloatArray:
+        """Return sums (m, groups) of the columns that share a denominator."""
+        if len(self.groups) == 1:
+            return E.sum(axis=1, keepdims=True)
+        if len(self.groups) == self.n_features:
+            return E
+        sizes = [len(columns) for columns in self.groups]
+        starts = np.cumsum([0, *sizes[:-1]])
+        return np.add.reduceat(E[:, np.concatenate(self.groups)], starts, axis=1)
+
 
 def in_fewer_coordinates(Y: FloatArray, loss: Loss) -> FloatArray:
-    """Return rows in fewer coordinates if they have more columns than there are rows.
+    """Return rows in fewer coordinates where columns that are known together span fewer.
 
-    n rows span at most n - 1 directions; turned into those, all distances stay as they are and
-    training with a loss of lengths alone does not notice.
+    n rows span at most n - 1 directions, indicators of L levels L - 1. Turned into those, distances
+    stay as they are, with gaps too, and training with a loss of lengths alone does not notice.
     """
-    n, D = Y.shape
-    if n >= D or np.isnan(Y).any() or not is_rotation_invariant(loss):
+    if not is_rotation_invariant(loss):
         return Y
-    unit = data_unit(Y)
-    centred = (Y / unit - (Y / unit).mean(axis=0)).astype(np.float64)
-    values, vectors = np.linalg.eigh(centred @ centred.T)
-    kept = values > 1e-12 * values[-1]
-    return (unit * vectors[:, kept] * np.sqrt(values[kept])).astype(Y.dtype)
+    groups = same_gaps(~np.isnan(Y))
+    turned = [_spanned(Y[:, columns]) for columns in groups]
+    width = sum(part.shape[1] for part in turned)
+    return np.concatenate(turned, axis=1) if width <= WORTH_TURNING * Y.shape[1] else Y
+
+
+def _spanned(Y: FloatArray) -> FloatArray:
+    """Return rows (n, k), NaN in whole rows alone, in the directions they span if that is known."""
+    known = ~np.isnan(Y[:, 0])
+    n, k = int(known.sum()), Y.shape[1]
+    if k == 1 or n == 0 or (n >= k and k > MOST_TURNED):
+        return Y
+    rows = Y[known].astype(np.float64)
+    unit = float(power_of_two(np.abs(rows).max()))
+    rows /= unit
+    centred = rows - rows.mean(axis=0)
+    turn = _turn_of_wide if n < k else _turn_of_long
+    coordinates = turn(centred)
+    if coordinates is None:
+        return Y
+    found = np.full((len(Y), coordinates.shape[1]), np.nan, dtype=Y.dtype)
+    found[known] = np.multiply(coordinates, unit, out=coordinates)
+    return found
+
+
+def _turn_of_wide(R: FloatArray) -> FloatArray:
+    """Return the coordinates of centred rows (n, k), fewer than columns, that they span."""
+    values, vectors = np.linalg.eigh(R @ R.T)
+    kept = values > SPANNED * values[-1]
+    return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
+
+
+def _turn_of_long(R: FloatArray) -> FloatArray | None:
+    """Return the same for as many rows as columns or more, None where a column would be lost."""
+    values, vectors = np.linalg.eigh(R.T @ R)
+    kept = values > SPANNED * values[-1]
+    lost = vectors[:, ~kept] ** 2 @ np.abs(values[~kept])
+    # Beside a column of a much larger unit, rounding hides what a small one spans.
+    return None if (lost > LOST * (R**2).sum(axis=0)).any() else R @ vectors[:, kept]
 
 
 class Surface:
