@@ -114,11 +114,15 @@ class UncertainModel(ChunkedModel):
             seek = partial(self._seek, trained.images)
             rows = np.arange(len(trained.rows))
             log_density = self._log_density_without(self._known_places(), rows)
-            return make_noise(trained, seek, log_density, 0)
+            # At work it is wanted next, and to make it of all rows once more would take as long.
+            self._map_noise = make_noise(trained, seek, log_density, 0)
+        return self._map_noise.noise
 
     @cached_property
     def _map_noise(self) -> MapNoise:
-        return MapNoise(self._trained_map(), self.noise_)
+        noise = self.noise_
+        made: MapNoise | None = self.__dict__.get("_map_noise")
+        return made or MapNoise(self._trained_map(), noise)  # None where a file told the noise
 
     @cached_property
     def _known_index(self) -> Any:

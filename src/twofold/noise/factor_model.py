@@ -8,14 +8,14 @@ factors it is any covariance. Only observed entries enter. In each step, for eve
     M = I + W_oᵀ ψ_o⁻¹ W_o,   E[z] = M⁻¹ W_oᵀ ψ_o⁻¹ (y_o - μ_o),   V[z] = M⁻¹
 
 and for every column d the regression of its observed entries on (z, 1), with a ridge as if a few
-more rows had shown a column that goes with no other.
+more rows had shown a column that goes with no other. M is the same for all rows with the same gaps.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from twofold.array_types import BoolArray, FloatArray
+from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.noise.conditioning import Gaussians
 
 MOST_FACTORS = 24
@@ -67,9 +67,11 @@ def fit_factors(
     model = _principal_start(R, seen, spread, floor, mean, most_factors)
     if model.loadings.shape[1] == 0:
         return model
+    packed = np.packbits(observed, axis=1)
+    pattern = np.unique(packed, axis=0, return_inverse=True)[1].ravel()  # numbers of rows' gaps
     for _ in range(MOST_STEPS):
         before = model
-        model = _step(model, Y, observed, weights, floor)
+        model = _step(model, Y, observed, pattern, weights, floor)
         change = np.abs(model.variances - before.variances).sum()
         if change <= LEAST_CHANGE * model.variances.sum():
             break
@@ -102,41 +104,51 @@ def _principal_start(
 
 
 def _step(
-    model: FactorModel, Y: FloatArray, observed: BoolArray, weights: FloatArray, floor: FloatArray
+    model: FactorModel,
+    Y: FloatArray,
+    observed: BoolArray,
+    pattern: IntArray,
+    weights: FloatArray,
+    floor: FloatArray,
 ) -> FactorModel:
     """Return the model after one step of EM."""
     D, r = model.loadings.shape
-    squares = np.zeros((D, (r + 1) ** 2))
+    squares = np.zeros((D, r + 1, r + 1))
     products, own = np.zeros((D, r + 1)), np.zeros(D)
     step = max(1, AT_A_TIME // (r + 1) ** 2)
     for i in range(0, len(Y), step):
         part = slice(i, i + step)
         o = observed[part]
         known = np.where(o, Y[part], 0)
-        z, spread = _factors(model, known, o)
+        _, first, kind = np.unique(pattern[part], return_index=True, return_inverse=True)
+        z, spread = _factors(model, known, o, first, kind)
         z1 = np.concatenate([z, np.ones((len(z), 1))], axis=1)
-        both = z1[:, :, None] * z1[:, None, :]
-        both[:, :r, :r] += spread
         seen = weights[part, None] * o
-        squares += seen.T @ both.reshape(len(z), -1)
+        both = (z1[:, :, None] * z1[:, None, :]).reshape(len(z), -1)
+        squares += (seen.T @ both).reshape(squares.shape)
+        of_kind = np.bincount(kind, weights=weights[part])[:, None] * o[first]
+        squares[:, :r, :r] += (of_kind.T @ spread.reshape(len(first), -1)).reshape(D, r, r)
         products += (seen * known).T @ z1
         own += (seen * known**2).sum(axis=0)
-    total = squares[:, -1]
-    A = squares.reshape(D, r + 1, r + 1)
-    ridged = A + np.diag(np.append(np.full(r, ROWS_OF_DOUBT * r), 0))
+    total = squares[:, -1, -1]
+    ridged = squares + np.diag(np.append(np.full(r, ROWS_OF_DOUBT * r), 0))
     found = np.linalg.solve(ridged, products[:, :, None])[:, :, 0]
-    left = own - 2 * (found * products).sum(axis=1) + np.einsum("di,dij,dj->d", found, A, found)
+    explained = np.einsum("di,dij,dj->d", found, squares, found)
+    left = own - 2 * (found * products).sum(axis=1) + explained
     return FactorModel(found[:, -1], found[:, :-1], np.maximum(left / total, floor))
 
 
 def _factors(
-    model: FactorModel, known: FloatArray, observed: BoolArray
+    model: FactorModel, known: FloatArray, observed: BoolArray, first: IntArray, kind: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return mean (m, r) and covariance (m, r, r) of the factors of rows."""
+    """Return means (m, r) of the factors of rows, and their covariance for each kind of gaps.
+
+    ``first`` (p,) are rows of the kinds, ``kind`` (m,) is that of each row.
+    """
     W, r = model.loadings, model.loadings.shape[1]
-    precise = observed / model.variances
-    M = (precise @ (W[:, :, None] * W[:, None, :]).reshape(len(W), -1)).reshape(-1, r, r)
+    products = (W[:, :, None] * W[:, None, :]).reshape(len(W), -1)
+    M = ((observed[first] / model.variances) @ products).reshape(-1, r, r)
     M[:, np.arange(r), np.arange(r)] += 1
     spread = np.linalg.inv(M)
-    z = np.einsum("mrs,ms->mr", spread, (precise * (known - model.mean)) @ W)
-    return z, spread
+    weighed = (observed / model.variances * (known - model.mean)) @ W
+    return np.matmul(spread[kind], weighed[:, :, None])[:, :, 0], spread

@@ -17,6 +17,7 @@ import numpy as np
 from twofold.array_types import FloatArray, IntArray
 
 MOST_STEPS = 8
+MOST_IMAGES = 20_000
 # The step of differences, in units in which a distance of 1 is near.
 DIFFERENCE = 1e-2
 
@@ -25,11 +26,16 @@ ImagesWithout = Callable[[FloatArray, IntArray], FloatArray]
 
 
 def nearest_other_images(Y: FloatArray, images: FloatArray, own: IntArray) -> IntArray:
-    """Return for rows Y (m, D) with gaps which image (n, D) is nearest, not that of ``own``."""
-    observed = ~np.isnan(Y)
+    """Return for rows Y (m, D) with gaps which image (n, D) is nearest, not that of ``own``.
+
+    Only the first images are looked at, of rows in no order: where these are many, a near one is
+    among them.
+    """
+    images, observed = images[:MOST_IMAGES], ~np.isnan(Y)
     known = np.where(observed, Y, 0)
     squares = observed @ (images**2).T - 2 * known @ images.T
-    squares[np.arange(len(Y)), own] = np.inf
+    own_image = np.flatnonzero(own < len(images))
+    squares[own_image, own[own_image]] = np.inf
     return np.asarray(squares.argmin(axis=1))
 
 

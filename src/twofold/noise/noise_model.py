@@ -15,7 +15,7 @@ the latent density.
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -154,21 +154,27 @@ class MapNoise:
     ) -> tuple[FloatArray, FloatArray]:
         """Return what each way says of scaled rows, (E, m, D), and the variances (m, D)."""
         gauss = condition(Z, self.noise.gaussian.repeated(len(Z)))
-        local = [self.conditional(Z, places, own, int(k)) for k in self.noise.sizes]
+        local = self.conditionals(Z, places, own, [int(k) for k in self.noise.sizes])
         means = [images, gauss.means, *(found.means for found in local)]
         spread = np.mean([found.variances for found in local or [gauss]], axis=0)
         return np.stack(means), spread
 
-    def conditional(
-        self, Z: FloatArray, places: FloatArray, own: IntArray | None, k: int
-    ) -> Conditional:
-        """Return what the k rows around places say of scaled rows Z (m, D)."""
-        parts = [slice(i, i + ROWS_AT_A_TIME) for i in range(0, max(len(Z), 1), ROWS_AT_A_TIME)]
-        found = [
-            condition(Z[part], self.gaussians(places[part], None if own is None else own[part], k))
-            for part in parts
-        ]
-        return Conditional.joined(found)
+    def conditionals(
+        self, Z: FloatArray, places: FloatArray, own: IntArray | None, sizes: list[int]
+    ) -> list[Conditional]:
+        """Return what the rows around places say of scaled rows Z (m, D), for numbers of them."""
+        if not sizes:
+            return []
+        found: dict[int, list[Conditional]] = {k: [] for k in sizes}
+        for i in range(0, max(len(Z), 1), ROWS_AT_A_TIME):
+            part = slice(i, i + ROWS_AT_A_TIME)
+            without = None if own is None else own[part]
+            neighbors = self._around.neighbors(places[part], max(sizes), without)
+            for k in sizes:
+                some = neighbors[:, : k + 1]
+                gaussians = self._around.around(some, self._around.weights(places[part], some))
+                found[k].append(condition(Z[part], gaussians))
+        return [Conditional.joined(parts) for parts in found.values()]
 
     def gaussians(self, places: FloatArray, own: IntArray | None, k: int) -> Gaussians:
         """Return the Gaussians of the k rows around places (m, q), without their own (m,)."""
@@ -193,7 +199,7 @@ class MapNoise:
         if len(self.noise.sizes) == 0:
             return condition(self.scaled(Y), self.noise.gaussian.repeated(len(Y)))
         k = int(self.noise.sizes[len(self.noise.sizes) // 2])
-        return self.conditional(self.scaled(Y), places, own, k)
+        return self.conditionals(self.scaled(Y), places, own, [k])[0]
 
     def deviations(self, places: FloatArray) -> FloatArray:
         """Return the standard deviation (m, D) of rows around the images of places."""
@@ -232,7 +238,7 @@ class MapNoise:
         return np.where(gaps, (drawn - explained.means) / expected * deviations, 0)
 
 
-def make_noise(trained: TrainedMap, seek: Seek, log_density: FloatArray, seed: int) -> NoiseModel:
+def make_noise(trained: TrainedMap, seek: Seek, log_density: FloatArray, seed: int) -> MapNoise:
     """Return the noise of a map; ``log_density`` (n,) is the latent one, rows left out."""
     start = MapNoise(trained, _without_choice(trained))
     random = np.random.RandomState(seed)
@@ -240,7 +246,7 @@ def make_noise(trained: TrainedMap, seek: Seek, log_density: FloatArray, seed: i
     scored = np.sort(random.permutation(len(trained.rows))[:MOST_SCORED])
     seen = start.with_noise(noise).likeliest(trained.rows[scored], trained.places[scored], scored)
     likely = seen.log_density - log_units(noise, trained.rows[scored]) + log_density[scored]
-    return NoiseModel(**{**vars(noise), "log_likelihoods": np.sort(likely)})
+    return start.with_noise(replace(noise, log_likelihoods=np.sort(likely)))
 
 
 def log_units(noise: NoiseModel, Y: FloatArray) -> FloatArray:
@@ -305,11 +311,11 @@ def _choose(start: MapNoise, seek: Seek, random: np.random.RandomState) -> Noise
     stretch = float((left**2).sum()) / expected
     usual = mean_squares(left, columns, Y.shape[1], counts)
     deviations = np.sqrt(((stretch * spread + usual) / 2)[hidden])
-    chosen = {
-        "weights": weights,
-        "stretch": stretch,
-        "usual": usual,
-        "ratios": np.abs(left) / deviations,
-        "columns": columns,
-    }
-    return NoiseModel(**{**vars(start.noise), **chosen})
+    return replace(
+        start.noise,
+        weights=weights,
+        stretch=stretch,
+        usual=usual,
+        ratios=np.abs(left) / deviations,
+        columns=columns,
+    )
