@@ -10,7 +10,7 @@ import pytest
 from mixed.test_mixed import QUICK, make_table
 
 from twofold import UKR, Mixed, load
-from twofold.mixed.estimator import UnknownLevelWarning
+from twofold.mixed import UnknownLevelWarning
 from twofold.ukr import estimator
 
 dask = pytest.importorskip("dask", reason="tables of dask need dask")

@@ -58,7 +58,7 @@ def test_probabilities_are_those_of_map_and_trees(fitted):
     model, gappy, _ = fitted
     row = gappy.iloc[[0]]
     k = [column.name for column in model.columns_].index("side")
-    part, column = model._parts()[k], model.columns_[k]
+    column, part = list(model._table)[k]
     mapped = super(Mixed, model)._filled(model.features(row))[0]
     told = model._planted.features(column, part, mapped)
     expected = (column.proper(mapped[:, part]) + 2 * told) / 3
@@ -93,5 +93,5 @@ def test_too_few_rows_teach_nothing():
     rows.loc[0, "side"] = None
     model = Mixed(UKR(1, init="pca", max_iter=2)).fit(rows)
     features = model.features(rows)
-    assert model._planted.features(model.columns_[3], model._parts()[3], features) is None
+    assert model._planted.features(*list(model._table)[3], features) is None
     assert model.complete(rows)["side"].notna().all()

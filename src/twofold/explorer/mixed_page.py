@@ -22,7 +22,7 @@ HIDDEN = {"form": "hidden"}
 def page_columns(model: Mixed) -> dict[str, Any]:
     """Return ``columns`` and ``forms`` of the header of a page."""
     columns, forms, start = [], [], 0
-    rows = getattr(model.as_numbers(), "data_", np.empty((0, len(model.feature_labels()))))
+    rows = getattr(model, "data_", np.empty((0, len(model.feature_labels()))))
     for column in model.columns_:
         n = len(column.features)
         if n == 0:

@@ -59,7 +59,7 @@ def _answer(model: Mixed, name: str, X: Any, named: dict[str, Any]) -> Any:
         import dask.dataframe as dd
 
         places = X if hasattr(X, "columns") else dd.from_dask_array(X)
-        meta = model._decode(model.center_[None])[:0].set_axis(places._meta.index)
+        meta = model._table.decode(model.center_[None])[:0].set_axis(places._meta.index)
         return places.map_partitions(_ask, task, name, named, meta, meta=meta)
     meta = _reconstructed_like(model, X._meta) if name == "reconstruct" else X._meta
     return X.map_partitions(_ask, task, name, named, meta, meta=meta)
@@ -67,7 +67,7 @@ def _answer(model: Mixed, name: str, X: Any, named: dict[str, Any]) -> Any:
 
 def _reconstructed_like(model: Mixed, empty: pd.DataFrame) -> pd.DataFrame:
     """Return an empty table with the columns of another, in the types of reconstructions."""
-    made = model._decode(model.center_[None])[:0].set_axis(empty.index)
+    made = model._table.decode(model.center_[None])[:0].set_axis(empty.index)
     columns = {name: made[name] if name in made else empty[name] for name in empty.columns}
     return pd.DataFrame(columns, index=empty.index)
 
@@ -121,4 +121,4 @@ def scaled_features_of(model: Mixed, table: DaskTable) -> Any:
 def _features(model: Mixed, part: pd.DataFrame) -> FloatArray:
     if len(part) == 0:
         return np.empty((0, len(model.center_)))
-    return model._scale(model._encode(part))
+    return model._scale(model._table.encode(part))

@@ -6,7 +6,6 @@ for; the model inside sees features of zero mean whose variances add up to the c
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -35,38 +34,17 @@ from twofold.contract.nested_models import Families, from_fitted_part, from_temp
 from twofold.contract.row_notes import RowNotes
 from twofold.contract.uncertain_model import Explanation
 from twofold.engine.threads import single_threaded_blas
-from twofold.mixed.columns import Column, LevelColumn, scales
+from twofold.mixed.columns import Column, LevelColumn
 from twofold.mixed.dask_frames import answers_frames, sample_of, scaled_features_of
-from twofold.mixed.frames import TableKind, as_frame, fill_gaps
-from twofold.mixed.kinds import KINDS, LeftOut, fit_column
+from twofold.mixed.frames import TableKind, as_frame
+from twofold.mixed.kinds import check_kinds
 from twofold.mixed.level_trees import MOST_ROWS, LevelTrees
+from twofold.mixed.table_columns import TableColumns, choose_columns
 from twofold.model_files import ModelFile
 from twofold.scaled import Scaled, ScaledModel
 from twofold.tables.chunks import ChunkedTable
 from twofold.tables.dask_tables import DaskTable
 from twofold.ukr import UKR
-
-LEVELS_NAMED = 5
-
-
-class UnknownLevelWarning(UserWarning):
-    """Cells hold what the fit has not seen, and count as missing.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> import pandas as pd
-    >>> from twofold import UKR, Mixed
-    >>> from twofold.mixed import UnknownLevelWarning
-    >>> sizes = [1.0, 2.1, 3.0, 4.2, 5.0, 6.1] * 3
-    >>> table = pd.DataFrame({"size": sizes, "colour": ["red", "blue"] * 9})
-    >>> model = Mixed(UKR(1, init="pca", max_iter=3)).fit(table)
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     _ = model.transform(pd.DataFrame({"size": [2.0], "colour": ["green"]}))
-    >>> [warning.category is UnknownLevelWarning for warning in caught]
-    [True]
-    """
 
 
 class Mixed(ScaledModel):
@@ -143,16 +121,9 @@ class Mixed(ScaledModel):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for name, given in (("kinds", self.kinds), ("weights", self.weights)):
-            if given is not None and not isinstance(given, Mapping):
-                raise TypeError(f"`{name}` must be a dict by names of columns; got {given!r}.")
-        for name, kind in (self.kinds or {}).items():
-            is_order = isinstance(kind, list | tuple) and len(kind) > 1
-            if not is_order and not (isinstance(kind, str) and kind in KINDS):
-                raise ValueError(
-                    f"`kinds[{name!r}]` must be one of {KINDS} or a list of levels in their order; "
-                    f"got {kind!r}."
-                )
+        check_kinds(self.kinds)
+        if self.weights is not None and not isinstance(self.weights, Mapping):
+            raise TypeError(f"`weights` must be a dict by names of columns; got {self.weights!r}.")
         for name, weight in (self.weights or {}).items():
             check_positive(f"weights[{name!r}]", weight)
 
@@ -168,19 +139,18 @@ class Mixed(ScaledModel):
 
     def _fit_columns(self, frame: pd.DataFrame, weights: FloatArray) -> FloatArray:
         """Choose columns and their scales; return the features (n, D)."""
-        self._choose_columns(frame, weights)
-        Y = self._encode(frame)
+        chosen, self.left_out_ = choose_columns(
+            frame, weights, self.kinds or {}, self.weights or {}
+        )
+        self.columns_ = chosen.columns
+        self.feature_names_in_ = np.array([column.name for column in self.columns_], dtype=object)
+        self.n_features_in_ = len(self.columns_)
+        Y = chosen.encode(frame)
         counted = weights > 0
-        check_missing(Y[counted], np.array(self.feature_labels(), dtype=object))
+        check_missing(Y[counted], np.array(chosen.labels, dtype=object))
         # Of distinct rows in their own order, so that neither order nor copies change a bit of it.
         distinct = merge_duplicates(Y[counted], weights[counted])
-        found, start = [], 0
-        for column in self.columns_:
-            stop = start + len(column.features)
-            part = distinct.Y[:, start:stop]
-            found.append(scales(part, column.parts, column.weight, distinct.weights))
-            start = stop
-        self.center_, self.spread_ = (np.concatenate(each) for each in zip(*found, strict=True))
+        self.center_, self.spread_ = chosen.scales(distinct)
         return Y
 
     def _fit_chunks(self, table: ChunkedTable, sample_weight: Any) -> None:
@@ -201,67 +171,19 @@ class Mixed(ScaledModel):
         self.model_ = inner.fit(rows, sample_weight=sample_weight)
         self._join_columns()
 
-    def _choose_columns(self, frame: pd.DataFrame, weights: FloatArray) -> None:
-        """Set ``columns_`` and ``left_out_``."""
-        for given in (self.kinds or {}, self.weights or {}):
-            if unknown := [name for name in given if name not in frame.columns]:
-                raise ValueError(
-                    f"`kinds` and `weights` name columns of the table; it has no {unknown[0]!r}. "
-                    f"Its columns are {', '.join(map(repr, frame.columns[:20]))}."
-                )
-        kinds, shares = self.kinds or {}, self.weights or {}
-        made = [
-            fit_column(name, frame[name], weights, kinds.get(name), float(shares.get(name, 1)))
-            for name in frame.columns
-        ]
-        self.columns_ = tuple(column for column in made if isinstance(column, Column))
-        self.left_out_ = {column.name: column.why for column in made if isinstance(column, LeftOut)}
-        if not self.feature_labels():
-            reasons = [f"{name!r}: {why}" for name, why in self.left_out_.items()]
-            constant = [f"{column.name!r}: {column.why}" for column in self.columns_]
-            raise ValueError(
-                "No column of the table tells anything: "
-                f"{'; '.join((reasons + constant)[:5])}. Name kinds for some by `kinds`."
-            )
-        self.feature_names_in_ = np.array([column.name for column in self.columns_], dtype=object)
-        self.n_features_in_ = len(self.columns_)
+    @property
+    def _table(self) -> TableColumns:
+        """The columns together."""
+        return TableColumns(self.columns_)
 
     def feature_labels(self) -> list[str]:
         """Return the names of the features, such as "colour = red"."""
-        return [name for column in self.columns_ for name in column.features]
+        return self._table.labels
 
     def _validate(self, X: Any, *, reset: bool) -> FloatArray:
         """Return the features (n, D) of rows of a table, whose columns are found by name."""
         frame, _ = as_frame(X)
-        return self._encode(frame).astype(self.latent_.dtype)
-
-    def _encode(self, frame: pd.DataFrame) -> FloatArray:
-        needed = [column.name for column in self.columns_ if column.features]
-        if missing := [name for name in needed if name not in frame.columns]:
-            raise ValueError(
-                f"The table lacks {len(missing)} of the {len(needed)} columns of the fit: "
-                f"{', '.join(map(repr, missing[:5]))}. Entries may be missing, columns may not."
-            )
-        parts, strange = [], []
-        for column in self.columns_:
-            if not column.features:
-                continue
-            values = frame[column.name]
-            F = column.encode(values)
-            unknown = values.notna().to_numpy() & np.isnan(F[:, 0])
-            if unknown.any():
-                texts = list(dict.fromkeys(map(str, values[unknown])))
-                more = f" and {len(texts) - LEVELS_NAMED} more" * (len(texts) > LEVELS_NAMED)
-                named = ", ".join(map(repr, texts[:LEVELS_NAMED]))
-                strange.append(f"{column.name}: {named}{more}")
-            parts.append(F)
-        if strange:
-            warnings.warn(
-                f"Unknown to the fit, and counted as missing: {'; '.join(strange)}.",
-                UnknownLevelWarning,
-                stacklevel=4,
-            )
-        return np.hstack(parts)
+        return self._table.encode(frame).astype(self.latent_.dtype)
 
     # ---- there and back -------------------------------------------------------------------------
 
@@ -336,11 +258,9 @@ class Mixed(ScaledModel):
         )
         F, std = found if return_std else (found, None)
         if n_draws is not None:
-            return [kind.restored(self._filled_table(each, frame)) for each in F]
-        answer = [kind.restored(self._filled_table(F, frame))]
-        answer += [] if std is None else [self._deviation_table(F, std, frame.index)]
-        answer += [self._probabilities(F, frame.index)] if return_probabilities else []
-        return answer[0] if len(answer) == 1 else tuple(answer)
+            return [kind.restored(self._table.filled(each, frame)) for each in F]
+        filled = kind.restored(self._table.filled(F, frame))
+        return self._with_more(filled, F, frame.index, std, return_probabilities)
 
     def sample(
         self,
@@ -368,10 +288,7 @@ class Mixed(ScaledModel):
         """
         places = self._validate_latent(X)
         J, F = super().jacobian(places), super().inverse_transform(places)
-        found = [
-            column.slopes(F[:, part], J[:, part])
-            for column, part in zip(self.columns_, self._parts(), strict=True)
-        ]
+        found = [column.slopes(F[:, part], J[:, part]) for column, part in self._table]
         return np.stack(found, axis=1).astype(places.dtype)
 
     def score_columns(self, X: Any) -> pd.DataFrame:
@@ -382,9 +299,8 @@ class Mixed(ScaledModel):
         """
         Y = self._rows_to_place(X)
         squares = ((self._return_trip(Y) - Y) / self.spread_) ** 2
-        found = [-squares[:, part].sum(axis=1) for part in self._parts()]
-        names = [column.name for column in self.columns_]
-        return pd.DataFrame(dict(zip(names, found, strict=True)), index=as_frame(X)[0].index)
+        found = {column.name: -squares[:, part].sum(axis=1) for column, part in self._table}
+        return pd.DataFrame(found, index=as_frame(X)[0].index)
 
     @answers_frames
     def intervals(self, X: Any, level: float = 0.9) -> Any:
@@ -397,12 +313,7 @@ class Mixed(ScaledModel):
         Y = self._rows_to_fill(X)
         means, spread = self._expected_by_column(Y)
         reach = self.noise_.reach(level).astype(Y.dtype) * spread
-        tables = []
-        for F in (means - reach, means + reach):
-            pairs = zip(self.columns_, self._parts(), strict=True)
-            ends = {column.name: column.end(F[:, part]) for column, part in pairs}
-            tables.append(pd.DataFrame(ends).set_axis(index))
-        return tables[0], tables[1]
+        return self._table.ends(means - reach, index), self._table.ends(means + reach, index)
 
     def explain(self, X: Any) -> Explanation:
         """Say which entries of a table are odd; ``expected`` is a table, others have its columns.
@@ -411,23 +322,18 @@ class Mixed(ScaledModel):
         """
         Y = self._rows_to_fill(X)
         means, spread = self._expected_by_column(Y)
-        picked = np.zeros((len(Y), len(self.columns_)), dtype=int)
-        for k, (column, part) in enumerate(zip(self.columns_, self._parts(), strict=True)):
-            is_level = isinstance(column, LevelColumn) and column.kind != "ordered"
-            own = np.nan_to_num(Y[:, part]).argmax(axis=1) if is_level else 0
-            picked[:, k] = min(part.start, Y.shape[1] - 1) + own
-        rows = np.arange(len(Y))[:, None]
+        picked, rows = self._table.telling_features(Y), np.arange(len(Y))[:, None]
         std = spread[rows, picked]
         deviations = ((Y - means) / spread)[rows, picked]
         has_none = [k for k, column in enumerate(self.columns_) if not column.features]
         std[:, has_none], deviations[:, has_none] = 0.0, np.nan
-        return Explanation(self._decode(means, as_frame(X)[0].index), std, deviations)
+        return Explanation(self._table.decode(means, as_frame(X)[0].index), std, deviations)
 
     def _expected_by_column(self, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and deviations of the features of each column given the other columns."""
         with single_threaded_blas():
             means, spread = self._expected(Y)
-            for part in self._parts():
+            for _, part in self._table:
                 if part.stop - part.start > 1:  # one indicator of a category tells the others
                     hidden = Y.copy()
                     hidden[:, part] = np.nan
@@ -456,7 +362,7 @@ class Mixed(ScaledModel):
         if like is None:
             return self._answer(F, None, False)
         frame, kind = as_frame(like)
-        return kind.restored(self._filled_table(F, frame))
+        return kind.restored(self._table.filled(F, frame))
 
     def _mixed_columns(self) -> Sequence[Column]:
         return self.columns_
@@ -481,23 +387,17 @@ class Mixed(ScaledModel):
 
     def _level_labels(self) -> dict[str, Any]:
         """Return the levels of the training rows as text, "" where one is missing."""
-        Y, member, found = self.data_, self.member_, {}
-        for column, part in zip(self.columns_, self._parts(), strict=True):
-            if isinstance(column, LevelColumn):
-                F = Y[:, part]
-                text = np.array([str(level) for level in column.levels])
-                own = text[column.probabilities(F).argmax(axis=1)]
-                found[column.name] = np.where(np.isnan(F[:, 0]), "", own)[member]
-                found[column.name][member < 0] = ""
-        return found
+        member = self.member_
+        levels = self._table.levels_as_text(self.data_)
+        return {name: np.where(member < 0, "", own[member]) for name, own in levels.items()}
 
     # ---- inside ---------------------------------------------------------------------------------
 
     def _filled(self, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return rows with gaps filled, levels by the map and by trees, and their deviations."""
         filled, deviations = super()._filled(Y)
-        is_level = [isinstance(column, LevelColumn) for column in self.columns_]
-        if np.isnan(Y[:, np.repeat(is_level, self._widths())]).any():
+        is_level = np.array([isinstance(column, LevelColumn) for column in self.columns_])
+        if np.isnan(Y[:, is_level[self._table.groups()]]).any():
             filled = self._planted.told(Y, filled)
         return filled, deviations
 
@@ -506,29 +406,11 @@ class Mixed(ScaledModel):
         """What trees make of the other columns."""
         rows = self.data_[:MOST_ROWS]  # which are in no order
         filled = super()._filled(rows)[0]
-        parts = zip(self.columns_, self._parts(), strict=True)
-        return LevelTrees(list(parts), rows, filled, self.weights_[: len(rows)])
+        return LevelTrees(list(self._table), rows, filled, self.weights_[: len(rows)])
 
     def _join_columns(self) -> None:
         """Tell the model inside that the features of a column are known together or not at all."""
-        widths = self._widths()
-        self.model_._join_features(np.repeat(np.arange(len(widths)), widths))
-
-    def _widths(self) -> list[int]:
-        """Return how many features each column has."""
-        return [len(column.features) for column in self.columns_]
-
-    def _parts(self) -> list[slice]:
-        """Return where the features of each column stand."""
-        stops = np.cumsum(self._widths())
-        starts = [0, *stops[:-1]]
-        return [slice(int(a), int(b)) for a, b in zip(starts, stops, strict=True)]
-
-    def _decode(self, F: FloatArray, index: Any = None) -> pd.DataFrame:
-        """Return features (n, D) as a frame of the columns of the fit."""
-        pairs = zip(self.columns_, self._parts(), strict=True)
-        frame = pd.DataFrame({column.name: column.decode(F[:, part]) for column, part in pairs})
-        return frame if index is None else frame.set_axis(index)
+        self.model_._join_features(self._table.groups())
 
     def _answer(
         self,
@@ -539,7 +421,7 @@ class Mixed(ScaledModel):
     ) -> Any:
         """Return features as a table like the one that was given, else like that of the fit."""
         index, kind = None, self.table_kind_
-        frame = self._decode(F)
+        frame = self._table.decode(F)
         if given is not None:
             rows, kind = given
             index, made = rows.index, frame
@@ -547,42 +429,16 @@ class Mixed(ScaledModel):
                 {name: made[name].set_axis(index) if name in made else rows[name] for name in rows},
                 index=index,
             )
-        answer = [kind.restored(frame)]
-        answer += [] if std is None else [self._deviation_table(F, std, index)]
-        answer += [self._probabilities(F, index)] if with_probabilities else []
+        return self._with_more(kind.restored(frame), F, index, std, with_probabilities)
+
+    def _with_more(
+        self, table: Any, F: FloatArray, index: Any, std: FloatArray | None, with_chances: bool
+    ) -> Any:
+        """Return a table of features F, with deviations and probabilities where asked for."""
+        answer = [table]
+        answer += [] if std is None else [self._table.deviations(F, std, index)]
+        answer += [self._table.probabilities(F, index)] if with_chances else []
         return answer[0] if len(answer) == 1 else tuple(answer)
-
-    def _filled_table(self, F: FloatArray, given: pd.DataFrame) -> pd.DataFrame:
-        """Return a table whose missing entries are those of features F (n, D)."""
-        made = self._decode(F, given.index)
-        filled = given.copy()
-        for column in self.columns_:
-            if column.name not in given.columns:
-                continue
-            gaps = given[column.name].isna().to_numpy()
-            if gaps.any():
-                filled[column.name] = fill_gaps(given[column.name], gaps, made[column.name])
-        return filled
-
-    def _probabilities(self, F: FloatArray, index: Any) -> dict[str, pd.DataFrame]:
-        """Return how likely each level of each column of categories is."""
-        found = {}
-        for column, part in zip(self.columns_, self._parts(), strict=True):
-            if isinstance(column, LevelColumn):
-                P = column.probabilities(F[:, part])
-                found[column.name] = pd.DataFrame(P, columns=list(column.levels), index=index)
-        return found
-
-    def _deviation_table(self, F: FloatArray, std: FloatArray, index: Any) -> pd.DataFrame:
-        """Return standard deviations in units of the columns, NaN for categories."""
-        found = {}
-        for column, part in zip(self.columns_, self._parts(), strict=True):
-            if isinstance(column, LevelColumn):
-                found[column.name] = np.full(len(F), np.nan)
-            else:
-                own = std[:, part][:, :, None].astype(np.float64)
-                found[column.name] = column.slopes(F[:, part], own)[:, 0]
-        return pd.DataFrame(found, index=index)
 
     # ---- files ----------------------------------------------------------------------------------
 
