@@ -287,6 +287,13 @@ def test_pixels_share_a_unit(tmp_path):
     np.save(tmp_path / "t.npy", make_frame(30)[COLUMNS].to_numpy())
     facts = run_json("fit", tmp_path / "t.npy", "--image-shape", "2x2", *QUICK)
     assert facts["scale"] == "none"
+    uneven = make_frame(30)[COLUMNS].to_numpy() * [1e4, 1, 1, 1]
+    np.save(tmp_path / "uneven.npy", uneven)
+    said = run("fit", tmp_path / "uneven.npy", "--image-shape", "2x2", *QUICK).stderr
+    assert "scaling: none" in said
+    assert "will decide the map" not in said
+    said = run("fit", tmp_path / "uneven.npy", "--scale", "none", *QUICK).stderr
+    assert "will decide the map" in said
     asked = ["--image-shape", "2x2", "--scale", "standard"]
     assert run_json("fit", tmp_path / "t.npy", *asked, *QUICK)["scale"] == "standard"
 

@@ -184,6 +184,9 @@ def wheel_is_taken(page, *, ctrl=False):
     return page.evaluate(turn, ctrl)
 
 
+JUPYTERLAB = ".jp-OutputArea-output dt { font-weight: bold; float: left; width: 20%; }"
+
+
 @pytest.mark.slow
 def test_the_widget_talks_to_python(images, browser):
     pytest.importorskip("anywidget")
@@ -195,7 +198,9 @@ def test_the_widget_talks_to_python(images, browser):
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.goto("about:blank")
     page.set_content(
-        f"<style>{static_text('style.css')}</style><div id=cell style='height: 640px'></div>"
+        # JupyterLab's own rule for lists in outputs comes first, as it does there.
+        f"<style>{JUPYTERLAB}</style><style>{static_text('style.css')}</style>"
+        "<div id=cell class=jp-OutputArea-output style='height: 640px'></div>"
     )
     page.evaluate(
         """async ([source, start, bytes]) => {
@@ -221,6 +226,8 @@ def test_the_widget_talks_to_python(images, browser):
     )
     page.wait_for_function("() => fake.saved > 0 && fake.get('generated').length")
     settle(page)
+    term = "() => getComputedStyle(document.querySelector('.tf-facts dt')).float"
+    assert page.evaluate(term) == "none"
     np.testing.assert_allclose(page.evaluate("() => fake.get('probe')"), [3, 2])
     found = np.array(page.evaluate("() => fake.get('generated')"))
     assert np.abs(found - images.inverse_transform([[3.0, 2.0]])[0]).max() < 1e-3

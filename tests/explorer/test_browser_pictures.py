@@ -193,9 +193,12 @@ def test_nothing_in_the_panel_is_cut_off(width, view, open_page, tmp_path):
     names = [f"a rather_long.name of feature number {k:03d}" for k in range(9)]
     model = upgrade(X, pd.DataFrame(Y, columns=names), **OPTIONS)
     model.annotate(names=[f"specimen-of-the-collection-{k:05d}" for k in range(60)])
-    page = open_page(explorer.write(model, tmp_path / "a.html", view=view), width=width, height=844)
+    made = explorer.write(
+        model, tmp_path / "a.html", view=view, title="Specimens of a collection, 2024"
+    )
+    page = open_page(made, width=width, height=844)
     cut = page.evaluate(
-        """() => [...document.querySelectorAll(".tf-panel :is(span, td, th, p, button, dd)")]
+        """() => [...document.querySelectorAll(".tf-panel :is(span, td, th, p, button, dd), h1")]
           .filter((e) => e.offsetParent && e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0)
           .filter((e) => getComputedStyle(e).overflowX !== "visible" && !e.closest(".tf-hidden"))
           .map((e) => e.outerHTML.slice(0, 120))"""

@@ -145,7 +145,7 @@ def fit(
         choose_landmarks(console, estimator)
     else:
         check_gaps(chosen, estimator, rows, table)
-    describe_scaling(console, scale, rows)
+    describe_scaling(console, scale, rows, share_a_unit=shape is not None)
     advice = chosen.advice(estimator, rows.n_rows)
     if advice is not None:
         console.say(f"{rows.n_rows:,} rows take a while; {advice}.")
@@ -290,8 +290,17 @@ def choose_landmarks(console: Console, model: TwoWayModel) -> None:
         console.say("landmarks stand for the rows (--landmarks auto)")
 
 
-def describe_scaling(console: Console, scale: str, rows: TrainingTable | LargeTable) -> None:
-    """Say how columns are weighed against each other, and what is odd about that."""
+def describe_scaling(
+    console: Console,
+    scale: str,
+    rows: TrainingTable | LargeTable,
+    *,
+    share_a_unit: bool = False,
+) -> None:
+    """Say how columns are weighed against each other, and what is odd about that.
+
+    Columns that ``share_a_unit``, as pixels do, may vary as they like.
+    """
     if rows.constant and not getattr(rows, "is_mixed", False):
         console.say(
             f"the same value in every row: {listed(rows.constant)} (used, but says nothing)"
@@ -306,7 +315,7 @@ def describe_scaling(console: Console, scale: str, rows: TrainingTable | LargeTa
     console.say("scaling: none")
     spreads = rows.spreads
     least, most = spreads[spreads > 0].min(), spreads.max()
-    if most > 100 * least:
+    if most > 100 * least and not share_a_unit:
         console.warn(
             f"Column '{spreads.idxmax()}' varies {most / least:,.0f} times as much as "
             f"'{spreads[spreads > 0].idxmin()}' and will decide the map; use --scale standard "
