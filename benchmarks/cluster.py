@@ -32,8 +32,9 @@ from distributed import Client, LocalCluster
 from benchmarks.beyond_memory import chunks, write
 from twofold import UKR
 from twofold.contract import spread_fitting
+from twofold.contract.distinct_rows import LARGEST_KEY, bound_of_lowest
 
-# So many parts there are at least, so that no worker waits long.
+# Parts that there are at least, so that no worker waits long.
 LEAST_PARTS = 16
 
 
@@ -88,8 +89,7 @@ def in_parts(path: Path, n: int, D: int, rows_of_a_part: int = 25_000) -> da.Arr
 def sample_bytes(path: Path, model: UKR, n: int, D: int) -> int:
     """Return how many bytes of rows all parts together send to be merged."""
     most = model._most_rows(D) or n
-    enough = most + spread_fitting.MARGIN * np.sqrt(most) + 1
-    bound = min(spread_fitting.LARGEST_KEY, int(spread_fitting.LARGEST_KEY * enough / n))
+    bound = bound_of_lowest(most, n)
     edges = edges_of_parts(n)
     fresh, total = UKR(landmarks=model.landmarks), 0
     fresh.n_features_in_ = D
@@ -145,7 +145,7 @@ def measure(path: Path, n: int, workers: int, args: argparse.Namespace) -> None:
 
 
 def fitted_both_ways(rows: Any, lazy: da.Array, workers: int, args: argparse.Namespace) -> str:
-    """Return what a fit to all rows takes, and whether both ways come to the same."""
+    """Return what a fit to all rows takes, and whether both ways give the same bits."""
     found: dict[str, UKR] = {}
 
     def fit(name: str, table: Any) -> None:
@@ -226,7 +226,7 @@ def per_row(args: argparse.Namespace) -> None:
     empty = UKR(landmarks=args.landmarks)
     empty.n_features_in_ = D
     of_part = (0, 0, rows.dtype)
-    share = int(spread_fitting.LARGEST_KEY * 0.01)  # of a long table few rows are in the sample
+    share = int(LARGEST_KEY * 0.01)  # of a long table few rows are in the sample
     seen = spread_fitting._look(empty, rows, 1.0, *of_part, 65_536, share)
     tasks = {
         "look": lambda: spread_fitting._look(empty, rows, 1.0, *of_part, 65_536, share),

@@ -103,7 +103,7 @@ def costs_of(model: UKR, lazy: Any) -> Costs:
 
 
 def first_rows(lazy: Any, rows: int) -> Any:
-    """Return a few parts with so many rows each, each read by itself."""
+    """Return the first parts, cut to ``rows`` rows, each read by itself."""
     return da.concatenate([lazy.blocks[k][:rows] for k in range(FEW)])
 
 

@@ -3,7 +3,7 @@
 A noisy curved sheet is written as Parquet parts. Workers with a limit of memory each fit a map to
 it, place all rows, and write the places. Printed: seconds of each step, the most memory of each
 worker (its resident set, code and packages included) and of the client (its own pages, less what it
-had after a fit to few rows), and whether a worker was ended for want of memory.
+had after a fit to few rows), and whether a worker ran out of memory and was ended.
 
     python -m benchmarks.cluster_parquet --rows 5000000 --columns 50 --workers 2 --memory 2GB
     python -m benchmarks.cluster_parquet --rows 100000 400000 1600000 --columns 10 --landmarks 20

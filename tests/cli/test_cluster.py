@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -129,6 +130,36 @@ def test_a_part_that_lacks_columns_is_named(fitted, frame, parts, address, tmp_p
     np.testing.assert_array_equal(read(tmp_path / "places")[:30], wanted)
 
 
+def test_a_part_with_text_among_numbers_is_named(fitted, frame, address, tmp_path):
+    frame.iloc[:100].to_parquet(tmp_path / "part-0.parquet")
+    frame.iloc[100:200].assign(width="wide").to_parquet(tmp_path / "part-1.parquet")
+    path, where = str(tmp_path / "*.parquet"), ["--scheduler", address]
+    told = refused("transform", fitted[0], path, "-o", tmp_path / "places", *where)
+    assert "part-1.parquet' has other types in 1 column of" in told
+    assert "'width'" in told
+
+
+def test_memory_of_one_process_is_refused(fitted, parts):
+    where = ["--scheduler", "tcp://127.0.0.1:1"]
+    told = refused("transform", fitted[0], parts, "-o", "memory://out", *where, code=2)
+    assert "'memory://out' is in the memory of one process" in told
+    told = refused("transform", fitted[0], "memory://in/*.parquet", "-o", "out", *where, code=2)
+    assert "is in the memory of one process" in told
+
+
+def test_a_scheduler_without_workers_is_told_of(fitted, parts, tmp_path):
+    with (
+        distributed.LocalCluster(
+            n_workers=0, processes=False, protocol="tcp", dashboard_address=":0"
+        ) as empty,
+        distributed.Client(empty),
+    ):
+        threading.Timer(3.0, empty.scale, (1,)).start()
+        where = ["-o", tmp_path / "places", "--scheduler", empty.scheduler_address]
+        told = run_well("transform", fitted[0], parts, *where).stderr
+    assert "waiting for workers: the scheduler has none" in told
+
+
 def test_results_are_not_mixed_with_older_files(fitted, parts, address):
     told = refused(
         "transform", fitted[0], parts, "-o", parts[: -len("/*.parquet")], "--scheduler", address
@@ -155,7 +186,6 @@ def test_mixed_tables_are_placed_and_filled(frame, parts, address, tmp_path):
 
 def test_parts_go_to_stores_by_their_address(fitted, frame, parts, address, tmp_path):
     path, _ = fitted
-    (tmp_path / "store").mkdir()
     store = (tmp_path / "store").as_uri()
     run_well("transform", path, parts, "-o", store, "--scheduler", address)
     wanted = twofold.load(path).transform(frame[COLUMNS].dropna(how="all"))
@@ -164,6 +194,7 @@ def test_parts_go_to_stores_by_their_address(fitted, frame, parts, address, tmp_
         "transform", path, "nowhere://bucket/*.parquet", "-o", store, "--scheduler", address
     )
     assert "nowhere" in told
+    assert "registered to the pandas backend" not in told
 
 
 @pytest.mark.slow

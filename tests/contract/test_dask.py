@@ -90,6 +90,26 @@ def named():
     return Scaled(UKR(random_state=0, max_iter=3)).fit(frame)
 
 
+def test_the_types_that_are_told_are_those_of_the_answers():
+    Y = sheet(60).astype(np.float32)
+    model = UKR(random_state=0, max_iter=3).fit(Y)
+    for name in ("log_likelihood", "p_values", "score_samples"):
+        found = getattr(model, name)(da.from_array(Y[:20], chunks=(7, 4)))
+        assert found.dtype == getattr(model, name)(Y[:20]).dtype
+        assert_bits(found, getattr(model, name)(Y[:20]))
+
+
+def test_names_that_differ_are_warned_of_once(named):
+    model, frame = UKR(random_state=0, max_iter=2).fit(sheet(40)), pd.DataFrame(sheet(9))
+    rows = dd.from_pandas(frame.set_axis(NAMES, axis=1), npartitions=3)
+    with pytest.warns(UserWarning, match="X has feature names"):
+        places = model.transform(rows)
+    assert_bits(places, model.transform(sheet(9)))  # and no more
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        places = named.transform(da.from_array(sheet(9), chunks=(3, 4)))
+    assert_bits(places, named.transform(frame.set_axis(NAMES, axis=1)))
+
+
 def test_data_frames_keep_names_and_index(named):
     frame = pd.DataFrame(with_gaps(sheet(20, seed=1)), columns=NAMES, index=np.arange(20) + 100)
     rows = dd.from_pandas(frame, npartitions=3)

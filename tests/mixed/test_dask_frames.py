@@ -116,6 +116,15 @@ def test_a_sample_decides_about_the_columns(table, monkeypatch):
     assert not np.array_equal(few[0].center_, whole.center_)
 
 
+def test_a_sample_of_few_different_rows_has_all_of_them(monkeypatch):
+    monkeypatch.setattr(estimator, "MOST_ROWS", 100)
+    monkeypatch.setattr("twofold.ukr.landmark_fitting.ROWS_PER_LANDMARK", 3)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({name: rng.choice(["no", "yes", "both"], 2000) for name in "abc"})
+    model = Mixed(UKR(**QUICK, landmarks=10)).fit(lazily(frame))
+    assert all(sorted(column.levels) == ["both", "no", "yes"] for column in model.columns_)
+
+
 def test_other_models_load_the_rows(gappy):
     found = Mixed(UKR(**QUICK)).fit(lazily(gappy))
     np.testing.assert_array_equal(found.embedding_, Mixed(UKR(**QUICK)).fit(gappy).embedding_)

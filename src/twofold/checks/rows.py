@@ -144,7 +144,7 @@ def validate_latent(X: Any, q: int, dtype: np.dtype[Any]) -> FloatArray:
     if X.shape[1] != q:
         raise ValueError(
             f"Expected latent points with {q} columns, as in `embedding_`; "
-            f"got an array of shape {X.shape}. (Data rows go through `transform` first.)"
+            f"got {X.shape[1]}. (Data rows go through `transform` first.)"
         )
     return X
 

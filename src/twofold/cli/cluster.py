@@ -65,13 +65,17 @@ def connected(console: Console, scheduler: str) -> Iterator[Any]:
             "Start one with: dask scheduler, and workers with: dask worker ADDRESS; or use "
             f"--scheduler {HERE} for workers on this machine.",
         ) from error
+    if not client.nthreads():  # a cluster that grows with its work starts without
+        console.say(
+            f"waiting for workers: the scheduler has none (start one with: dask worker {scheduler})"
+        )
     try:
         yield client
     except ClusterLostError as error:
         raise CommandError(
             f"The scheduler at '{scheduler}' was lost, or has no workers any more.",
-            "See to it that it runs, and repeat the command; parts that were written are complete, "
-            "and a fit with --checkpoint FILE goes on with what it had come to.",
+            "Start it again and repeat the command. Parts that were written are complete, and a "
+            "fit with --checkpoint FILE goes on from its last checkpoint.",
         ) from error
     finally:
         with suppress(TimeoutError):  # of a scheduler that is gone
@@ -102,10 +106,20 @@ def _interrupts_held() -> Iterator[None]:
 
 def check_parts(path: str) -> None:
     """Raise if a path does not name files of a kind that workers read."""
+    _check_seen_by_all(path)
     if not os.path.isdir(path) and Path(path).suffix.lower() not in (".parquet", ".csv"):
         raise UsageError(
             f"With --scheduler a table is .parquet or .csv files, such as 'data/*.parquet', or a "
             f"folder of .parquet files; got {shown(path)}."
+        )
+
+
+def _check_seen_by_all(path: str) -> None:
+    """Raise if an address means something else to every process."""
+    if path.startswith("memory://"):
+        raise UsageError(
+            f"{shown(path)} is in the memory of one process, and workers have their own.",
+            "Use files or a store that all workers see.",
         )
 
 
@@ -117,47 +131,61 @@ def open_parts(path: str) -> Any:
     try:
         frame = read(path)
     except (OSError, ImportError, ValueError) as error:
-        raise CommandError(f"{shown(path)} cannot be read: {error}") from error
+        # dask puts words of its own before those that say what is wrong.
+        reason = str(error).rpartition("Original Message: ")[2]
+        raise CommandError(f"{shown(path)} cannot be read: {reason}") from error
     if len(frame.columns) == 0:
         raise CommandError(f"No file that holds a table matches {shown(path)}.")
     return frame
 
 
 def check_alike(path: str, columns: list[str]) -> None:
-    """Raise if a part file lacks columns of the first one, before anything is computed."""
+    """Raise if a part file has other columns than the first one, before anything is computed."""
     import dask
     from fsspec.core import url_to_fs
 
     store, where = url_to_fs(path)
     found = store.find(where) if store.isdir(where) else store.glob(where)
     files = sorted(name for name in found if name.lower().endswith((".parquet", ".csv")))
-    wanted = [name for name in columns if name in _names_in(store, files[0])]
-    look = dask.delayed(_first_without)
+    first = _columns_in(store, files[0])
+    wanted = {name: first[name] for name in columns if name in first}
+    look = dask.delayed(_first_unlike)
     starts = range(0, len(files), FILES_AT_A_TIME)
     looked = [look(store, files[k : k + FILES_AT_A_TIME], wanted) for k in starts]
-    for file, lacking in filter(None, compute_all(looked)):
+    for file, how, names in filter(None, compute_all(looked)):
         raise CommandError(
-            f"'{file}' lacks {counted(len(lacking), 'column')} of '{files[0]}': {listed(lacking)}.",
-            "All part files need the columns that are used: mend this one, or name the others.",
+            f"'{file}' {how} {counted(len(names), 'column')} of '{files[0]}': {listed(names)}.",
+            "The columns that are used must be alike in all part files: mend this one, or name "
+            "the others.",
         )
 
 
-def _first_without(store: Any, files: list[str], wanted: list[str]) -> tuple[str, list[str]] | None:
-    """Return the first of some files that lacks columns, and which."""
+def _first_unlike(
+    store: Any, files: list[str], wanted: dict[str, bool]
+) -> tuple[str, str, list[str]] | None:
+    """Return the first of some files whose columns are others, how so, and which these are."""
     for file in files:
-        there = set(_names_in(store, file))
+        there = _columns_in(store, file)
         if lacking := [name for name in wanted if name not in there]:
-            return file, lacking
+            return file, "lacks", lacking
+        if unlike := [name for name, is_text in wanted.items() if there[name] != is_text]:
+            return file, "has other types in", unlike
     return None
 
 
-def _names_in(store: Any, file: str) -> list[str]:
+def _columns_in(store: Any, file: str) -> dict[str, bool]:
+    """Return the columns of a file, and which are text; those of a CSV file do not say."""
     with store.open(file, "rb") as opened:
         if file.lower().endswith(".csv"):
-            return list(pd.read_csv(opened, nrows=0).columns)
+            return dict.fromkeys(pd.read_csv(opened, nrows=0).columns, False)
         import pyarrow.parquet
+        from pyarrow import types
 
-        return list(pyarrow.parquet.read_schema(opened).names)
+        schema = pyarrow.parquet.read_schema(opened)
+    return {
+        field.name: types.is_string(field.type) or types.is_large_string(field.type)
+        for field in schema
+    }
 
 
 def fit_parts(
@@ -276,17 +304,19 @@ def _write_parts(
 def _empty_folder(output: str) -> str:
     """Return where part files go, a folder without any: older ones would be read with the new."""
     from fsspec.core import url_to_fs
+    from fsspec.implementations.local import LocalFileSystem
 
+    _check_seen_by_all(output)
     store, where = url_to_fs(output)
     if store.exists(where) and store.glob(f"{where.rstrip('/')}/*.parquet"):
         raise CommandError(
             f"{shown(output)} holds .parquet files already, which would be mixed with the result.",
             "Name a new folder with -o, or remove them first.",
         )
-    if is_address(output):
+    if not isinstance(store, LocalFileSystem):
         return output.rstrip("/")
-    Path(output).mkdir(parents=True, exist_ok=True)
-    return str(Path(output).resolve())
+    Path(where).mkdir(parents=True, exist_ok=True)  # of file://, too
+    return str(Path(where).resolve())
 
 
 def _write(

@@ -13,6 +13,10 @@ import numpy as np
 from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled
 
+LARGEST_KEY = 2**64 - 1
+# Standard deviations by which the rows below a hash may be fewer than expected.
+MARGIN = 6.0
+
 
 @dataclass(frozen=True)
 class DistinctRows:
@@ -78,6 +82,12 @@ class LowestRows:
         if self._found is None:
             raise ValueError("No row counts: every row of the table has weight 0.")
         return self._found
+
+
+def bound_of_lowest(most: int, n_rows: int) -> int:
+    """Return a hash below which at least ``most`` of n distinct rows lie, and hardly more."""
+    enough = most + MARGIN * np.sqrt(most) + 1
+    return min(LARGEST_KEY, int(LARGEST_KEY * (enough / max(1, n_rows))))
 
 
 def row_keys(Y: FloatArray) -> IntArray:

@@ -28,13 +28,16 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 # What needs the noise model, which is then made once and not by every worker.
 BY_NOISE = ("complete", "intervals", "log_likelihood", "p_values")
+# What is answered in double precision by models of any.
+IN_DOUBLE = ("log_likelihood", "p_values")
 
 
 def answers_lazily(given: str, found: str, *, is_pair: bool = False) -> Callable[[Method], Method]:
     """Let a method of a model answer tables of dask by such tables.
 
-    It takes rows with some columns and returns others: "D" are features, "q" latent coordinates,
-    "" is a number a row. With ``is_pair``, or if ``return_std`` is asked for, it returns two.
+    ``given`` and ``found`` say what the columns of its rows are: "D" stands for features, "q" for
+    latent coordinates, "" for one number for each row. With ``is_pair``, or if ``return_std`` is
+    asked for, it returns two such tables.
     """
 
     def decorate(method: Method) -> Method:
@@ -60,12 +63,19 @@ def in_a_task() -> Iterator[None]:
         yield
 
 
-def model_task(model: Any, *, with_noise: bool = False) -> Any:
-    """Return a delayed model: one task, whose result goes to each worker once."""
+def model_task(model: Any, *, with_noise: bool = False, with_names: bool = True) -> Any:
+    """Return a delayed model: one task, whose result goes to each worker once.
+
+    That rows have no names, and those of the fit had, is warned of when a table is looked at. A
+    model without names does not repeat it for every part.
+    """
     import cloudpickle
     import dask
 
-    content = cloudpickle.dumps(without_callbacks(model))
+    sent = without_callbacks(model)
+    if not with_names:
+        sent.__dict__.pop("feature_names_in_", None)
+    content = cloudpickle.dumps(sent)
     key = f"twofold-model-{hashlib.sha256(content).hexdigest()[:16]}-{int(with_noise)}"
     return dask.delayed(_opened)(content, with_noise, dask_key_name=key)
 
@@ -101,10 +111,13 @@ def _answer(
     check_columns(model, X, widths[0])
     X = in_one_piece_of_columns(X)
     asked = named.get("return_std") or named.get("use_residuals")
-    task = model_task(model, with_noise=name in BY_NOISE or bool(asked))
+    with_noise = name in BY_NOISE or bool(asked)
+    dtype = np.dtype(np.float64) if name in IN_DOUBLE else model.latent_.dtype
     if hasattr(X, "columns"):
-        return _answer_frame(task, name, X, _names_of(model, X, *widths), named, n_parts, model)
-    return _answer_array(task, name, X, _width_of(model, widths[1]), named, n_parts, model)
+        task, columns = model_task(model, with_noise=with_noise), _names_of(model, X, *widths)
+        return _answer_frame(task, name, X, columns, named, n_parts, dtype)
+    task = model_task(model, with_noise=with_noise, with_names=False)
+    return _answer_array(task, name, X, _width_of(model, widths[1]), named, n_parts, dtype)
 
 
 def check_columns(model: Any, X: Any, letter: str) -> None:
@@ -150,13 +163,12 @@ def _width_of(model: Any, letter: str) -> int | None:
 
 
 def _answer_array(
-    task: Any, name: str, X: Any, width: int | None, named: Any, n_parts: int, model: Any
+    task: Any, name: str, X: Any, width: int | None, named: Any, n_parts: int, dtype: Any
 ) -> Any:
     import dask.array as da
 
     # Parts of an answer are stacked, as one array, and taken apart again.
     stacked, tail = (n_parts,) if n_parts > 1 else (), () if width is None else (width,)
-    dtype = model.latent_.dtype
     chunks = (*stacked, X.chunks[0], *tail)
     found = da.map_blocks(
         _ask,
@@ -169,23 +181,22 @@ def _answer_array(
         drop_axis=[1] if width is None else [],
         new_axis=[0] if stacked else [],
         meta=np.empty((0,) * len(chunks), dtype=dtype),
-        stacked=stacked,
-        tail=tail,
+        empty=np.empty((*stacked, 0, *tail), dtype=dtype),
     )
     return tuple(found[part] for part in range(n_parts)) if stacked else found
 
 
-def _ask(block: Any, model: Any, asked: str, named: Any, stacked: Any, tail: Any) -> Any:
-    """Answer for the rows of a part."""
+def _ask(block: Any, model: Any, asked: str, named: Any, empty: Any) -> Any:
+    """Answer for the rows of a part; ``empty`` is the answer to none."""
     if len(block) == 0:
-        return np.empty((*stacked, 0, *tail), dtype=model.latent_.dtype)
+        return empty
     try:
         with in_a_task():
             found = getattr(model, asked)(block, **named)
     except RowError as error:
         error.add_note("Rows are counted within their part of the table.")
         raise
-    return np.stack(found) if stacked else np.asarray(found)
+    return np.stack(found) if isinstance(found, tuple) else np.asarray(found)
 
 
 def _names_of(model: Any, X: Any, given: str, found: str) -> list[Any]:
@@ -201,18 +212,19 @@ def _names_of(model: Any, X: Any, given: str, found: str) -> list[Any]:
 
 
 def _answer_frame(
-    task: Any, name: str, X: Any, columns: list[Any], named: Any, n_parts: int, model: Any
+    task: Any, name: str, X: Any, columns: list[Any], named: Any, n_parts: int, dtype: Any
 ) -> Any:
     import pandas as pd
 
     wide = [(part, column) for part in range(n_parts) for column in columns]
     labels = columns if n_parts == 1 else [f"{part} {column}" for part, column in wide]
-    empty = np.empty((0, len(labels)), dtype=model.latent_.dtype)
-    index = X._meta.index
-    meta = pd.DataFrame(empty, columns=labels, index=index[:0])
-    if not columns:
-        meta = pd.Series(np.empty(0, dtype=model.latent_.dtype), name=name, index=index[:0])
-    found = X.map_partitions(_ask_frame, task, name, dict(named), labels, meta=meta)
+    index = X._meta.index[:0]
+    if columns:
+        empty = np.empty((0, len(labels)), dtype=dtype)
+        meta = pd.DataFrame(empty, columns=labels, index=index)
+    else:
+        meta = pd.Series(np.empty(0, dtype=dtype), name=name, index=index)
+    found = X.map_partitions(_ask_frame, task, name, dict(named), meta, meta=meta)
     if n_parts == 1:
         return found
     parts = (labels[: len(columns)], labels[len(columns) :])
@@ -221,15 +233,16 @@ def _answer_frame(
     )
 
 
-def _ask_frame(frame: Any, model: Any, name: str, named: Any, labels: list[Any]) -> Any:
+def _ask_frame(frame: Any, model: Any, name: str, named: Any, empty: Any) -> Any:
     """Answer for the rows of a part of a data frame, several tables side by side."""
     import pandas as pd
 
-    n_parts = 2 if named.get("return_std") or name == "intervals" else 1
-    stacked = (n_parts,) if n_parts > 1 else ()
-    tail = (len(labels) // n_parts,) if labels else ()
-    found = _ask(frame, model, name, named, stacked, tail)
-    if not labels:
+    if len(frame) == 0:
+        return empty
+    if not hasattr(model, "feature_names_in_"):  # which was warned of, too
+        frame = frame.set_axis(range(frame.shape[1]), axis=1)
+    found = _ask(frame, model, name, named, empty)
+    if empty.ndim == 1:
         return pd.Series(found, name=name, index=frame.index)
-    values = np.concatenate(found, axis=1) if stacked else found
-    return pd.DataFrame(values, columns=labels, index=frame.index)
+    values = np.concatenate(found, axis=1) if found.ndim == 3 else found
+    return pd.DataFrame(values, columns=empty.columns, index=frame.index)

@@ -7,7 +7,7 @@ sums over parts of the table:
    largest possible, so that a part sends hardly more than its own share of them: all parts together
    about m rows of D numbers. Samples are merged in a tree whose shape the number of parts decides,
    not the number of workers, and in the order of the rows.
-2. where each row lies on the manifold. The model, trained by whoever called ``fit``, goes to each
+2. where each row lies on the manifold. The model, trained where ``fit`` was called, goes to each
    worker once; places stay where they were computed, as an array of dask.
 
 So the model has the bits of a fit to the same rows on one machine. (Copies of one row with weights
@@ -29,7 +29,13 @@ import numpy as np
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.checks.rows import check_missing, checked_weights, validate_rows
 from twofold.contract.chunked_model import ChunkedModel, Overview
-from twofold.contract.distinct_rows import DistinctRows, LowestRows, row_keys
+from twofold.contract.distinct_rows import (
+    LARGEST_KEY,
+    DistinctRows,
+    LowestRows,
+    bound_of_lowest,
+    row_keys,
+)
 from twofold.contract.lazy_answers import in_a_task, model_task, without_callbacks
 from twofold.engine.gpu.library import why_no_gpu
 from twofold.engine.threads import single_threaded_blas
@@ -46,14 +52,11 @@ from twofold.tables.dask_tables import (
 )
 
 Tell = Callable[[int, int | None], None]
-# Standard deviations by which the number of rows below a hash may fall short of what is expected.
-MARGIN = 6.0
-LARGEST_KEY = 2**64 - 1
 
 
 @dataclass(frozen=True)
 class SpreadOverview(Overview):
-    """What all parts of a table come to, and the weight of all rows."""
+    """What is known of all parts of a table together, and the weight of all rows."""
 
     digests: tuple[str, ...]  # of each part
     total: float
@@ -71,7 +74,7 @@ class SpreadOverview(Overview):
 
 @dataclass(frozen=True)
 class _Seen:
-    """What parts of a table come to, one or several that follow each other."""
+    """What is known of parts of a table, one or several that follow each other."""
 
     observed: BoolArray  # (D,) which columns have entries
     digests: tuple[str, ...] = ()
@@ -90,8 +93,7 @@ def look_through_parts(
     validate_rows(model, one_row_like(table.table), reset=True, least=1)
     assert table.n_rows is not None
     most = model._most_rows(table.width) or table.n_rows
-    enough = most + MARGIN * np.sqrt(most) + 1
-    bound = min(LARGEST_KEY, int(LARGEST_KEY * (enough / table.n_rows)))
+    bound = bound_of_lowest(most, table.n_rows)
     seen = _see(model, table, sample_weight, most, bound, tell)
     if seen.sample is not None and len(seen.sample.Y) < most and bound < LARGEST_KEY:
         # So many rows have copies that too few distinct ones were below the bound.
@@ -181,7 +183,7 @@ def _digest(keys: Any) -> str:
 
 
 def _together(parts: list[_Seen], most: int) -> _Seen:
-    """Return what parts that follow each other come to."""
+    """Return what is known of parts that follow each other."""
     errors = [part.error for part in parts if part.error is not None]
     lowest = LowestRows(most)
     samples = [part.sample for part in parts if part.sample is not None]

@@ -1,9 +1,10 @@
 """Data frames of dask with columns of any kind: answered part by part, fitted where rows lie.
 
-A fit by landmarks looks at a sample of the rows, those with the lowest hashes, which decides about
-the columns: their kinds, levels and scales. Rows then become features where they lie, and the model
-inside is fitted to those as to any table of dask. Levels that no row of the sample has count as
-missing. A table that is no longer than the sample gives the model of a table in memory.
+A fit by landmarks looks at a sample of the rows, which decides about the columns: their kinds,
+levels and scales. Their numbers are drawn, not their values: of a table with few different rows a
+sample has copies of all of them. Rows then become features where they lie, and the model inside is
+fitted to those as to any table of dask. Levels that no row of the sample has count as missing. A
+table that is no longer than the sample gives the model of a table in memory.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import FloatArray
 from twofold.checks.rows import is_lazy
+from twofold.contract.distinct_rows import bound_of_lowest
 from twofold.contract.lazy_answers import check_columns, in_a_task, model_task
 from twofold.tables.dask_tables import DaskTable, array_of_parts, compute_all, weights_in_parts
 
@@ -26,9 +28,6 @@ if TYPE_CHECKING:
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-LARGEST_KEY = 2**64 - 1
-# By how many standard deviations the rows below a hash may be fewer than expected.
-MARGIN = 6.0
 IN_MEMORY = ("return_std", "return_probabilities", "n_draws")
 
 
@@ -84,26 +83,26 @@ def _ask(
 
 
 def sample_of(table: DaskTable, sample_weight: Any, most: int) -> tuple[pd.DataFrame, FloatArray]:
-    """Return at most so many rows of a data frame of dask, in their order, and their weights."""
+    """Return a sample of the rows of a data frame of dask, in their order, and their weights."""
     import dask
 
     if table.columns is None:
         raise TypeError("Mixed takes data frames of dask; arrays of numbers go to twofold.Scaled.")
     weights = weights_in_parts(1.0 if sample_weight is None else sample_weight, table.lengths)
-    n_rows = max(1, sum(table.lengths))
-    share = (most + MARGIN * np.sqrt(most) + 1) / n_rows
-    bound = min(LARGEST_KEY, int(LARGEST_KEY * share))
-    low = dask.delayed(_lowest)
-    pairs = zip(table.parts, weights, strict=True)
-    found = compute_all([low(part, share, bound) for part, share in pairs])
+    bound, low = bound_of_lowest(most, sum(table.lengths)), dask.delayed(_lowest)
+    pieces = zip(table.parts, weights, table.starts, strict=True)
+    found = compute_all([low(part, share, first, bound) for part, share, first in pieces])
     rows = pd.concat([part[0] for part in found])
     own, keys = (np.concatenate([part[k] for part in found]) for k in (1, 2))
     kept = np.sort(np.argsort(keys, kind="stable")[:most])
     return rows.iloc[kept], own[kept]
 
 
-def _lowest(part: pd.DataFrame, weights: Any, bound: int) -> tuple[pd.DataFrame, Any, Any]:
-    keys = pd.util.hash_pandas_object(part, index=False).to_numpy()
+def _lowest(
+    part: pd.DataFrame, weights: Any, first: int, bound: int
+) -> tuple[pd.DataFrame, Any, Any]:
+    """Return the rows whose numbers have hashes up to a bound, their weights, and the hashes."""
+    keys = pd.util.hash_array(np.arange(first, first + len(part)))
     own = np.broadcast_to(weights, len(part)).astype(np.float64)
     low = (keys <= np.uint64(bound)) & (own > 0)
     return part[low], own[low], keys[low]

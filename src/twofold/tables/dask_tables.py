@@ -18,7 +18,7 @@ import numpy as np
 from twofold.checks.rows import check_numeric
 from twofold.tables.chunks import ChunkedTable
 
-# So many results are merged into one by a task: a tree whose shape depends on their number alone.
+# Results that one task merges: a tree whose shape depends on the number of results alone.
 BRANCHES = 8
 
 
@@ -134,7 +134,7 @@ def weights_in_parts(weights: Any, lengths: Sequence[int]) -> list[Any]:
 
 
 def merged(parts: Sequence[Any], merge: Callable[[list[Any]], Any]) -> Any:
-    """Return what delayed parts come to, merged a few at a time and always in the same order."""
+    """Return the result of delayed parts, merged a few at a time and always in the same order."""
     import dask
 
     level, together = list(parts), dask.delayed(merge)
@@ -154,7 +154,7 @@ def current_client() -> Any:
 
 
 def compute_all(parts: Sequence[Any], tell: Callable[[int], None] = lambda done: None) -> list[Any]:
-    """Return what delayed parts come to; ``tell`` hears how many of them are done."""
+    """Return the results of delayed parts; ``tell`` hears how many of them are done."""
     import dask
 
     client, kept = current_client(), keep_all(parts, tell)
@@ -237,7 +237,7 @@ def _is_loss(error: BaseException, client: Any) -> bool:
 def cluster_lost() -> ClusterLostError:
     """Return the error that says what to do about a scheduler that is gone."""
     return ClusterLostError(
-        "The scheduler of dask was lost, or has cancelled what it was asked for. See to it that it "
-        "runs, connect to it by `dask.distributed.Client(...)`, and make the call again; a fit "
-        "with `checkpoint` goes on with what it had come to."
+        "The scheduler of dask was lost, or has cancelled what it was asked for. Start it again, "
+        "connect to it by `dask.distributed.Client(...)`, and repeat the call; a fit with "
+        "`checkpoint` goes on from its last checkpoint."
     )

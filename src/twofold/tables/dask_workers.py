@@ -71,8 +71,8 @@ class KeptByAll:
             client.wait_for_workers(1, timeout=PATIENCE)
         except TimeoutError as error:
             raise ClusterLostError(
-                f"The cluster has had no worker for {PATIENCE:.0f} seconds. Start workers and make "
-                "the call again; a fit with `checkpoint` goes on with what it had come to."
+                f"The cluster has had no worker for {PATIENCE:.0f} seconds. Start workers and "
+                "repeat the call; a fit with `checkpoint` goes on from its last checkpoint."
             ) from error
         # To one worker, from which others fetch what they need: a broadcast waits for ever if a
         # worker dies in the middle of it.

@@ -31,7 +31,7 @@ WORTH_SENDING = 5e8
 
 
 class StripSums(NamedTuple):
-    """What a strip of rows comes to."""
+    """The sums of a strip of rows."""
 
     losses: FloatArray
     grad: FloatArray  # (rows, q) by the queries
