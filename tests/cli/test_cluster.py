@@ -139,6 +139,16 @@ def test_a_part_with_text_among_numbers_is_named(fitted, frame, address, tmp_pat
     assert "'width'" in told
 
 
+def test_a_file_that_workers_do_not_see_is_named(fitted, parts, address, tmp_path, monkeypatch):
+    def unseen(*_):
+        raise FileNotFoundError(2, "No such file or directory", "/data/part-0.parquet")
+
+    monkeypatch.setattr(cluster, "_first_unlike", unseen)
+    told = refused("transform", fitted[0], parts, "-o", tmp_path / "out", "--scheduler", address)
+    assert "A worker does not find a file that is there: /data/part-0.parquet." in told
+    assert "the same path" in told
+
+
 def test_memory_of_one_process_is_refused(fitted, parts):
     where = ["--scheduler", "tcp://127.0.0.1:1"]
     told = refused("transform", fitted[0], parts, "-o", "memory://out", *where, code=2)

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from families import FAMILIES
 
-from twofold import UKR, Scaled, compare
+from twofold import UKR, Scaled, compare, explorer, load, plots
 from twofold.contract import lazy_answers, uncertain_model
 from twofold.noise import noise_model
 
@@ -271,6 +271,16 @@ def test_scores_of_rows_among_each_other_are_refused():
     frame = dd.from_pandas(pd.DataFrame(sheet(40), columns=NAMES), npartitions=2)
     with pytest.raises(TypeError, match=r"sample\(frac=0\.01\)\.compute"):
         compare(frame, {"own": sheet(40)[:, :2]})
+
+
+def test_pictures_say_how_to_see_a_sample(tmp_path):
+    model = UKR(landmarks=20, random_state=0, max_iter=2, init="pca")
+    model.fit(da.from_array(sheet(60), chunks=(20, 4)))
+    for draw in (plots.latent_map, explorer.show):
+        with pytest.raises(TypeError, match=r"`twofold\.load\(path\)`"):
+            draw(model)
+    model.save(tmp_path / "map.twofold")
+    assert isinstance(load(tmp_path / "map.twofold").embedding_, np.ndarray)
 
 
 def test_rows_at_fault_are_named_within_their_part():

@@ -61,6 +61,15 @@ def check_in_memory(X: Any) -> None:
         )
 
 
+def check_places_in_memory(model: Any) -> None:
+    """Raise if the places of a model's rows are an array of dask, of which no picture is made."""
+    if is_lazy(model.embedding_):
+        raise TypeError(
+            "The places of this model's rows lie on the workers of a dask cluster. To see those of "
+            "a sample, save the model and open it: `model.save(path)`, `twofold.load(path)`."
+        )
+
+
 def comes_in_chunks(X: Any) -> bool:
     """Say whether a table is walked: a path, a mapped array, an iterable of chunks, one of dask."""
     if isinstance(X, np.memmap | str | os.PathLike) or hasattr(X, "__next__") or is_lazy(X):

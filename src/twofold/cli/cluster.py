@@ -152,7 +152,15 @@ def check_alike(path: str, columns: list[str]) -> None:
     look = dask.delayed(_first_unlike)
     starts = range(0, len(files), FILES_AT_A_TIME)
     looked = [look(store, files[k : k + FILES_AT_A_TIME], wanted) for k in starts]
-    for file, how, names in filter(None, compute_all(looked)):
+    try:
+        unlike = list(filter(None, compute_all(looked)))
+    except FileNotFoundError as error:
+        raise CommandError(
+            f"A worker does not find a file that is there: {error.filename or error}.",
+            "Workers read and write files themselves: put them where all workers see them under "
+            "the same path.",
+        ) from error
+    for file, how, names in unlike:
         raise CommandError(
             f"'{file}' {how} {counted(len(names), 'column')} of '{files[0]}': {listed(names)}.",
             "The columns that are used must be alike in all part files: mend this one, or name "

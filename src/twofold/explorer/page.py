@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import FloatArray
 from twofold.checks.installing import install_command
-from twofold.checks.rows import validate_rows
+from twofold.checks.rows import check_places_in_memory, validate_rows
 from twofold.classification import ManifoldClassifier
 from twofold.contract import TwoWayModel
 from twofold.contract.row_notes import RowNotes
@@ -167,6 +167,7 @@ def find_payload(model: Any, title: str | None, max_mb: float, **asked: Any) -> 
             f"got {type(model).__name__}. (`upgrade(picture, Y)` makes a model of any picture.)"
         )
     check_is_fitted(model)
+    check_places_in_memory(model)
     columns = None
     if isinstance(model, Mixed):
         columns = page_columns(model)

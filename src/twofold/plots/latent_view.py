@@ -16,6 +16,7 @@ from scipy.ndimage import binary_dilation, generate_binary_structure
 from scipy.spatial import cKDTree
 
 from twofold.array_types import BoolArray, FloatArray
+from twofold.checks.rows import check_places_in_memory
 from twofold.contract import TwoWayModel
 
 # Places along the longer side: three or more for each bandwidth of a usual map.
@@ -68,6 +69,7 @@ class LatentView:
     """Two coordinates of a fitted model's latent space, or its only one."""
 
     def __init__(self, model: TwoWayModel, dims: tuple[int, int] = (0, 1)) -> None:
+        check_places_in_memory(model)
         self.model = model
         self.q = int(model.embedding_.shape[1])
         self.dims = (0,) if self.q == 1 else _checked_dims(dims, self.q)
