@@ -156,8 +156,11 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self.member_ = np.full(len(Y), -1)
         self.member_[counted] = distinct.member
         source = np.flatnonzero(counted)[distinct.first]
-        is_spread = sharing_workers() is not None
-        self.latent_ = self._fit_kept(source, is_spread=is_spread).astype(Y.dtype)
+        if sharing_workers() is None:
+            latent = self._fit_distinct(self.data_, self.weights_, source)
+        else:
+            latent = self._fit_kept(source, is_spread=True)
+        self.latent_ = latent.astype(Y.dtype)
         self._wake()
         self._bound_domain()
         self._embed(Y)
