@@ -187,8 +187,8 @@ class ScaledModel(GrowingModel):
     def _deviations(self, X: FloatArray) -> FloatArray:
         return self._stretch(self.model_._deviations(X))
 
-    def _drawn_residuals(self, X: FloatArray, random: np.random.RandomState) -> FloatArray:
-        return self._stretch(self.model_._drawn_residuals(X, random))
+    def _drawn_rows(self, X: FloatArray, random: np.random.RandomState) -> FloatArray:
+        return self._unscale(self.model_._drawn_rows(X, random))
 
     def _drawn_errors(
         self, Y: FloatArray, std: FloatArray, random: np.random.RandomState

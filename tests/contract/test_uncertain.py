@@ -82,6 +82,16 @@ def test_draws_and_samples_have_the_variance_of_rows(arc):
     assert smooth[:, 0].var() < 0.85 * rows[:, 0].var()
 
 
+def test_samples_of_rows_without_any_structure_vary_as_they_do():
+    # The map bends towards each of its rows: counted with their residuals, that was 1.08.
+    rows = np.random.default_rng(0).normal(size=(200, 8))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LeftOpenWarning)
+        model = UKR(random_state=0, max_iter=20).fit(rows)
+    new = model.sample(3000, random_state=0, noise=True)
+    assert new.var(axis=0).sum() / rows.var(axis=0).sum() == pytest.approx(1, abs=0.05)
+
+
 def test_odd_rows_are_unlikely_and_explained(arc):
     p = arc.p_values(NEW)
     assert (p < 0.1).mean() < 0.2

@@ -395,8 +395,9 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         random = check_random_state(random_state)
         places = self.sample_latent(n_samples, random, spread=spread)
         with _computing():
-            images = check_images(self._regress(places))
-            return images + self._drawn_residuals(places, random) if noise else images
+            if noise:
+                return check_images(self._drawn_rows(places, random))
+            return check_images(self._regress(places))
 
     def sample_latent(
         self, n_samples: int = 1, random_state: Any = None, *, spread: str = "density"

@@ -464,9 +464,15 @@ class UncertainModel(ChunkedModel):
         """Return the standard deviation (m, D) of rows around the images of latent points."""
         return self._map_noise.deviations(self._in_units(X)).astype(X.dtype)
 
-    def _drawn_residuals(self, X: FloatArray, random: np.random.RandomState) -> FloatArray:
-        """Return residuals (m, D) of rows near latent points, each the whole of one row."""
-        return self._map_noise.residuals(self._in_units(X), random).astype(X.dtype)
+    def _drawn_rows(self, X: FloatArray, random: np.random.RandomState) -> FloatArray:
+        """Return rows (m, D) at latent points: their images, and the residuals of rows near them.
+
+        Residuals are those of rows left out. So are images, here without the nearest row: the map
+        bends towards each row it was trained on, and that would count as spread, too.
+        """
+        places = self._in_units(X)
+        images = self._regress_without(X, self._map_noise.nearest(places))
+        return (images + self._map_noise.residuals(places, random)).astype(X.dtype)
 
     def _slopes(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return slopes (m, D, q) around latent points, and their standard errors."""

@@ -212,6 +212,10 @@ class MapNoise:
         mixed = (worth * near + RESIDUALS_OF_ALL * noise.residuals) / (worth + RESIDUALS_OF_ALL)
         return np.asarray(np.sqrt(mixed) * noise.unit)
 
+    def nearest(self, places: FloatArray) -> IntArray:
+        """Return the numbers (m,) of the rows nearest to places."""
+        return np.asarray(self._around.neighbors(places, 1)[:, 0])
+
     def residuals(self, places: FloatArray, random: np.random.RandomState) -> FloatArray:
         """Return residuals (m, D) of rows near places, each the whole of one row, drawn by weight.
 
