@@ -1,6 +1,7 @@
 """Ways to fill the gaps of rows, from a table that is filled already.
 
 - stay: what the round before left;
+- mean: the mean of the column, of which more is right the less the others know;
 - Gaussian: the conditional mean under one Gaussian of the whole table;
 - local, one for each number of neighbours: the conditional mean under the Gaussian of the rows
   around this one (:mod:`twofold.noise.local_gaussians`), which follows a curved manifold;
@@ -13,10 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn import config_context
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.engine.threads import run_tasks
 from twofold.noise import FactorModel, LocalGaussians, condition
 
+# Where the mean of a column stands among the ways to fill it.
+MEAN_WAY = 1
 N_TREES = 30
 # Trees look at so many columns, those that go most with the one to be filled.
 MOST_PREDICTORS = 32
@@ -87,7 +92,8 @@ class Experts:
             asked = np.isnan(Y[:, d])
             if asked.any():
                 trees[asked, d] = forest.predict(before.rows[asked])
-        means = [before.rows, gauss.rows, *(found.rows for found in local), trees]
+        mean = np.broadcast_to(self.prior.mean, Y.shape)
+        means = [before.rows, mean, gauss.rows, *(found.rows for found in local), trees]
         # The variance of local Gaussians is that of a place; without neighbours, of the table.
         spread = np.mean([found.doubt for found in local or [gauss]], axis=0)
         return np.stack(means), spread
@@ -124,28 +130,40 @@ class ColumnForest:
         observed: BoolArray,
         correlation: FloatArray,
         seed: int,
-        n_jobs: int | None,
     ) -> None:
         # Imported at first use: it takes a while.
-        from sklearn.ensemble import ExtraTreesRegressor
+        from sklearn.tree import ExtraTreeRegressor
 
         strength = np.abs(correlation[d])
         strength[d] = -1
         self.columns = np.sort(np.argsort(-strength, kind="stable")[:MOST_PREDICTORS])
         self.columns = self.columns[self.columns != d]
-        self.trees: Any = ExtraTreesRegressor(
-            N_TREES, min_samples_leaf=2, random_state=seed, n_jobs=n_jobs
-        )
-        self.trees.fit(rows[np.ix_(observed, self.columns)], rows[observed, d])
+        known, told = self._seen(rows[observed]), np.ascontiguousarray(rows[observed, d])
+        random = np.random.RandomState(seed)
+        # One by one: on a few hundred rows a forest of scikit-learn takes longer to hand its
+        # parameters to its trees, and each tree to check them, than they take to grow.
+        with config_context(skip_parameter_validation=True):
+            self.trees: list[Any] = [
+                ExtraTreeRegressor(min_samples_leaf=2, random_state=random)
+                .fit(known, told, check_input=False)
+                .tree_
+                for _ in range(N_TREES)
+            ]
+
+    def _seen(self, rows: FloatArray) -> FloatArray:
+        return np.ascontiguousarray(rows[:, self.columns], dtype=np.float32)
+
+    def leaves(self, rows: FloatArray) -> IntArray:
+        """Return in which node of each tree filled rows (m, D) end, (trees, m)."""
+        seen = self._seen(rows)
+        return np.stack([tree.apply(seen) for tree in self.trees])
 
     def predict(self, rows: FloatArray) -> FloatArray:
         """Return the column (m,) of filled rows (m, D)."""
-        asked = rows[:, self.columns].astype(np.float32)
-        # One tree after the other: a forest adds them up in the order in which threads end.
         total = np.zeros(len(rows))
-        for tree in self.trees.estimators_:
-            total += tree.predict(asked, check_input=False)
-        return total / len(self.trees.estimators_)
+        for tree, here in zip(self.trees, self.leaves(rows), strict=True):
+            total += tree.value[here, 0, 0]
+        return total / len(self.trees)
 
 
 def plant_forests(
@@ -153,7 +171,7 @@ def plant_forests(
     observed: BoolArray,
     needed: IntArray,
     random: np.random.RandomState,
-    n_jobs: int | None,
+    n_threads: int,
 ) -> dict[int, ColumnForest]:
     """Return the forests of the columns that are needed, from filled rows (n, D)."""
     if rows.shape[1] < 2:
@@ -161,10 +179,12 @@ def plant_forests(
     spread = rows.std(axis=0)
     standard = (rows - rows.mean(axis=0)) / np.where(spread > 0, spread, 1)
     correlation = standard.T @ standard / len(rows)
-    return {
-        int(d): ColumnForest(
-            rows, int(d), observed[:, d], correlation, int(random.randint(2**31 - 1)), n_jobs
-        )
-        for d in needed
-        if observed[:, d].sum() >= LEAST_ROWS
-    }
+    columns = [int(d) for d in needed if observed[:, d].sum() >= LEAST_ROWS]
+    seeds = random.randint(2**31 - 1, size=len(columns)).tolist()
+
+    def plant(task: tuple[int, int]) -> ColumnForest:
+        d, seed = task
+        return ColumnForest(rows, d, observed[:, d], correlation, seed)
+
+    forests = run_tasks(plant, list(zip(columns, seeds, strict=True)), n_threads)
+    return dict(zip(columns, forests, strict=True))

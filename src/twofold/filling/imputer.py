@@ -1,18 +1,17 @@
 """A scikit-learn imputer that follows the manifold of a table, and lets hidden entries decide how.
 
-Gaps are filled in rounds. In each, several ways fill every gap from the table as it was filled
-before (:mod:`twofold.filling.experts`), and their mean, with weights of each column, is the table
-from then on. The weights are those that do best on entries that were observed and are hidden for
-this (:mod:`twofold.noise.hidden_entries`), in a second table that goes through the same rounds.
-How far off the hidden entries are, in units of what local Gaussians and trees expect, gives
-intervals: of all that were hidden, a share ``level`` lies within them (split conformal prediction,
-Lei et al. 2018). Neighbourhoods are those of the rows themselves. Neighbourhoods in a map of two or
-five dimensions fill worse: with 20 % of the entries hidden, 80 neighbours on a made-up manifold of
-three dimensions leave 0.20 to 0.22 of the variance open there, and 0.13 among rows.
+Gaps are filled in rounds (:mod:`twofold.filling.rounds`). In each, several ways fill every gap from
+the table as it was filled before (:mod:`twofold.filling.experts`), and their mean, with weights of
+each column, is the table from then on. The weights are those that do best on entries that were
+observed and are hidden for this. How far off these are, in units of what local Gaussians and trees
+expect, gives intervals: of all that were hidden, a share ``level`` lies within them (split
+conformal prediction, Lei et al. 2018). Neighbourhoods are those of the rows themselves.
+Neighbourhoods in a map of two or five dimensions fill worse: with 20 % of the entries hidden, 80
+neighbours on a made-up manifold of three dimensions leave 0.20 to 0.22 of the variance open there,
+and 0.13 among rows.
 """
 
 import warnings
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -22,57 +21,21 @@ from sklearn.impute import MissingIndicator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.array_types import FloatArray
 from twofold.checks.parameters import check_count, is_integer
 from twofold.checks.rows import check_missing, validate_rows
 from twofold.contract.distinct_rows import RowIndex
-from twofold.engine.threads import single_threaded_blas
-from twofold.filling.experts import (
-    ColumnForest,
-    Experts,
-    Filled,
-    fill_by_gaussian,
-    plant_forests,
-)
-from twofold.filling.leaf_quantiles import LeafQuantiles
-from twofold.noise import FactorModel, condition, fit_factors
-from twofold.noise.conformal import HiddenErrors, Scale, Sides, scale_of
-from twofold.noise.hidden_entries import (
-    entries_to_hide,
-    errors_apart,
-    likeness,
-    stacking_weights,
-)
+from twofold.engine.threads import count_threads, single_threaded_blas
+from twofold.filling.experts import Filled, fill_by_gaussian
+from twofold.filling.rounds import Rounds, Ways, sides_of
+from twofold.noise.factor_model import draw_missing
 
-# Rows are filled from at most so many others, and hidden entries are looked for in so many.
-MOST_REFERENCES, MOST_TRIED = 10_000, 3_000
-# Another round must lower the squared error of hidden entries by this share.
-LEAST_GAIN = 0.01
-# Rounds in which trees are grown; later ones keep those.
-ROUNDS_OF_TREES = 3
+# Rows are filled from at most so many others.
+MOST_REFERENCES = 10_000
 # An end of a column that so many rows share is a bound.
 ROWS_OF_BOUND = 5
 # An end that was seen in the table must not miss it by a rounding error; in deviations of columns.
 ROUNDING = 1e-9
-
-
-@dataclass(frozen=True)
-class Round:
-    """One round: from which table, and with which weights (D, E).
-
-    ``scale`` says how far off what is filled may be.
-    """
-
-    experts: Experts
-    weights: FloatArray
-    scale: Scale
-
-    def fill(self, Y: FloatArray, before: Filled, own: IntArray | None) -> Filled:
-        """Return rows Y (m, D), filled ``before``, filled anew."""
-        guesses, spread = self.experts.guesses(Y, before, own)
-        means = np.einsum("emd,de->md", guesses, self.weights)
-        gaps = np.isnan(Y)
-        return Filled(np.where(gaps, means, Y), np.where(gaps, self.scale.variances(spread), 0))
 
 
 class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -173,8 +136,9 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return Y
 
     def _go_through_rounds(self, Z: FloatArray, random: np.random.RandomState) -> None:
-        """Fill the table and one with hidden entries side by side, and keep every round."""
-        rounds = _Rounds(Z, self, random)
+        """Fill the table and those with hidden entries side by side, and keep every round."""
+        ways = Ways(tuple(self.n_neighbors), self.trees, count_threads(self.n_jobs))
+        rounds = Rounds(Z, ways, random)
         try:
             while len(rounds.made) < self.max_iter and rounds.go_on():
                 pass
@@ -197,7 +161,7 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         last = self._rounds[-1]
         self.weights_, self.error_, self.n_iter_ = last.weights, error, len(self._rounds)
         sizes = [f"{k} neighbors" for k in last.experts.sizes]
-        self.ways_ = ["round before", "Gaussian", *sizes, "trees"]
+        self.ways_ = ["round before", "mean", "Gaussian", *sizes, "trees"]
 
     def _check_parameters(self) -> None:
         check_count("max_iter", self.max_iter, 1)
@@ -227,7 +191,7 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Y = self._rows(X)
         filled, gaps = self._fill(self._scaled(Y)), np.isnan(Y)
         share, reach = self._hidden.narrowest(Y.shape[1], level)
-        below, above = _sides(filled, gaps, self._leaves).mixed(share)
+        below, above = sides_of(filled, gaps, self._leaves).mixed(share)
         low, high = filled.rows.copy(), filled.rows.copy()
         far = np.broadcast_to(reach, Y.shape)[gaps]
         low[gaps] -= far * below + ROUNDING
@@ -245,27 +209,9 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Z, random = self._scaled(Y), check_random_state(random_state)
         with single_threaded_blas():
             filled = self._fill(Z)
-            spread = self._correlated_errors(Z, filled, n_draws, random)
-        return np.stack([self._unscaled(Y, filled.rows + noise) for noise in spread])
-
-    def _correlated_errors(
-        self, Z: FloatArray, filled: Filled, n_draws: int, random: np.random.RandomState
-    ) -> FloatArray:
-        """Return errors of filled entries, as they go together: (n_draws, m, D)."""
-        prior, gaps = self._rounds[-1].experts.prior, np.isnan(Z)
-        D, r = prior.loadings.shape
-        expected = condition(Z, prior.repeated(len(Z))).variances
-        scale = np.sqrt(filled.doubt / expected)
-        found = np.zeros((n_draws, *Z.shape))
-        centred = FactorModel(np.zeros(D), prior.loadings, prior.variances).repeated(len(Z))
-        for number in range(n_draws):
-            # What is left of a row drawn from the Gaussian once its known entries are taken out is
-            # drawn from the Gaussian of the missing ones, given those (Matheron's rule).
-            drawn = random.standard_normal((len(Z), r)) @ prior.loadings.T
-            drawn += random.standard_normal(Z.shape) * np.sqrt(prior.variances)
-            explained = condition(np.where(gaps, np.nan, drawn), centred).means
-            found[number] = np.where(gaps, (drawn - explained) * scale, 0)
-        return found
+            prior, deviations = self._rounds[-1].experts.prior, np.sqrt(filled.doubt)
+            errors = [draw_missing(Z, prior, random) * deviations for _ in range(n_draws)]
+        return np.stack([self._unscaled(Y, filled.rows + error) for error in errors])
 
     def _rows(self, X: Any) -> FloatArray:
         check_is_fitted(self)
@@ -327,92 +273,3 @@ def bounds_of(Z: FloatArray) -> tuple[FloatArray, FloatArray]:
     low, high = np.nanmin(Z, axis=0), np.nanmax(Z, axis=0)
     shared = [(np.sum(end == Z, axis=0) >= ROWS_OF_BOUND) for end in (low, high)]
     return np.where(shared[0], low, -np.inf), np.where(shared[1], high, np.inf)
-
-
-def _sides(filled: Filled, gaps: BoolArray, leaves: LeafQuantiles) -> Sides:
-    """Return how far the gaps (h,) may lie below and above what they are filled with."""
-    deviations = np.sqrt(filled.doubt[gaps])
-    low, high = (end[gaps] for end in leaves.ends(filled.rows, gaps))
-    below = np.where(np.isnan(low), deviations, filled.rows[gaps] - low)
-    above = np.where(np.isnan(high), deviations, high - filled.rows[gaps])
-    return Sides(deviations, below, above)
-
-
-class _Rounds:
-    """A table, a part of it with hidden entries, and the rounds that fill both."""
-
-    def __init__(
-        self, Z: FloatArray, imputer: ManifoldImputer, random: np.random.RandomState
-    ) -> None:
-        self.random, self.made, self.error = random, list[Round](), np.inf
-        tried = Z
-        if len(Z) > MOST_TRIED:
-            tried = Z[np.sort(random.permutation(len(Z))[:MOST_TRIED])]
-        self.hidden = entries_to_hide(~np.isnan(tried), random)
-        self.trial = _Filling(np.where(self.hidden, np.nan, tried), imputer)
-        self.table = _Filling(Z, imputer)
-        self.truth, self.columns = tried[self.hidden], np.nonzero(self.hidden)[1]
-        self.counts = likeness(~np.isnan(tried), self.hidden)
-
-    def go_on(self, *, is_quick: bool = False) -> bool:
-        """Make another round and keep it; say whether it lowered the error of hidden entries.
-
-        A quick one has neither neighbourhoods nor trees.
-        """
-        trial, hidden, D = self.trial, self.hidden, self.table.Y.shape[1]
-        needed = np.flatnonzero(np.isnan(trial.Y).any(axis=0))
-        experts, seed = trial.experts(needed, self.random, is_quick), self.random.get_state()
-        guesses, spread = experts.guesses(trial.Y, trial.filled, trial.own)
-        found = guesses[:, hidden].T - self.truth[:, None]
-        weights = stacking_weights(found, self.columns, D, self.counts)
-        left = errors_apart(found, self.columns, D, self.counts)
-        error = float((self.counts * left**2).mean()) if len(left) else 0.0
-        if error > (1 - LEAST_GAIN) * self.error:
-            return False
-        scale = scale_of(left, spread[hidden], self.columns, D, self.counts)
-        filled = Round(experts, weights, scale).fill(trial.Y, trial.filled, trial.own)
-        # As weights of other entries fill them: their own have seen what they are.
-        filled.rows[hidden] = self.truth + left
-        self.random.set_state(seed)
-        step = Round(self.table.experts(needed, self.random, is_quick), weights, scale)
-        # An interrupt leaves all of a round or none of it.
-        self.table.filled = step.fill(self.table.Y, self.table.filled, self.table.own)
-        trial.filled, self.error, self.left = filled, error, left
-        self.made.append(step)
-        return True
-
-    def hidden_errors(self, least: FloatArray, most: FloatArray) -> HiddenErrors:
-        """Return how far off hidden entries were, in columns that lie between least and most."""
-        sides = _sides(self.trial.filled, self.hidden, self.trial.leaves(len(self.made)))
-        at, columns = self.trial.filled.rows[self.hidden], self.columns
-        room = np.maximum(at - least[columns], 0), np.maximum(most[columns] - at, 0)
-        return HiddenErrors(self.left, sides, room, columns, self.counts)
-
-
-class _Filling:
-    """A table on its way through the rounds."""
-
-    def __init__(self, Y: FloatArray, imputer: ManifoldImputer) -> None:
-        self.Y, self.imputer = Y, imputer
-        self.observed: BoolArray = ~np.isnan(Y)
-        self.own = np.arange(len(Y))
-        self.prior = fit_factors(Y)
-        self.filled = fill_by_gaussian(Y, self.prior)
-        self.grown: list[tuple[dict[int, ColumnForest], FloatArray]] = []
-
-    def experts(self, needed: IntArray, random: np.random.RandomState, is_quick: bool) -> Experts:
-        """Return the ways to fill from the table as it is now."""
-        if is_quick:
-            self.grown = [({}, self.filled.rows)]
-            return Experts(self.filled, self.prior, (), {})
-        if len(self.grown) < ROUNDS_OF_TREES:
-            rows, n_jobs, forests = self.filled.rows, self.imputer.n_jobs, {}
-            if self.imputer.trees:
-                forests = plant_forests(rows, self.observed, needed, random, n_jobs)
-            self.grown.append((forests, rows))
-        forests, _ = self.grown[-1]
-        return Experts(self.filled, self.prior, self.imputer.n_neighbors, forests)
-
-    def leaves(self, rounds: int) -> LeafQuantiles:
-        """Return what the leaves of the trees tell after so many rounds."""
-        return LeafQuantiles(*self.grown[min(rounds, ROUNDS_OF_TREES) - 1], self.observed)

@@ -34,10 +34,8 @@ class LeafQuantiles:
             asked = np.flatnonzero(gaps[:, d])
             for i in range(0, len(asked), ROWS_AT_A_TIME):
                 part = asked[i : i + ROWS_AT_A_TIME]
-                leaves = forest.trees.apply(rows[np.ix_(part, forest.columns)])
-                found = [
-                    values[here] for values, here in zip(self.values[d], leaves.T, strict=True)
-                ]
+                leaves = forest.leaves(rows[part])
+                found = [values[here] for values, here in zip(self.values[d], leaves, strict=True)]
                 near = np.sort(np.concatenate(found, axis=1), axis=1)
                 at = [round(share * (near.shape[1] - 1)) for share in ENDS]
                 low[part, d], high[part, d] = near[:, at].T
@@ -48,10 +46,9 @@ def leaf_values(forest: ColumnForest, rows: FloatArray, d: int) -> list[FloatArr
     """Return the values of column d in each node's rows, (nodes, VALUES_OF_LEAF) of each tree."""
     found = []
     shares = (np.arange(VALUES_OF_LEAF) + 0.5) / VALUES_OF_LEAF
-    leaves = forest.trees.apply(rows[:, forest.columns])
-    for tree, here in zip(forest.trees.estimators_, leaves.T, strict=True):
+    for tree, here in zip(forest.trees, forest.leaves(rows), strict=True):
         order = np.lexsort((rows[:, d], here))
-        size = np.bincount(here, minlength=tree.tree_.node_count)
+        size = np.bincount(here, minlength=tree.node_count)
         start = np.cumsum(size) - size
         at = start[:, None] + (shares * size[:, None]).astype(np.int64)
         found.append(rows[order, d][np.minimum(at, len(rows) - 1)])

@@ -19,6 +19,7 @@ way from what is filled in to the end that they tell: values that pile up at one
 have intervals to one side, and short ones. Of b = 0, 1/2 and 1, again the narrowest.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -90,6 +91,12 @@ class Sides:
     deviations: FloatArray
     below: FloatArray
     above: FloatArray
+
+    @classmethod
+    def joined(cls, parts: "Sequence[Sides]") -> "Sides":
+        """Return the parts one after the other."""
+        names = ("deviations", "below", "above")
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
     def mixed(self, share: float) -> tuple[FloatArray, FloatArray]:
         """Return both sides, with the trees having a share from 0 to 1."""

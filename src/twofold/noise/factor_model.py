@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.noise.conditioning import Gaussians
+from twofold.noise.conditioning import Gaussians, condition
 
 MOST_FACTORS = 24
 # What is left to a column by itself is at least this share of its variance.
@@ -48,6 +48,21 @@ class FactorModel:
     def total_variance(self) -> float:
         """Return the variance of all columns together."""
         return float(self.variances.sum() + (self.loadings**2).sum())
+
+
+def draw_missing(Y: FloatArray, model: FactorModel, random: np.random.RandomState) -> FloatArray:
+    """Return errors (m, D) of the missing entries of rows Y, by lot, in their deviations.
+
+    They go together as the Gaussian says, given the known entries; those of known ones are 0.
+    """
+    gaps, (D, r) = np.isnan(Y), model.loadings.shape
+    drawn = random.standard_normal((len(Y), r)) @ model.loadings.T
+    drawn += random.standard_normal(Y.shape) * np.sqrt(model.variances)
+    # A drawn row less what its known entries explain is drawn given these (Matheron's rule).
+    centred = FactorModel(np.zeros(D), model.loadings, model.variances)
+    explained = condition(np.where(gaps, np.nan, drawn), centred.repeated(len(Y)))
+    expected = np.sqrt(np.where(gaps, explained.variances, 1))
+    return np.where(gaps, (drawn - explained.means) / expected, 0)
 
 
 def fit_factors(

@@ -8,7 +8,8 @@ the weights of column d minimise
 
 (stacking, Breiman 1996), where w̄ are the weights of all columns together and s² the mean square
 of p_e - y for the best way: what a column says counts against λ = 20 entries that say what all
-do.
+do. The mean of a column may be one of the ways. How much it counts says how little the others know
+of the table, and is one number for all columns: few entries of one always find some use for it.
 """
 
 import numpy as np
@@ -86,31 +87,46 @@ def _groups(sizes: IntArray, edges: FloatArray) -> IntArray:
 
 
 def stacking_weights(
-    errors: FloatArray, columns: IntArray, n_columns: int, counts: FloatArray
+    errors: FloatArray,
+    columns: IntArray,
+    n_columns: int,
+    counts: FloatArray,
+    mean_way: int | None = None,
 ) -> FloatArray:
     """Return the weights (n_columns, E) of ways to fill.
 
     ``errors`` (m, E) are those of hidden entries, which stand in ``columns`` (m,) and count by
-    ``counts`` (m,).
+    ``counts`` (m,). ``mean_way`` is the way that fills in the mean of a column, if one does.
     """
-    alike = np.full(errors.shape[1], 1 / errors.shape[1])
+    is_other = np.arange(errors.shape[1]) != (-1 if mean_way is None else mean_way)
+    start = is_other / is_other.sum()
     counted = errors * np.sqrt(counts)[:, None]
-    shared = _simplex_weights(counted, alike, ENTRIES_OF_ALL) if len(errors) else alike
+    shared = _simplex_weights(counted, start, ENTRIES_OF_ALL) if len(errors) else start
     found = np.tile(shared, (n_columns, 1))
+    left = float(shared[is_other].sum())
+    if left == 0:  # nothing tells more than the mean
+        return found
+    towards_mean = left * counted[:, is_other] + counted[:, ~is_other] @ shared[~is_other, None]
     for d in np.unique(columns):
-        found[d] = _simplex_weights(counted[columns == d], shared, ENTRIES_OF_PRIOR)
+        prior = shared[is_other] / left
+        own = _simplex_weights(towards_mean[columns == d], prior, ENTRIES_OF_PRIOR)
+        found[d, is_other] = left * own
     return found
 
 
 def errors_apart(
-    errors: FloatArray, columns: IntArray, n_columns: int, counts: FloatArray
+    errors: FloatArray,
+    columns: IntArray,
+    n_columns: int,
+    counts: FloatArray,
+    mean_way: int | None = None,
 ) -> FloatArray:
     """Return the errors (m,) of the weighted mean, with weights that other hidden entries chose."""
     left = np.zeros(len(errors))
     fold = np.arange(len(errors)) % FOLDS
     for number in range(FOLDS):
         out = fold == number
-        weights = stacking_weights(errors[~out], columns[~out], n_columns, counts[~out])
+        weights = stacking_weights(errors[~out], columns[~out], n_columns, counts[~out], mean_way)
         left[out] = (errors[out] * weights[columns[out]]).sum(axis=1)
     return left
 

@@ -24,7 +24,7 @@ from twofold.array_types import FloatArray, IntArray
 from twofold.noise.conditioning import Conditional, Gaussians, condition
 from twofold.noise.conformal import Ratios, conformal_reach
 from twofold.noise.denoising import MOST_LOOKED_AT, noise_variance
-from twofold.noise.factor_model import FactorModel, fit_factors
+from twofold.noise.factor_model import FactorModel, draw_missing, fit_factors
 from twofold.noise.hidden_entries import (
     entries_to_hide,
     errors_apart,
@@ -231,15 +231,7 @@ class MapNoise:
         self, Y: FloatArray, deviations: FloatArray, random: np.random.RandomState
     ) -> FloatArray:
         """Return errors (m, D) of what is missing in rows Y, drawn as they go together."""
-        Z, gaussian = self.scaled(Y), self.noise.gaussian
-        gaps, (D, r) = np.isnan(Z), gaussian.loadings.shape
-        drawn = random.standard_normal((len(Z), r)) @ gaussian.loadings.T
-        drawn += random.standard_normal(Z.shape) * np.sqrt(gaussian.variances)
-        # A drawn row less what its known entries explain is drawn given these (Matheron's rule).
-        centred = FactorModel(np.zeros(D), gaussian.loadings, gaussian.variances)
-        explained = condition(np.where(gaps, np.nan, drawn), centred.repeated(len(Z)))
-        expected = np.sqrt(np.where(gaps, explained.variances, 1))
-        return np.where(gaps, (drawn - explained.means) / expected * deviations, 0)
+        return draw_missing(self.scaled(Y), self.noise.gaussian, random) * deviations
 
 
 def make_noise(trained: TrainedMap, seek: Seek, log_density: FloatArray, seed: int) -> MapNoise:
