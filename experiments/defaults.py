@@ -353,7 +353,8 @@ def clusters(draws: Draws) -> str:
     found = [
         f"{len(model.cluster_centers_)} (threshold {model.threshold_:.3g})" for model in models
     ]
-    return f"`ConstructiveKMeans()`: {by(tables, found)}"
+    words = [f"digits {name}: {count}" for name, count in zip(tables, found, strict=True)]
+    return f"`ConstructiveKMeans()`: {'; '.join(words)}"
 
 
 # Arias.
@@ -463,7 +464,8 @@ def chosen_extension(draws: Draws) -> str:
             kernel = press.Diffusion(scale=scale)
             ratios.append(KernelExtension(kernel).fit(Y).bandwidth_ / scale)
         found.append(typical(ratios, 2))
-    return f"`KernelExtension()` goes by its coordinates, σ_h / σ_k: {by(press.CASES, found)}"
+    words = [f"{name}: {ratio}" for name, ratio in zip(press.CASES, found, strict=True)]
+    return f"`KernelExtension()` goes by its coordinates, σ_h / σ_k: {'; '.join(words)}"
 
 
 # Harmeling.

@@ -93,7 +93,7 @@ def judge(place: Place, entries: list[dict[str, Any]]) -> Verdict:
         return Verdict("not possible")
     defaults = [entry["words"] for entry in entries if entry["kind"] == "default"]
     facts = [entry for entry in entries if entry["kind"] != "default"]
-    versions = list(dict.fromkeys(entry["version"] for entry in entries if "version" in entry))
+    versions = list(dict.fromkeys(entry["version"] for entry in facts if "version" in entry))
     if not facts:
         return Verdict("not run", defaults=defaults)
     found = [judge_entry(entry) for entry in facts]
