@@ -106,7 +106,9 @@ MOST_AHEAD = 100_000
 # Embeddings that carry distances, so that their aspect ratio means something.
 _COMMON_SCALE = ("pca", "isomap", "tsne", "unn")
 
-# The best candidates, this many, get a factor per dimension; the others would not win by it.
+# The best candidates, this many, get a factor per dimension; the others would not win by it. Only
+# one is trained: the best of another method ended 4 to 35 % higher on digits, USPS, oil flow and
+# COIL-20, and lower on a Swiss roll, where held-out rows gained nothing.
 N_FINALISTS = 2
 # With so little of the variance left open by a spectral start, t-SNE, the slowest one, was never
 # seen to end in a lower error after training.
