@@ -36,9 +36,10 @@ from twofold.kernels import get_kernel
 from twofold.landmarks.k_harmonic_means import KHarmonicMeans
 from twofold.losses import Squared
 from twofold.regularization import Extension
+from twofold.rowwise import data_unit
 from twofold.ukr.adaptation import adapt_landmarks
 from twofold.ukr.objective import Problem
-from twofold.ukr.surface import CarriedRows, data_unit
+from twofold.ukr.surface import CarriedRows
 from twofold.ukr.training import Training, train
 
 N, NOISE, Q = 2000, 0.5, 2
