@@ -6,6 +6,11 @@ nearest centre) says what as many vectors reach without a manifold between them.
 file mnist.npz with ``X``, ``y`` and ``n_train``; see twofold.datasets.load_npz.
 
     python -m benchmarks.landmarks [landmarks] [latent dimensions]
+
+Which share of the rows ends on the border of the map, and the error, with landmarks ("auto") and
+without, of three made-up tables with 9 columns: a curved sheet, 30 clusters and four factors.
+
+    python -m benchmarks.landmarks border [rows]
 """
 
 from __future__ import annotations
@@ -23,7 +28,7 @@ from sklearn.decomposition import PCA
 from benchmarks.digits import round_trip
 from benchmarks.report import Row, show
 from twofold import UKR
-from twofold.datasets import load_npz
+from twofold.datasets import load_npz, make_random_manifold
 
 
 def rows_of_mnist() -> tuple[np.ndarray, np.ndarray]:
@@ -71,6 +76,46 @@ def size_of(model: UKR) -> int:
         return os.path.getsize(path)
 
 
+def sheet(n: int) -> np.ndarray:
+    """Return rows of a curved surface with a little noise."""
+    return make_random_manifold(n, 2, 9, noise=0.1, random_state=0).Y
+
+
+def clusters(n: int) -> np.ndarray:
+    """Return rows of 30 Gaussian clusters of different sizes and widths."""
+    rng = np.random.default_rng(0)
+    centres, widths = 3 * rng.normal(size=(30, 9)), rng.uniform(0.3, 1.0, size=(30, 1))
+    own = rng.choice(30, size=n, p=rng.dirichlet(np.full(30, 5.0)))
+    return centres[own] + widths[own] * rng.normal(size=(n, 9))
+
+
+def factors(n: int) -> np.ndarray:
+    """Return rows of four normal factors, mixed, bent and with noise."""
+    rng = np.random.default_rng(0)
+    mixed = rng.normal(size=(n, 4)) @ rng.normal(size=(4, 9))
+    return mixed + 0.3 * mixed**2 / (1 + np.abs(mixed)) + 0.3 * rng.normal(size=(n, 9))
+
+
+def border(n: int = 200_000) -> list[Row]:
+    """Measure which share of the rows ends on the border, and the error of held-out rows."""
+    found = []
+    for make in (sheet, clusters, factors):
+        Y = make(n + 5_000).astype(np.float32)
+        for landmarks in (None, "auto"):
+            model, seconds = timed(UKR(landmarks=landmarks, random_state=0), Y[5_000:])
+            name = f"{make.__name__}, {'landmarks' if landmarks else 'all rows'}"
+            density = model.density(model.embedding_)
+            share = float((density < 1.01 * model.domain_threshold_).mean())
+            found += [
+                Row(f"{name}: share on the border", share, 0.01 if landmarks else None),
+                Row(f"{name}: held-out error", round_trip(model, Y[5_000:], Y[:5_000])),
+                Row(f"{name}: seconds", seconds),
+            ]
+    return found
+
+
 if __name__ == "__main__":
-    given = [int(word) for word in sys.argv[1:]]
-    show("Landmarks", run(*given))
+    if sys.argv[1:2] == ["border"]:
+        show("Landmarks: the border", border(*(int(word) for word in sys.argv[2:])))
+    else:
+        show("Landmarks", run(*(int(word) for word in sys.argv[1:])))

@@ -5,7 +5,13 @@ import pytest
 from scipy.optimize import least_squares
 
 from twofold.optimize import Residuals, levenberg_marquardt
-from twofold.optimize.levenberg_marquardt import _learn, _scale, _solve_within, _update
+from twofold.optimize.levenberg_marquardt import (
+    NormalEquations,
+    _learn,
+    _scale,
+    _solve_within,
+    _update,
+)
 
 N, K, Q = 40, 4, 3
 
@@ -386,6 +392,26 @@ def test_the_best_start_of_a_problem_is_kept_and_hopeless_ones_are_given_up():
     asked.clear()
     levenberg_marquardt(two_valleys, start)
     assert several < sum(asked)
+
+
+def test_what_was_seen_is_not_looked_at_again_and_poor_promises_are_given_up():
+    asked = []
+
+    def look(x, rows):
+        asked.append(rows)
+        r, J = np.hstack([x - 1, 0.1 * x**2]), np.stack([np.ones_like(x), 0.2 * x], axis=2)
+        error, gradient = (r**2).sum(axis=1), (J * r[:, None]).sum(axis=2)
+        return NormalEquations(error, gradient, np.einsum("bad,bcd->bac", J, J))
+
+    start = np.array([[0.9], [9.0], [1.2], [1.1]])
+    seen = look(start, np.arange(4))
+    plain = levenberg_marquardt(look, start, n_starts=2, decrease_tolerance=1e-9).best_of(2)
+    asked.clear()
+    found = levenberg_marquardt(look, start, n_starts=2, decrease_tolerance=1e-9, seen=seen)
+    assert 1 not in np.concatenate(asked)
+    assert found.n_iter[0] > 0
+    assert found.n_iter[1] == 0
+    np.testing.assert_allclose(found.best_of(2).X, plain.X, atol=1e-6)
 
 
 def test_a_small_decrease_is_an_arrival():

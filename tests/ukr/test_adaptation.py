@@ -15,7 +15,7 @@ from twofold.kernels import GAUSSIAN, TRIWEIGHT
 from twofold.losses import Huber, Squared
 from twofold.regularization import LeaveOneOut
 from twofold.ukr import adaptation
-from twofold.ukr.adaptation import _roughness, adapt_landmarks
+from twofold.ukr.adaptation import Adaptation, _roughness
 from twofold.ukr.objective import Problem
 from twofold.ukr.surface import CarriedRows
 
@@ -53,7 +53,7 @@ class Case:
         problem = Problem(
             rows, loss or Squared(), LeaveOneOut(), self.engine, landmarks=self.landmarks()
         )
-        return adapt_landmarks(problem, self.Z, self.X, gamma)
+        return Adaptation(problem, self.Z, self.X).adapt(self.X, gamma)
 
     def basis(self, X=None):
         return np.array([self.weights_at(x) for x in (self.X if X is None else X)])
@@ -179,6 +179,14 @@ class TestChosenSmoothness:
         values = np.random.default_rng(0).normal(size=(12, 3))
         found = case.adapted(Y=case.basis() @ values)
         np.testing.assert_allclose(found.values, values, atol=1e-3)
+
+    def test_those_in_the_middle_decide_for_many(self, monkeypatch):
+        case = curve(300, 0.2)
+        whole = case.adapted().gamma
+        monkeypatch.setattr(adaptation, "FEW_LANDMARKS", 16)
+        part = case.adapted().gamma
+        assert part != whole
+        assert 1 / 30 < part / whole < 30
 
     def test_the_error_is_generalised_cross_validation(self):
         case = curve(50, 0.2)

@@ -84,6 +84,21 @@ def test_some_of_very_many_points_stand_for_all(q, monkeypatch):
     assert some.error.sum() < 1.1 * whole.error.sum()
 
 
+def test_what_is_foreseen_is_what_a_look_shows():
+    surface = bent_sheet(GAUSSIAN)
+    rng = np.random.default_rng(7)
+    Y = surface.rows.Y[:25] + 0.3 * rng.normal(size=(25, surface.rows.Y.shape[1]))
+    known = (rng.random(Y.shape) < 0.8).astype(float)
+    known[:, 0] = 1
+    X, seen = projection._starts(surface, Y * known, known, np.inf)
+    q, k = X.shape[2], X.shape[1]
+    shown = surface.distances_at(X.reshape(-1, q), np.repeat(Y, k, axis=0), np.repeat(known, k, 0))
+    there = np.isfinite(seen.error)
+    assert there.reshape(-1, k)[:, 0].all()
+    for foreseen, looked in zip(seen[:3], shown, strict=False):
+        np.testing.assert_allclose(foreseen[there], looked[there], rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize("bound", [np.inf, 0.5])
 def test_the_nearest_places_are_those_of_the_nearest_groups(bound):
     rng = np.random.default_rng(0)

@@ -49,10 +49,21 @@ def test_max_iter_bounds_all_ways_from_a_linear_start(n, max_iter):
     assert max_iter // 2 <= model.n_iter_ <= len(calls) <= max_iter
 
 
+@pytest.mark.parametrize("max_iter", [1, 3, 20])
+@pytest.mark.parametrize("is_large", [False, True])
+def test_max_iter_bounds_landmarks_alone_and_with_rows(max_iter, is_large, monkeypatch):
+    calls = []
+    if is_large:
+        monkeypatch.setattr(landmark_fitting, "MANY_ROWS", 0)
+    how = {"init": "isomap", "max_iter": max_iter, "callbacks": [lambda event: calls.append(event)]}
+    UKR(1, landmarks=20, random_state=0, **how).fit(SAMPLE.Y)
+    assert 1 <= len(calls) <= max_iter
+
+
 INTERRUPTED = {
     "choosing": (choice, "_find_means"),
     "rim": (landmark_fitting, "_outermost"),
-    "adapting": (landmark_fitting, "adapt_landmarks"),
+    "adapting": (landmark_fitting.Adaptation, "adapt"),
     "placing": (projection, "levenberg_marquardt"),
 }
 

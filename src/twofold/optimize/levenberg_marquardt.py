@@ -53,6 +53,8 @@ AFTER_ANY_DECREASE = 0.2
 LEAST_CURVATURE, ADDED_CURVATURE = 1e-6, 1e-3
 # How much worse than the best of its problem a start may be to go on: narrower from step to step.
 SLACK, SLACK_DECAY, LEAST_SLACK = 0.6, 0.6, 0.02
+# The same of what starts promise that were seen before.
+PROMISED_SLACK = 0.3
 
 
 class Residuals(NamedTuple):
@@ -131,6 +133,7 @@ def levenberg_marquardt(
     step_tolerance: float = 1e-8,
     gradient_tolerance: float = 1e-7,
     decrease_tolerance: float = 0.0,
+    seen: NormalEquations | None = None,
 ) -> LeastSquares:
     """Minimise ``Σ_k w_k r_k(x_i)²``, or a loss, for every row i.
 
@@ -150,6 +153,8 @@ def levenberg_marquardt(
         Jacobian is below this; rounding blurs it to about 1e-8 where residuals stay large
     decrease_tolerance : a share of the error. Where it is above 0 the search is rough: it ends once
         a step lowers the error by less, or is short for whatever reason
+    seen : what a look at the starts of a rough search would show, where that is known. Starts that
+        promise clearly less than the best of their problem are then given up at once
 
     Examples
     --------
@@ -160,13 +165,16 @@ def levenberg_marquardt(
     >>> levenberg_marquardt(look, [[1.0]], lo=[0.0], hi=[5.0]).X.round(3)
     array([[2.]])
     """
-    rows = _Rows(look, np.array(start, dtype=np.float64), lo, hi, scale, decrease_tolerance)
+    rows = _Rows(look, np.array(start, dtype=np.float64), lo, hi, scale, decrease_tolerance, seen)
     state, active = rows.state, np.flatnonzero(np.isfinite(rows.state.error))
     for count in range(1, max_iter + 1):
         step, expected, cosine = rows.propose(active)
         arrived = (cosine <= gradient_tolerance) | (state.error[active] == 0)
         rows.converged[active[arrived]] = True
-        active, step, expected = active[~arrived], step[~arrived], expected[~arrived]
+        kept = ~arrived
+        if count == 1 and seen is not None and n_starts > 1:
+            kept &= _are_promising(state.error, active, expected, n_starts)
+        active, step, expected = active[kept], step[kept], expected[kept]
         if not len(active):
             break
         rows.n_iter[active] = count
@@ -183,6 +191,16 @@ def levenberg_marquardt(
             best = state.error.reshape(-1, n_starts).min(axis=1)
             active = active[state.error[active] <= (1 + slack) * best[active // n_starts]]
     return LeastSquares(state.x, state.error, rows.converged, rows.n_iter)
+
+
+def _are_promising(
+    error: FloatArray, active: IntArray, expected: FloatArray, n_starts: int
+) -> BoolArray:
+    """Say which starts promise nearly as low an error as the best of their problem."""
+    promised = np.full(len(error), np.inf)
+    promised[active] = np.maximum(error[active] - expected, 0)
+    best = promised.reshape(-1, n_starts).min(axis=1)
+    return promised[active] <= (1 + PROMISED_SLACK) * best[active // n_starts]
 
 
 _Found = tuple[FloatArray, FloatArray, FloatArray]
@@ -221,6 +239,7 @@ class _Rows:
         hi: ArrayLike | None,
         scale: ArrayLike | None,
         decrease_tolerance: float,
+        seen: NormalEquations | None,
     ) -> None:
         if start.ndim != 2 or not np.isfinite(start).all():
             raise ValueError(f"`start` must be a finite array (n, q); got shape {start.shape}.")
@@ -234,20 +253,19 @@ class _Rows:
         self.decrease_tolerance, self.is_rough = decrease_tolerance, decrease_tolerance > 0
         self.converged, self.n_iter = np.zeros(n, dtype=bool), np.zeros(n, dtype=np.int64)
         x = np.clip(start, self.lo, self.hi)
-        found, J, *_ = self._look(x, np.arange(n))
+        found, J, *_ = self._weighed(look(x, np.arange(n)) if seen is None else seen, np.arange(n))
         # Rough searches learn without the last Jacobians.
         self.jacobian = J[:0] if self.is_rough else J
         damping = np.full(n, FIRST_ROUGH_DAMPING if self.is_rough else FIRST_DAMPING)
         self.state = _State(x, *found, np.zeros((n, q, q)), np.zeros(n, dtype=bool), damping)
 
-    def _look(
-        self, x: FloatArray, rows: IntArray
-    ) -> tuple[_Found, FloatArray, FloatArray, Residuals | NormalEquations]:
-        """Return error, gradient and curvature; Jacobian, weighted residuals, and all of it.
+    def _weighed(
+        self, seen: Residuals | NormalEquations, rows: IntArray
+    ) -> tuple[_Found, FloatArray, FloatArray]:
+        """Return error, gradient and curvature of what was seen; Jacobian, weighted residuals.
 
         Where no residuals come, there are none of the latter two.
         """
-        seen = self.look(x, rows)
         J = pulled = NOTHING
         if isinstance(seen, NormalEquations):
             error, gradient, curvature = seen[:3]
@@ -266,7 +284,7 @@ class _Rows:
         error[lost | ~np.isfinite(error)] = np.inf
         scale = self.scale[rows]
         curvature *= scale[:, :, None] * scale[:, None, :]
-        return (error, gradient * scale, curvature), J, pulled, seen
+        return (error, gradient * scale, curvature), J, pulled
 
     def propose(self, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return damped steps (b, q) within the bounds; see `_damped_steps`."""
@@ -281,7 +299,8 @@ class _Rows:
     def take(self, rows: IntArray, step: FloatArray, expected: FloatArray) -> BoolArray:
         """Make the steps that lower the error, adapt the damping; say which lower it hardly."""
         x = np.clip(self.state.x[rows] + step * self.scale[rows], self.lo[rows], self.hi[rows])
-        found, J, pulled, seen = self._look(x, rows)
+        seen = self.look(x, rows)
+        found, J, pulled = self._weighed(seen, rows)
         error, bend, _ = found
         if seen.inside is not None:
             error[~seen.inside] = np.inf

@@ -14,7 +14,9 @@ one that hardly any row is near stays.
 
 Without a given γ it is the one of lowest generalised cross-validation error
 ``mean ||r||² / (1 - tr H / n)²``: after one joint diagonalisation of BᵀΩB and M it costs nothing to
-try many. With Huber's loss entries are reweighed by ``L'(r)/2r`` in a few rounds.
+try many. Of many landmarks those around the middle of the map, and the rows that rest on them,
+decide: to diagonalise the rest would take as long as all else. With Huber's loss entries are
+reweighed by ``L'(r)/2r`` in a few rounds.
 
 Rows that come later need not know the earlier ones. Where (5.40) holds, that is with
 ``A = Bᵀ Ω B + γ M`` and ``A Ŷ = Bᵀ Ω Y``, adding rows with the basis B' and the residuals
@@ -28,10 +30,12 @@ in which of the earlier rows only their latent points are left.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh, solve
-from scipy.sparse import csr_array, diags_array
+from scipy.linalg import cho_factor, cho_solve, eigh, solve
+from scipy.linalg.blas import daxpy
+from scipy.sparse import csr_array
 
-from twofold.array_types import FloatArray
+from twofold.array_types import FloatArray, IntArray
+from twofold.compiled import compiled_in_order
 from twofold.engine import KernelSums
 from twofold.losses import Huber, Loss
 from twofold.ukr.objective import Problem, spread_rows
@@ -47,8 +51,9 @@ EXACT = 1e-12
 # Smoothness tried: from none to where the penalty outweighs the data, in units of their ratio.
 GRID = np.concatenate([[0.0], np.geomspace(1e-8, 1e2, 31)])
 ROUNDS = 3
-# Of more landmarks γ is chosen in single precision.
-FEW_LANDMARKS = 500
+# Of more landmarks so many are asked for γ, with the rows of which less than a share rests on
+# others.
+FEW_LANDMARKS, OUTSIDE = 500, 0.01
 # Rows are placed, and landmarks fitted to them, so many times in turns.
 ADAPTATIONS = 2
 # Of the earlier rows so many for each landmark say what the landmark vectors rest on.
@@ -63,28 +68,74 @@ class Adapted(NamedTuple):
     gamma: float
 
 
-def adapt_landmarks(problem: Problem, Z: FloatArray, X: FloatArray, gamma: float | None) -> Adapted:
-    """Re-fit the landmarks of a problem at latent places Z (l, q) to its rows at X (n, q)."""
-    rows, landmarks = problem.rows, problem.landmarks
-    assert landmarks is not None
-    loss = problem.reconstruction(cross_validated=False).loss
-    B = problem.surface(Z).sparse_basis(X).astype(np.float64)
-    M = _roughness(landmarks, Z, X, problem.engine)
-    share = (rows.weights / rows.weights.sum() * len(rows.weights))[:, None]
-    W = np.broadcast_to(share, rows.Y.shape)
-    if rows.observed is not None:
-        W = W * rows.observed
-    Y = rows.Y.astype(np.float64)
-    robust = isinstance(loss, Huber)
-    first = landmarks.Y.astype(np.float64)
-    found = _solve(B, Y, W, M, first, gamma)
-    for _ in range(ROUNDS if robust else 0):
-        R = B @ found.values - Y
-        slope = loss.value_and_slope(R)[1]
-        # Huber's L'(r)/r in units of that at zero, 1/δ: 1 within δ, and δ/|r| beyond.
-        factor = slope / np.where(R == 0, 1, R) * getattr(loss, "delta", 1.0)
-        found = _solve(B, Y, W * np.where(R == 0, 1, factor), M, first, gamma)
-    return Adapted(found.values.astype(rows.Y.dtype), found.gamma)
+class Adaptation:
+    """Landmarks of a problem at latent places Z (l, q), fitted to its rows wherever these lie.
+
+    The roughness is that of the basis at the first places X (n, q) of the rows; each time landmarks
+    begin where they ended the last time.
+    """
+
+    def __init__(self, problem: Problem, Z: FloatArray, X: FloatArray) -> None:
+        assert problem.landmarks is not None
+        self.problem, self.Z = problem, Z
+        self.first: FloatArray = problem.landmarks.Y.astype(np.float64)
+        self.M = _roughness(problem.landmarks, Z, X, problem.engine)
+
+    def adapt(self, X: FloatArray, gamma: float | None) -> Adapted:
+        """Return landmark values for rows at X (n, q)."""
+        rows = self.problem.rows
+        loss = self.problem.reconstruction(cross_validated=False).loss
+        B = self.problem.surface(self.Z).sparse_basis(X).astype(np.float64)
+        share = (rows.weights / rows.weights.sum() * len(rows.weights))[:, None]
+        W = np.broadcast_to(share, rows.Y.shape)
+        if rows.observed is not None:
+            W = W * rows.observed
+        Y = rows.Y.astype(np.float64)
+        found = self._solve(B, Y, W, X, gamma)
+        for _ in range(ROUNDS if isinstance(loss, Huber) else 0):
+            R = B @ found.values - Y
+            slope = loss.value_and_slope(R)[1]
+            # Huber's L'(r)/r in units of that at zero, 1/δ: 1 within δ, and δ/|r| beyond.
+            factor = slope / np.where(R == 0, 1, R) * getattr(loss, "delta", 1.0)
+            found = self._solve(B, Y, W * np.where(R == 0, 1, factor), X, gamma)
+        self.first = found.values
+        return Adapted(found.values.astype(rows.Y.dtype), found.gamma)
+
+    def _solve(
+        self, B: csr_array, Y: FloatArray, W: FloatArray, X: FloatArray, gamma: float | None
+    ) -> Adapted:
+        """Solve the penalised least squares of all columns; one system where weights are equal."""
+        is_shared = np.array_equal(W, np.broadcast_to(W[:, :1], W.shape))
+        w = W[:, 0] if is_shared else W.mean(axis=1)
+        if gamma is None:
+            gamma = self._best_gamma(B, Y, w, X)
+        if is_shared:
+            return Adapted(_System(B, Y, w, self.first).solve(gamma, self.M), gamma)
+        columns = [
+            _System(B, Y[:, [d]], W[:, d], self.first[:, [d]]).solve(gamma, self.M)
+            for d in range(Y.shape[1])
+        ]
+        return Adapted(np.concatenate(columns, axis=1), gamma)
+
+    def _best_gamma(self, B: csr_array, Y: FloatArray, w: FloatArray, X: FloatArray) -> float:
+        """Return the γ of lowest generalised cross-validation error."""
+        if len(self.Z) <= FEW_LANDMARKS:
+            return _System(B, Y, w, self.first).best_gamma(self.M)
+        part, rows = _middle(self.Z, B)
+        landmarks, engine = self.problem.landmarks, self.problem.engine
+        assert landmarks is not None
+        M = _roughness(landmarks, self.Z[part], X[rows], engine)
+        system = _System(B[rows][:, part], Y[rows], w[rows], self.first[part])
+        # M is a mean over rows: in that of all of them each landmark has a smaller part.
+        return system.best_gamma(M) * len(X) / len(rows)
+
+
+def _middle(Z: FloatArray, B: csr_array) -> tuple[IntArray, IntArray]:
+    """Return the landmarks around the one in the middle, and the rows that rest on them alone."""
+    centre = Z[np.square(Z - Z.mean(axis=0)).sum(axis=1).argmin()]
+    near = np.argsort(np.square(Z - centre).sum(axis=1), kind="stable")
+    part = np.sort(near[:FEW_LANDMARKS])
+    return part, np.flatnonzero(B[:, part].sum(axis=1) > 1 - OUTSIDE)
 
 
 def take_in(
@@ -124,8 +175,29 @@ def take_in(
 
 def _weighed(B: csr_array, w: FloatArray) -> tuple[csr_array, FloatArray]:
     """Return Ω B (n, l) and Bᵀ Ω B (l, l) with weights w (n,) on the diagonal of Ω."""
-    weighted = csr_array(diags_array(w) @ B)
-    return weighted, (B.T @ weighted).toarray()
+    A = np.zeros((B.shape[1], B.shape[1]))
+    return _add_products(B, w, A), A
+
+
+def _add_products(B: csr_array, w: FloatArray, A: FloatArray) -> csr_array:
+    """Add Bᵀ Ω B to A (l, l), in place; return Ω B."""
+    weighted = B.copy()
+    weighted.data *= np.repeat(w, np.diff(B.indptr))
+    _add_row_products(B.indptr, B.indices, B.data, weighted.data, A)
+    return weighted
+
+
+# A product of sparse matrices, which finds out first where it has entries, takes eight times as
+# long.
+@compiled_in_order
+def _add_row_products(
+    first: IntArray, column: IntArray, left: FloatArray, right: FloatArray, A: FloatArray
+) -> None:
+    """Add the products of all entries of each row, one from the left and one from the right."""
+    for j in range(first.size - 1):
+        for p in range(first[j], first[j + 1]):
+            for r in range(first[j], first[j + 1]):
+                A[column[p], column[r]] += left[p] * right[r]
 
 
 def _roughness(rows: CarriedRows, Z: FloatArray, X: FloatArray, engine: KernelSums) -> FloatArray:
@@ -133,7 +205,7 @@ def _roughness(rows: CarriedRows, Z: FloatArray, X: FloatArray, engine: KernelSu
     exact = KernelSums(engine.kernel, EXACT, engine.n_threads)
     n_landmarks, q = Z.shape
     nothing = np.zeros((n_landmarks, 1))  # only weights are asked for
-    carried = CarriedRows(nothing, rows.weights, None, 1.0, rows.degree, nothing[0])
+    carried = CarriedRows(nothing, np.ones(n_landmarks), None, 1.0, rows.degree, nothing[0])
     surface = Surface(Z.astype(np.float64), carried, exact)
     chosen = X[spread_rows(len(X), MOST_SAMPLES)].astype(np.float64)
     density = surface.density(chosen)
@@ -145,8 +217,8 @@ def _roughness(rows: CarriedRows, Z: FloatArray, X: FloatArray, engine: KernelSu
         for b in range(a + 1):
             second = _second_difference(surface, samples, steps[a], steps[b], here)
             # Both orders of two different derivatives count.
-            M += (1 if a == b else 2) * (second.T @ second).toarray()
-    return M / len(samples)
+            _add_products(second, np.full(len(samples), (1 if a == b else 2) / len(samples)), M)
+    return M
 
 
 def _second_difference(
@@ -160,59 +232,31 @@ def _second_difference(
     return (along - across) / (4 * square)
 
 
-def _solve(
-    B: csr_array,
-    Y: FloatArray,
-    W: FloatArray,
-    M: FloatArray,
-    first: FloatArray,
-    gamma: float | None,
-) -> Adapted:
-    """Solve the penalised least squares of all columns; one system where weights are equal."""
-    if np.array_equal(W, np.broadcast_to(W[:, :1], W.shape)):
-        system = _System(B, Y, W[:, 0], M, first)
-        gamma = system.best_gamma() if gamma is None else gamma
-        return Adapted(system.solve(gamma), gamma)
-    if gamma is None:
-        gamma = _System(B, Y, W.mean(axis=1), M, first).best_gamma()
-    columns = [
-        _System(B, Y[:, [d]], W[:, d], M, first[:, [d]]).solve(gamma) for d in range(Y.shape[1])
-    ]
-    return Adapted(np.concatenate(columns, axis=1), gamma)
-
-
 class _System:
-    """One penalised least squares problem, for every γ."""
+    """One penalised least squares problem, for every γ and roughness M (l, l)."""
 
-    def __init__(
-        self, B: csr_array, Y: FloatArray, w: FloatArray, M: FloatArray, first: FloatArray
-    ) -> None:
+    def __init__(self, B: csr_array, Y: FloatArray, w: FloatArray, first: FloatArray) -> None:
         weighted, self.A = _weighed(B, w)
-        self.M = M
         prior = PRIOR * np.trace(self.A) / len(self.A)
-        self.A += prior * np.eye(len(self.A))
+        self.A[np.diag_indices_from(self.A)] += prior
         self.right = weighted.T @ Y + prior * first
-        self.square = float((w[:, None] * Y**2).sum() + prior * (first**2).sum())
+        self.square = float(np.einsum("n,nd,nd->", w, Y, Y) + prior * (first**2).sum())
         self.n = float((w > 0).sum())
 
-    def solve(self, gamma: float) -> FloatArray:
-        """Return the landmark values (l, D)."""
-        both = gamma * self.M
-        both += self.A
-        return solve(both, self.right, assume_a="pos", overwrite_a=True)
+    def solve(self, gamma: float, M: FloatArray) -> FloatArray:
+        """Return the landmark values (l, D), once: the matrix is overwritten."""
+        # In place, in the order that LAPACK likes: each copy for 2,000 landmarks has 32 MB.
+        daxpy(M.ravel(), self.A.ravel(), a=gamma)
+        return cho_solve(cho_factor(self.A.T, overwrite_a=True), self.right)
 
-    def best_gamma(self) -> float:
+    def best_gamma(self, M: FloatArray) -> float:
         """Return the γ of lowest generalised cross-validation error.
 
         With ``M v = d A v`` and vᵀ A v = 1 it is ``(A + γM)⁻¹ = V diag(1/(1 + γd)) Vᵀ``.
         """
-        # Single precision tells one γ from the next, too, and takes half of the time.
-        precision = np.float64 if len(self.A) <= FEW_LANDMARKS else np.float32
-        # Copies that may be overwritten: of 2,000 landmarks each further matrix has 16 or 32 MB.
-        both = self.M.astype(precision), self.A.astype(precision)
-        d, V = eigh(*both, overwrite_a=True, overwrite_b=True)
-        d = np.maximum(d, 0).astype(np.float64)
-        power = np.square(V.T @ self.right.astype(precision), dtype=np.float64).sum(axis=1)
+        d, V = eigh(M, self.A)
+        d = np.maximum(d, 0)
+        power = np.square(V.T @ self.right).sum(axis=1)
 
         def error(gamma: float) -> float:
             shrink = 1 / (1 + gamma * d)

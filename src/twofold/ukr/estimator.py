@@ -369,11 +369,11 @@ class UKR(KernelManifold):
         if landmarks and self.landmarks is not None:
             # Imported at first use: a model without landmarks, or one that is only opened, needs
             # none of it.
-            from twofold.ukr.landmark_fitting import fit_landmarks
+            from twofold.ukr.landmark_fitting import LandmarkFitting
 
             chosen = get_landmarks(self.landmarks)
             assert chosen is not None
-            return fit_landmarks(pose, Y, weights, chosen, kernel, q, init, training)
+            return LandmarkFitting(pose, chosen, kernel, q, training).fit(Y, weights, init)
         features, carried = None, Y
         if kernel is not None:
             rows = np.ascontiguousarray(Y[:, self.columns_]) if kernel.is_precomputed else Y

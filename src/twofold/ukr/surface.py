@@ -432,8 +432,12 @@ class Surface:
             # Cells are half as wide as the radius they are made for.
             grid = build_grid(self.X[numbers], 2 * GROUP_WIDTH * self.kernel_width)
             numbers, groups = numbers[grid.order], np.unique(grid.starts)
-        f, _ = self.rows.regress(self._sums(self.X[numbers]).values)
-        return StartingPlaces(numbers, f, self.X[numbers], groups)
+        X = self.X[numbers]
+        if X.shape[1] > GRIDDED:
+            f, _ = self.rows.regress(self._sums(X).values)
+            return StartingPlaces(numbers, f, X)
+        f, J = self.look(X)[:2]
+        return StartingPlaces(numbers, f, X, J, groups)
 
 
 @compiled
@@ -481,8 +485,9 @@ def _take_distances(
 class StartingPlaces:
     """Training points X (k, q), by number, and their reconstructions as rows are scaled, (k, D).
 
-    Of very many of them group g holds those from ``groups[g]`` to ``groups[g + 1]``, which lie in
-    one cell of the latent space and so mostly near each other in the data, too.
+    In up to three dimensions the derivative of the regression there is kept, too, (k, q, D). Of
+    very many places group g holds those from ``groups[g]`` to ``groups[g + 1]``, which lie in one
+    cell of the latent space and so mostly near each other in the data, too.
     """
 
     def __init__(
@@ -490,10 +495,12 @@ class StartingPlaces:
         numbers: IntArray,
         reconstructions: FloatArray,
         X: FloatArray,
+        slopes: FloatArray | None = None,
         groups: IntArray | None = None,
     ) -> None:
         self.numbers, self.X, self.groups = numbers, X, groups
         self.reconstructions = np.ascontiguousarray(reconstructions)
+        self.slopes = None if slopes is None else np.ascontiguousarray(slopes)
 
     @cached_property
     def centres(self) -> FloatArray:
