@@ -37,7 +37,7 @@ from twofold.landmarks.k_harmonic_means import KHarmonicMeans
 from twofold.losses import Squared
 from twofold.regularization import Extension
 from twofold.rowwise import data_unit
-from twofold.ukr.adaptation import adapt_landmarks
+from twofold.ukr.adaptation import Adaptation
 from twofold.ukr.objective import Problem
 from twofold.ukr.surface import CarriedRows
 from twofold.ukr.training import Training, train
@@ -103,7 +103,7 @@ class Model(NamedTuple):
     def adapted(self, gamma: float) -> Model:
         """Return the model with landmark vectors re-fitted, latent points as they are."""
         problem, landmarks = self.problem, self.problem.landmarks
-        found = adapt_landmarks(problem, self.Z, self.X, gamma)
+        found = Adaptation(problem, self.Z, self.X).adapt(self.X, gamma)
         moved = landmarks.with_values(landmarks.unscaled(found.values))
         return self._replace(problem=replace(problem, landmarks=moved))
 
