@@ -324,7 +324,7 @@ def starts() -> None:
     from benchmarks.landmarks import rows_of_mnist
     from benchmarks.large_steps import rows_made_up
 
-    on_cpu = ("find", "scale", "scale_each_dimension", "choose_landmarks", "adapt_landmarks")
+    on_cpu = ("find", "scale", "scale_each_dimension", "choose_landmarks", "adapt")
     there = ("start_on_device", "train_on_device", "_fit_alone", "_project", "_distinct", "_embed")
     train = rows_of_mnist()[0]
     cases = {

@@ -82,7 +82,8 @@ def test_a_fit_is_that_of_the_table_in_memory(fitted, frame):
 def test_rows_are_placed_and_filled_part_by_part(fitted, frame, parts, address, tmp_path):
     path, _ = fitted
     model, there = twofold.load(path), frame[COLUMNS].notna().any(axis=1)
-    run_well("transform", path, parts, "-o", tmp_path / "places", "--scheduler", address)
+    told = run_well("transform", path, parts, "-o", tmp_path / "places", "--scheduler", address)
+    assert "1 row of 300 without any value" in told.stderr
     places = read(tmp_path / "places")
     assert list(places.columns) == ["x1", "x2"]
     assert places.iloc[40].isna().all()
@@ -205,6 +206,36 @@ def test_parts_go_to_stores_by_their_address(fitted, frame, parts, address, tmp_
     )
     assert "nowhere" in told
     assert "registered to the pandas backend" not in told
+
+
+def test_workers_of_another_version_are_named(fitted, parts, address, tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster, "__version__", "9.9")
+    where = ["-o", tmp_path / "places", "--scheduler", address]
+    told = refused("transform", fitted[0], parts, *where)
+    assert f"has another twofold than this command, 9.9: {twofold.__version__}." in told
+    assert "Install the same version" in told
+
+
+@pytest.mark.slow
+def test_workers_without_twofold_are_named(fitted, parts, tmp_path):
+    (tmp_path / "twofold").mkdir()
+    (tmp_path / "twofold" / "__init__.py").write_text("raise ModuleNotFoundError('no twofold')")
+    without = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    with distributed.LocalCluster(n_workers=0, dashboard_address=":0", protocol="tcp") as own:
+        words = ["worker", own.scheduler_address, "--nthreads", "1", "--no-dashboard"]
+        worker = subprocess.Popen(
+            [sys.executable, "-m", "dask", *words], env=without, stderr=subprocess.DEVNULL
+        )
+        try:
+            with distributed.Client(own) as client:
+                client.wait_for_workers(1, timeout=120)
+            where = ["-o", tmp_path / "places", "--scheduler", own.scheduler_address]
+            assert "cannot import twofold (no twofold)" in refused(
+                "transform", fitted[0], parts, *where
+            )
+        finally:
+            worker.kill()
+            worker.wait()
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from twofold import __version__
 from twofold.checks.rows import check_numeric
 from twofold.cli.arguments import STANDARD, open_model, shown
 from twofold.cli.columns import find_columns, latent_names, match_columns, split_names
@@ -27,7 +28,7 @@ from twofold.cli.console import CommandError, Console, Interrupted, UsageError, 
 from twofold.cli.describing import how_it_ended, is_still_improving
 from twofold.cli.streaming import as_rows
 from twofold.contract.lazy_answers import in_a_task, model_task
-from twofold.tables.dask_tables import ClusterLostError, DaskTable, compute_all, keep_all
+from twofold.tables.dask_tables import ClusterLostError, DaskTable, compute_all
 
 if TYPE_CHECKING:
     from twofold.contract import TwoWayModel
@@ -65,21 +66,44 @@ def connected(console: Console, scheduler: str) -> Iterator[Any]:
             "Start one with: dask scheduler, and workers with: dask worker ADDRESS; or use "
             f"--scheduler {HERE} for workers on this machine.",
         ) from error
-    if not client.nthreads():  # a cluster that grows with its work starts without
-        console.say(
-            f"waiting for workers: the scheduler has none (start one with: dask worker {scheduler})"
-        )
     try:
+        if not client.nthreads():  # a cluster that grows with its work starts without
+            console.say(
+                "waiting for workers: the scheduler has none "
+                f"(start one with: dask worker {scheduler})"
+            )
+        else:
+            _check_versions(client)
         yield client
     except ClusterLostError as error:
         raise CommandError(
             f"The scheduler at '{scheduler}' was lost, or has no workers any more.",
-            "Start it again and repeat the command. Parts that were written are complete, and a "
-            "fit with --checkpoint FILE goes on from its last checkpoint.",
+            "Start it again and repeat the command: with another folder for the result, as what "
+            "is in this one would be mixed with it. A fit with --checkpoint FILE goes on from its "
+            "last checkpoint.",
         ) from error
     finally:
         with suppress(TimeoutError):  # of a scheduler that is gone
             client.close(timeout=5)
+
+
+def _check_versions(client: Any) -> None:
+    """Raise if a worker has no twofold, or another version, whose results may differ."""
+    wanted = __version__
+
+    def version() -> str:  # a function inside another is sent as it is: workers need not have it
+        from twofold import __version__
+
+        return __version__
+
+    for worker, found in client.run(version, on_error="return").items():
+        if found == wanted:
+            continue
+        there = f"cannot import twofold ({found})" if isinstance(found, Exception) else str(found)
+        raise CommandError(
+            f"The worker at {worker} has another twofold than this command, {wanted}: {there}.",
+            "Install the same version for all workers, and start them again.",
+        )
 
 
 @contextmanager
@@ -299,11 +323,17 @@ def _write_parts(
         n_rows = sum(table.lengths)
         try:
             with console.warnings_shown(), console.counting_rows(lambda: n_rows) as advance:
-                keep_all(parts, lambda done: advance(table.lengths[done - 1]))
+                found = compute_all(parts, lambda done: advance(table.lengths[done - 1]))
         except KeyboardInterrupt:
             raise Interrupted(
-                f"Interrupted; the parts that are in {shown(output)} are complete."
+                f"Interrupted; the parts that are in {shown(output)} are complete. To begin again, "
+                "remove them or name another folder."
             ) from None
+    if empty := sum(found):
+        console.warn(
+            f"{counted(empty, 'row')} of {n_rows:,} without any value in the model's columns: the "
+            "results stay empty there."
+        )
     facts = {"output": output, "rows": n_rows, "parts": len(parts)}
     console.say(f"{counted(n_rows, 'row')} in {counted(len(parts), 'part')}")
     console.finish(output, facts)
@@ -330,7 +360,10 @@ def _empty_folder(output: str) -> str:
 def _write(
     make: Callable[..., pd.DataFrame], model: Any, frame: Any, features: list[str], target: str
 ) -> int:
-    """Write what is made of a part; under its name it is complete."""
+    """Write what is made of a part, and return how many rows have no value for the model.
+
+    Under its name a file is complete.
+    """
     try:
         with in_a_task():
             found = make(model, frame, features)
@@ -342,7 +375,7 @@ def _write(
         partly = f"{target}.{os.getpid()}.tmp"
         found.to_parquet(partly)
         os.replace(partly, target)
-    return len(found)
+    return int(frame[features].isna().all(axis=1).sum())
 
 
 def is_address(path: str) -> bool:
