@@ -1,6 +1,6 @@
 """Missing entries filled: `ManifoldImputer` beside what people use.
 
-    python -m benchmarks.filling [table ...]
+    python -m benchmarks.filling [table ...] [--rows 200] [--columns 16] [--jobs 1]
 
 Squared error of hidden entries as a share of their variance, processor seconds, and for
 `ManifoldImputer` how many hidden entries its 90 % intervals hold, and how wide they are beside
@@ -8,17 +8,21 @@ those of a quantile regression forest that hold as many (`benchmarks/forest_inte
 the table as extra trees filled it). Of one case, 100 to 3,000 hidden entries are not enough to tell
 88 from 92 %: what holds is said of a table, all patterns together. KNNImputer and soft-impute
 (Mazumder, Hastie & Tibshirani 2010) choose their number of neighbours and their penalty by hiding
-another tenth of the entries. HyperImpute is not among the peers: it asks for TensorFlow and more.
-Results are appended to `benchmarks/results/filling.jsonl` (not kept in git) as they come.
+another tenth of the entries. With ``--jobs`` cases go side by side, each on one thread. HyperImpute
+is not among the peers: it asks for TensorFlow and more. Results are appended to
+`benchmarks/results/filling.jsonl` (not kept in git) as they come.
 """
 
 from __future__ import annotations
 
+import argparse
+import functools
 import json
-import sys
 import time
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -86,9 +90,11 @@ METHODS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
-def measure(name: str, pattern: str) -> dict[str, object]:
+def measure(case: tuple[str, str], rows: int, columns: int) -> dict[str, object]:
     """Return errors, seconds and coverage on one table with one pattern of gaps."""
-    Y = table(name)
+    warnings.simplefilter("ignore")
+    name, pattern = case
+    Y = table(name, rows, columns)
     gaps = gaps_of(Y, pattern)
     partial = np.where(gaps, np.nan, Y)
     found: dict[str, object] = {"table": name, "pattern": pattern, "shape": Y.shape}
@@ -163,15 +169,21 @@ def interval_table(results: list[dict]) -> Table:
 
 def main() -> None:
     """Measure the tables asked for, all by default, and print what was found."""
-    warnings.simplefilter("ignore")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("tables", nargs="*", metavar="table", default=TABLES)
+    parser.add_argument("--rows", type=int, default=200, help="rows of a table, at most")
+    parser.add_argument("--columns", type=int, default=16, help="columns of a table, at most")
+    parser.add_argument("--jobs", type=int, default=1, help="cases measured side by side")
+    asked = parser.parse_args()
     RESULTS.parent.mkdir(exist_ok=True)
+    cases = product(asked.tables, PATTERNS)
+    of_size = functools.partial(measure, rows=asked.rows, columns=asked.columns)
     results = []
-    for name in sys.argv[1:] or TABLES:
-        for pattern in PATTERNS:
-            case = measure(name, pattern)
+    with ProcessPoolExecutor(asked.jobs) as pool, RESULTS.open("a") as file:
+        for case in pool.map(of_size, cases):
             results.append(case)
-            with RESULTS.open("a") as file:
-                file.write(json.dumps(case) + "\n")
+            file.write(json.dumps(case) + "\n")
+            file.flush()
     summarise(results)
 
 

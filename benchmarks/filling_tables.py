@@ -9,12 +9,8 @@ from sklearn import datasets as sklearn_datasets
 
 from twofold.datasets import load_npz
 
-MOST_ROWS, MOST_COLUMNS = 200, 16
 
-
-def waves(
-    n: int = MOST_ROWS, D: int = 16, q: int = 3, seed: int = 0, noise: float = 0.1
-) -> np.ndarray:
+def waves(n: int, D: int = 16, q: int = 3, seed: int = 0, noise: float = 0.1) -> np.ndarray:
     """Return rows near a manifold with many bends."""
     random = np.random.default_rng(seed)
     X = random.uniform(-1, 1, (n, q))
@@ -22,7 +18,7 @@ def waves(
     return bends @ random.normal(size=(40, D)) / 5 + noise * random.normal(size=(n, D))
 
 
-def linear(n: int = MOST_ROWS, D: int = 12, q: int = 4, noise: float = 0.8) -> np.ndarray:
+def linear(n: int, D: int = 12, q: int = 4, noise: float = 0.8) -> np.ndarray:
     """Return rows of one Gaussian with a few strong directions."""
     random = np.random.default_rng(0)
     rows = random.normal(size=(n, q)) @ random.normal(size=(q, D))
@@ -46,8 +42,6 @@ SEEN = {
     "digits": lambda: sklearn_datasets.load_digits().data,
     "diabetes": lambda: sklearn_datasets.load_diabetes().data,
     "boston": from_file("boston"),
-    "many bends": waves,
-    "linear": linear,
 }
 HELD_BACK = {
     "iris": lambda: sklearn_datasets.load_iris().data,
@@ -56,9 +50,13 @@ HELD_BACK = {
     "usps": from_file("usps"),
     "silhouettes": from_file("pose_silhouette"),
     "frey faces": from_file("frey_faces"),
-    "many bends in 2 d": lambda: waves(q=2, D=24, seed=5),
 }
-TABLES: dict[str, Callable[[], np.ndarray]] = {**SEEN, **HELD_BACK}
+MADE_UP = {
+    "many bends": waves,
+    "linear": linear,
+    "many bends in 2 d": lambda n: waves(n, q=2, D=24, seed=5),
+}
+TABLES = [*SEEN, *HELD_BACK, *MADE_UP]
 PATTERNS = {
     "random 10 %": 0.1,
     "random 20 %": 0.2,
@@ -68,12 +66,13 @@ PATTERNS = {
 }
 
 
-def table(name: str) -> np.ndarray:
-    """Return some rows and columns of a table, each column with mean 0 and deviation 1."""
-    Y = np.asarray(TABLES[name](), dtype=np.float64)
-    Y = Y[np.random.default_rng(0).permutation(len(Y))[:MOST_ROWS]]
+def table(name: str, rows: int = 200, columns: int = 16) -> np.ndarray:
+    """Return at most so many rows and columns of a table, each with mean 0 and deviation 1."""
+    found = MADE_UP[name](rows) if name in MADE_UP else {**SEEN, **HELD_BACK}[name]()
+    Y = np.asarray(found, dtype=np.float64)
+    Y = Y[np.random.default_rng(0).permutation(len(Y))[:rows]]
     Y = Y[:, Y.std(axis=0) > 1e-6 * np.abs(Y).max()]
-    Y = Y[:, :: -(-Y.shape[1] // MOST_COLUMNS)]
+    Y = Y[:, :: -(-Y.shape[1] // columns)]
     return (Y - Y.mean(axis=0)) / Y.std(axis=0)
 
 

@@ -34,7 +34,7 @@ def held(name: str, pattern: str, seed: int) -> tuple[int, int]:
 def main() -> None:
     """Measure the tables asked for, all by default, and print what was found."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("tables", nargs="*", metavar="table", default=list(TABLES))
+    parser.add_argument("tables", nargs="*", metavar="table", default=TABLES)
     parser.add_argument("--draws", type=int, default=3, help="times that gaps are made")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")

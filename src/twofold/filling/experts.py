@@ -18,19 +18,20 @@ from sklearn import config_context
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.engine.threads import run_tasks
-from twofold.noise import FactorModel, LocalGaussians, condition
+from twofold.noise import Conditional, FactorModel, LocalGaussians, condition
 
 # Where the mean of a column stands among the ways to fill it.
 MEAN_WAY = 1
 N_TREES = 30
+# Rows of a leaf, at least: for columns that jump between few values, a tenth of the rows or less,
+# and for others, where larger leaves take less time and tell as much.
+LEAST_IN_LEAF, FEW_VALUES = (2, 3), 0.1
 # Trees look at so many columns, those that go most with the one to be filled.
 MOST_PREDICTORS = 32
 # Fewer rows teach trees nothing.
 LEAST_ROWS = 20
 # Of the rows of a table, at most this share are neighbours; else they are no neighbourhood.
 LARGEST_SHARE = 0.6
-# Rows whose neighbourhoods are worked on at a time.
-ROWS_AT_A_TIME = 256
 
 
 @dataclass(frozen=True)
@@ -40,16 +41,16 @@ class Filled:
     rows: FloatArray
     doubt: FloatArray
 
-    def part(self, rows: slice) -> "Filled":
-        """Return some of the rows."""
-        return Filled(self.rows[rows], self.doubt[rows])
+    @classmethod
+    def told(cls, Y: FloatArray, found: Conditional) -> "Filled":
+        """Return rows Y (n, D) with what is found about their gaps."""
+        gaps = np.isnan(Y)
+        return cls(np.where(gaps, found.means, Y), np.where(gaps, found.variances, 0))
 
 
 def fill_by_gaussian(Y: FloatArray, model: FactorModel) -> Filled:
     """Return rows Y (n, D) filled by one Gaussian."""
-    found = condition(Y, model.repeated(len(Y)))
-    gaps = np.isnan(Y)
-    return Filled(np.where(gaps, found.means, Y), np.where(gaps, found.variances, 0))
+    return Filled.told(Y, condition(Y, model.repeated(len(Y))))
 
 
 class Experts:
@@ -86,7 +87,7 @@ class Experts:
         of it: no row tells of itself.
         """
         gauss = fill_by_gaussian(Y, self.prior)
-        local = [self._local(Y, before, own, k) for k in self.sizes]
+        local = self._local(Y, before, own)
         trees = before.rows.copy()
         for d, forest in self.forests.items():
             asked = np.isnan(Y[:, d])
@@ -98,26 +99,16 @@ class Experts:
         spread = np.mean([found.doubt for found in local or [gauss]], axis=0)
         return np.stack(means), spread
 
-    def _local(self, Y: FloatArray, before: Filled, own: IntArray | None, k: int) -> Filled:
-        found = [
-            self._local_part(Y[part], before.rows[part], None if own is None else own[part], k)
-            for part in (
-                slice(i, min(i + ROWS_AT_A_TIME, len(Y))) for i in range(0, len(Y), ROWS_AT_A_TIME)
-            )
-        ]
-        return Filled(
-            np.concatenate([part.rows for part in found]),
-            np.concatenate([part.doubt for part in found]),
-        )
-
-    def _local_part(
-        self, Y: FloatArray, places: FloatArray, own: IntArray | None, k: int
-    ) -> Filled:
-        neighbors = self.around.neighbors(places, k, own)
-        weights = self.around.weights(places, neighbors)
-        found = condition(Y, self.around.around(neighbors, weights))
-        gaps = np.isnan(Y)
-        return Filled(np.where(gaps, found.means, Y), np.where(gaps, found.variances, 0))
+    def _local(self, Y: FloatArray, before: Filled, own: IntArray | None) -> list[Filled]:
+        """Return rows filled by those around them, for each size; whole rows stay as they are."""
+        some = np.isnan(Y).any(axis=1)
+        without = None if own is None else own[some]
+        told = []
+        for found in self.around.conditionals(Y[some], before.rows[some], without, self.sizes):
+            part, filled = Filled.told(Y[some], found), Filled(Y.copy(), np.zeros_like(Y))
+            filled.rows[some], filled.doubt[some] = part.rows, part.doubt
+            told.append(filled)
+        return told
 
 
 class ColumnForest:
@@ -140,11 +131,12 @@ class ColumnForest:
         self.columns = self.columns[self.columns != d]
         known, told = self._seen(rows[observed]), np.ascontiguousarray(rows[observed, d])
         random = np.random.RandomState(seed)
+        is_smooth = len(np.unique(told)) > FEW_VALUES * len(told)
         # One by one: on a few hundred rows a forest of scikit-learn takes longer to hand its
         # parameters to its trees, and each tree to check them, than they take to grow.
         with config_context(skip_parameter_validation=True):
             self.trees: list[Any] = [
-                ExtraTreeRegressor(min_samples_leaf=2, random_state=random)
+                ExtraTreeRegressor(min_samples_leaf=LEAST_IN_LEAF[is_smooth], random_state=random)
                 .fit(known, told, check_input=False)
                 .tree_
                 for _ in range(N_TREES)

@@ -35,11 +35,11 @@ from twofold.noise.hidden_entries import (
 MOST_TRIED = 3_000
 # A trial table hides entries of one row in so many. There are as many such tables, or fewer if
 # those hide enough.
-TRIALS, ENOUGH_HIDDEN = 3, 2_000
+TRIALS, ENOUGH_HIDDEN = 3, 1_000
 # Another round must lower the squared error of hidden entries by this share.
 LEAST_GAIN = 0.01
 # Rounds in which trees are grown; later ones keep those.
-ROUNDS_OF_TREES = 3
+ROUNDS_OF_TREES = 2
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,19 @@ others. With k small μ is the mean of neighbours, with k large S is the covaria
 local regression and the Gaussian are the two ends of it (Cleveland & Devlin 1988).
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.neighborhoods.nearest import nearest_rows
-from twofold.noise.conditioning import Gaussians
+from twofold.noise.conditioning import Conditional, Gaussians, condition
 from twofold.noise.factor_model import FactorModel
 
 # How many rows the covariance of the whole table counts like, for each column.
 ROWS_OF_PRIOR = 0.5
+# Rows whose neighbourhoods are worked on at a time.
+ROWS_AT_A_TIME = 256
 
 
 class LocalGaussians:
@@ -61,20 +65,37 @@ class LocalGaussians:
         found = nearest_rows(places, self.places, min(k + 2, len(self.rows)))
         others = found != own[:, None]
         others[others.all(axis=1), -1] = False
-        return found[others].reshape(len(found), -1)
+        return found[others].reshape(len(found), found.shape[1] - 1)
 
     def weights(self, places: FloatArray, neighbors: IntArray) -> FloatArray:
         """Return the weights (m, k + 1) of neighbours, the last of which is as far as it goes."""
+        return falling_weights(self._squares(places, neighbors))
+
+    def _squares(self, places: FloatArray, neighbors: IntArray) -> FloatArray:
         if places.shape[1] < self.places.shape[1]:
             places = np.column_stack([places, np.zeros(len(places))])
         gaps = self.places[neighbors] - places[:, None]
-        squares = np.einsum("mkc,mkc->mk", gaps, gaps)
-        farthest = squares[:, -1:]
-        # Where all are equally far, or all there is counts, they count alike.
-        flat = squares[:, :1] >= farthest * (1 - 1e-9)
-        # Rows as far as the last may seem to lie a rounding error beyond it.
-        w = np.where(flat, 1, np.maximum(1 - squares / np.where(farthest > 0, farthest, 1), 0))
-        return np.asarray(w / w.sum(axis=1, keepdims=True))
+        return np.asarray(np.einsum("mkc,mkc->mk", gaps, gaps))
+
+    def conditionals(
+        self, Y: FloatArray, places: FloatArray, own: IntArray | None, sizes: Sequence[int]
+    ) -> list[Conditional]:
+        """Return what the rows around places tell of rows Y (m, D), for each number of them.
+
+        ``own`` (m,) are the numbers of rows that tell nothing of themselves, -1 for others.
+        """
+        if not sizes:
+            return []
+        found: list[list[Conditional]] = [[] for _ in sizes]
+        for i in range(0, max(len(Y), 1), ROWS_AT_A_TIME):
+            part = slice(i, i + ROWS_AT_A_TIME)
+            without = None if own is None else own[part]
+            neighbors = self.neighbors(places[part], max(sizes), without)
+            squares = self._squares(places[part], neighbors)
+            for k, parts in zip(sizes, found, strict=True):
+                weights = falling_weights(squares[:, : k + 1])
+                parts.append(condition(Y[part], self.around(neighbors[:, : k + 1], weights)))
+        return [Conditional.joined(parts) for parts in found]
 
     def around(self, neighbors: IntArray, w: FloatArray) -> Gaussians:
         """Return the Gaussians (m of them) of neighbours with weights, see the module."""
@@ -99,3 +120,13 @@ class LocalGaussians:
             np.concatenate([factors, loadings], axis=2),
             local[:, None] * doubt + scale[:, None] * self.prior.variances,
         )
+
+
+def falling_weights(squares: FloatArray) -> FloatArray:
+    """Return weights (m, k + 1) from rising squared distances; the last is as far as it goes."""
+    farthest = squares[:, -1:]
+    # Where all are equally far, or all there is counts, they count alike.
+    flat = squares[:, :1] >= farthest * (1 - 1e-9)
+    # Rows as far as the last may seem to lie a rounding error beyond it.
+    w = np.where(flat, 1, np.maximum(1 - squares / np.where(farthest > 0, farthest, 1), 0))
+    return np.asarray(w / w.sum(axis=1, keepdims=True))

@@ -44,7 +44,6 @@ MOST_FOR_GAUSSIAN = 10_000
 RESIDUALS_OF_ALL = 5.0
 # Neighbours whose residuals a generated row may have.
 DRAWN_FROM = 15
-ROWS_AT_A_TIME = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,27 +153,10 @@ class MapNoise:
     ) -> tuple[FloatArray, FloatArray]:
         """Return what each way says of scaled rows, (E, m, D), and the variances (m, D)."""
         gauss = condition(Z, self.noise.gaussian.repeated(len(Z)))
-        local = self.conditionals(Z, places, own, [int(k) for k in self.noise.sizes])
+        local = self._around.conditionals(Z, places, own, self.noise.sizes.tolist())
         means = [images, gauss.means, *(found.means for found in local)]
         spread = np.mean([found.variances for found in local or [gauss]], axis=0)
         return np.stack(means), spread
-
-    def conditionals(
-        self, Z: FloatArray, places: FloatArray, own: IntArray | None, sizes: list[int]
-    ) -> list[Conditional]:
-        """Return what the rows around places say of scaled rows Z (m, D), for numbers of them."""
-        if not sizes:
-            return []
-        found: dict[int, list[Conditional]] = {k: [] for k in sizes}
-        for i in range(0, max(len(Z), 1), ROWS_AT_A_TIME):
-            part = slice(i, i + ROWS_AT_A_TIME)
-            without = None if own is None else own[part]
-            neighbors = self._around.neighbors(places[part], max(sizes), without)
-            for k in sizes:
-                some = neighbors[:, : k + 1]
-                gaussians = self._around.around(some, self._around.weights(places[part], some))
-                found[k].append(condition(Z[part], gaussians))
-        return [Conditional.joined(parts) for parts in found.values()]
 
     def gaussians(self, places: FloatArray, own: IntArray | None, k: int) -> Gaussians:
         """Return the Gaussians of the k rows around places (m, q), without their own (m,)."""
@@ -199,7 +181,7 @@ class MapNoise:
         if len(self.noise.sizes) == 0:
             return condition(self.scaled(Y), self.noise.gaussian.repeated(len(Y)))
         k = int(self.noise.sizes[len(self.noise.sizes) // 2])
-        return self.conditionals(self.scaled(Y), places, own, [k])[0]
+        return self._around.conditionals(self.scaled(Y), places, own, [k])[0]
 
     def deviations(self, places: FloatArray) -> FloatArray:
         """Return the standard deviation (m, D) of rows around the images of places."""
