@@ -12,6 +12,8 @@ from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from twofold import ManifoldOutlierDetector
+from twofold.noise import condition
+from twofold.odd_rows import detector as odd_rows
 
 may_skip = pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 
@@ -52,8 +54,10 @@ def test_local_outlier_factors_are_those_of_scikit_learn():
     Y, _ = corrupted_sheet(n=150, n_odd=0)
     detector = ManifoldOutlierDetector().fit(Y)
     Z = (Y - detector.center_) / detector.spread_
-    detector._learn(Z, np.ones(len(Z), bool))
-    numbers = detector._numbers(Z, detector._index.find(Z))
+    detector._learn(Z)
+    whole = condition(Z, detector._gaussian.repeated(len(Z)))
+    near = detector._near(Z, np.arange(len(Z)))
+    numbers = detector._numbers_of(Z, whole, Z, near)
     for column, k in ((3, 20), (4, 40)):
         wanted = -LocalOutlierFactor(k).fit(Z).negative_outlier_factor_
         # The mean of logs for the log of means: the same where neighbours are alike.
@@ -96,3 +100,14 @@ def test_rows_with_gaps_have_scores_of_their_own():
     np.testing.assert_array_equal(detector.score_samples(partial[7:8]), scores[7:8])
     again = pickle.loads(pickle.dumps(detector))
     np.testing.assert_array_equal(again.score_samples(partial), scores)
+
+
+def test_large_tables_learn_from_some_of_their_rows(monkeypatch):
+    Y, is_odd = corrupted_sheet(n=600, n_odd=40)
+    whole = ManifoldOutlierDetector().fit(Y)
+    monkeypatch.setattr(odd_rows, "MOST_ROWS", 300)
+    some = ManifoldOutlierDetector().fit(Y)
+    assert 200 < some.trusted_.sum() <= 300 < whole.trusted_.sum()
+    assert roc_auc_score(is_odd, -some.score_samples(Y)) > 0.9
+    assert (some.predict(Y) < 0).mean() == pytest.approx(0.05, abs=0.005)
+    np.testing.assert_array_equal(some.score_samples(Y[:9]), some.score_samples(Y)[:9])

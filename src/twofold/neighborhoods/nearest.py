@@ -36,7 +36,7 @@ def nearest_rows(Y: FloatArray, rows: FloatArray, k: int, n_jobs: int | None = N
     Y, rows = np.ascontiguousarray(Y), np.ascontiguousarray(rows)
     units = Units.of(rows)
     C = units.apply(rows)
-    squares = (C * C).sum(axis=1)
+    squares, doubled = (C * C).sum(axis=1), -2 * C
     rounding = 8 * (Y.shape[1] + 4) * np.finfo(np.float64).eps
     # Zeros: a row without a distance, as NaN leaves it, gets a neighbour that exists.
     found = np.zeros((len(Y), k), dtype=np.int64)
@@ -44,7 +44,8 @@ def nearest_rows(Y: FloatArray, rows: FloatArray, k: int, n_jobs: int | None = N
     def fill(part: slice) -> None:
         with np.errstate(over="ignore"):
             Z = np.clip(units.apply(Y[part]), -FARTHEST, FARTHEST)
-        sq_dists = squares - 2 * (Z @ C.T)  # short of ||z||², the same for every row
+        sq_dists = Z @ doubled.T
+        sq_dists += squares  # short of ||z||², the same for every row
         hidden = rounding * ((Z * Z).sum(axis=1) + squares.max())
         _select(sq_dists, hidden, Y[part], rows, units.factor, found[part])
 
@@ -111,7 +112,7 @@ def _select(
 
 
 # Values whose smallest one is found at a time: most chunks hold none of the smallest of all.
-_CHUNK = 64
+_CHUNK = 16
 
 
 @compiled
@@ -120,17 +121,28 @@ def k_smallest(values: FloatArray, found: IntArray, least: FloatArray) -> None:
 
     Where fewer than k are finite, the rest are zeros.
     """
+    lowest = np.empty(-(-values.size // _CHUNK))
+    for chunk in range(lowest.size):
+        start = chunk * _CHUNK
+        smallest = values[start]
+        for j in range(start + 1, min(start + _CHUNK, values.size)):
+            smallest = min(smallest, values[j])
+        lowest[chunk] = smallest
+    least[:] = np.inf
+    if lowest.size > 2 * least.size:  # with fewer chunks this rules out too little
+        for chunk in range(lowest.size):
+            if lowest[chunk] < least[least.size - 1]:
+                insert_sorted(least, found, lowest[chunk], chunk)
+    # As many values as are asked for are no larger: each is the smallest of a chunk.
+    limit = least[least.size - 1]
     found[:] = 0
     least[:] = np.inf
-    for start in range(0, values.size, _CHUNK):
-        stop = min(start + _CHUNK, values.size)
-        lowest = values[start]
-        for j in range(start + 1, stop):
-            lowest = min(lowest, values[j])
-        if lowest >= least[least.size - 1]:
+    for chunk in range(lowest.size):
+        if lowest[chunk] > limit or lowest[chunk] >= least[least.size - 1]:
             continue
-        for j in range(start, stop):
-            if values[j] < least[least.size - 1]:
+        start = chunk * _CHUNK
+        for j in range(start, min(start + _CHUNK, values.size)):
+            if values[j] <= limit and values[j] < least[least.size - 1]:
                 insert_sorted(least, found, values[j], j)
 
 

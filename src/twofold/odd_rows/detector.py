@@ -17,6 +17,7 @@ lose its border. Densities of rows with gaps are those of their observed entries
 their number.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -29,7 +30,7 @@ from twofold.checks.parameters import check_count, is_number
 from twofold.checks.rows import check_missing, validate_rows
 from twofold.contract.distinct_rows import RowIndex
 from twofold.engine.threads import single_threaded_blas
-from twofold.noise import LocalGaussians, condition, fit_factors
+from twofold.noise import Conditional, LocalGaussians, condition, fit_factors
 
 TRUSTED_SHARE, FENCE = 0.8, 1.5
 # A neighbourhood is at most this share of the trusted rows.
@@ -37,8 +38,8 @@ LARGEST_SHARE = 0.3
 NEAREST = 5
 # Numbers of neighbours that a row is compared with in how sparse it is around them.
 COMPARED = (20, 40)
-# Rows beyond these are compared with this many, drawn by their hash.
-MOST_TRUSTED = 10_000
+# Of more rows than these, so many, drawn by their hash, tell what is usual.
+MOST_ROWS = 10_000
 ROWS_AT_A_TIME = 256
 
 
@@ -105,13 +106,11 @@ class ManifoldOutlierDetector(OutlierMixin, BaseEstimator):
         deviation = np.nanstd(Y, axis=0)
         self.spread_ = np.where(deviation > np.finfo(np.float64).tiny, deviation, 1)
         Z = (Y - self.center_) / self.spread_
+        some = RowIndex(Z).order[:MOST_ROWS] if len(Z) > MOST_ROWS else np.arange(len(Z))
+        self.trusted_ = np.zeros(len(Z), dtype=bool)
         with single_threaded_blas():
-            odd = self._learn(Z, np.ones(len(Z), dtype=bool))
-            self.trusted_ = _least(odd, max(2, round(TRUSTED_SHARE * len(Z))))
-            odd = self._learn(Z, self.trusted_)
-            low, high = np.quantile(odd, [0.25, 0.75])
-            self.trusted_ |= odd <= high + FENCE * (high - low)
-            odd = self._learn(Z, self.trusted_)
+            self.trusted_[some] = self._learn_by_turns(Z[some])
+            odd = self._oddness(Z)
         self.offset_ = -float(np.quantile(odd, 1 - self.contamination))
         return self
 
@@ -122,8 +121,7 @@ class ManifoldOutlierDetector(OutlierMixin, BaseEstimator):
         check_missing(Y, columns=False)
         Z = (Y.astype(np.float64) - self.center_) / self.spread_
         with single_threaded_blas():
-            # A trusted row is compared with the others, as it was when the fence was set.
-            return -self._oddness(Z, self._index.find(Z))
+            return -self._oddness(Z)
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return :meth:`score_samples` of ``X`` less ``offset_``: negative is odd."""
@@ -141,81 +139,108 @@ class ManifoldOutlierDetector(OutlierMixin, BaseEstimator):
                 f"`contamination` must be a number above 0 and up to 0.5; got {share!r}."
             )
 
-    def _learn(self, Z: FloatArray, trusted: BoolArray) -> FloatArray:
-        """Learn from trusted rows, and return how odd all rows Z (n, D) are."""
-        rows = Z[trusted]
-        if len(rows) > MOST_TRUSTED:
-            rows = rows[RowIndex(rows).order[:MOST_TRUSTED]]
+    # ---- learning -----------------------------------------------------------------------------
+
+    def _learn_by_turns(self, Z: FloatArray) -> BoolArray:
+        """Learn from rows Z (n, D) that are usual among themselves; return which these are."""
+        self._learn(Z)
+        trusted = _least(self._oddness(Z), max(2, round(TRUSTED_SHARE * len(Z))))
+        self._learn(Z[trusted])
+        odd = self._oddness(Z)
+        low, high = np.quantile(odd, [0.25, 0.75])
+        trusted |= odd <= high + FENCE * (high - low)
+        self._learn(Z[trusted])
+        return trusted
+
+    def _learn(self, rows: FloatArray) -> None:
+        """Learn from trusted rows (n, D)."""
         self._gaussian = fit_factors(rows)
         self._index = RowIndex(rows)
-        found = condition(rows, self._gaussian.repeated(len(rows)))
+        whole = condition(rows, self._gaussian.repeated(len(rows)))
         gaps = np.isnan(rows)
-        filled, doubt = np.where(gaps, found.means, rows), np.where(gaps, found.variances, 0)
+        filled, doubt = np.where(gaps, whole.means, rows), np.where(gaps, whole.variances, 0)
         self._around = LocalGaussians(filled, doubt, filled, self._gaussian, doubt.sum(axis=1))
-        self._quartiles = np.tile([[0.0], [1.0]], (1, 3 + len(COMPARED)))
-        self._sparse = self._sparseness(filled)
-        usual = self._numbers(rows, np.arange(len(rows)))
+        self._k = max(1, min(self.n_neighbors, int(LARGEST_SHARE * len(rows))))
+        near = self._near(filled, np.arange(len(rows)))
+        self._sparse = self._sparseness(filled, near)
+        usual = self._numbers_of(rows, whole, filled, near)
         low, middle, high = np.quantile(usual, [0.25, 0.5, 0.75], axis=0)
         # Numbers of which most are equal have no quartiles apart; they count in ones.
         self._quartiles = np.stack([middle, np.where(high > low, high - low, 1)])
-        return self._oddness(Z, self._index.find(Z))
+        # No row tells of itself: what is said of a trusted row stays as it is said here.
+        self._odd = self._counted(usual)
 
-    def _oddness(self, Z: FloatArray, own: IntArray) -> FloatArray:
-        middle, width = self._quartiles
-        counted = (self._numbers(Z, own) - middle) / width
-        # The centre of a ring is as usual as can be for one Gaussian: that must not outweigh more.
-        return np.asarray(np.maximum(counted, -1).sum(axis=1))
-
-    def _numbers(self, Z: FloatArray, own: IntArray) -> FloatArray:
-        """Return the numbers (m, 5) of rows; ``own`` are those of trusted rows, else -1."""
-        parts = [slice(i, i + ROWS_AT_A_TIME) for i in range(0, len(Z), ROWS_AT_A_TIME)]
-        return np.concatenate([self._numbers_of(Z[part], own[part]) for part in parts])
-
-    def _numbers_of(self, Z: FloatArray, own: IntArray) -> FloatArray:
-        whole = condition(Z, self._gaussian.repeated(len(Z)))
-        places = np.where(np.isnan(Z), whole.means, Z)
-        k = max(1, min(self.n_neighbors, int(LARGEST_SHARE * len(self._around.rows))))
-        neighbors = self._around.neighbors(places, k, own)
-        weights = self._around.weights(places, neighbors)
-        local = condition(Z, self._around.around(neighbors, weights))
-        distances = self._distances(places, neighbors)
-        distance = distances[:, :NEAREST].mean(axis=1)
-        share = Z.shape[1] / (~np.isnan(Z)).sum(axis=1)
-        # Rows that are there already are at no distance, of which there is no log.
-        far = np.log(distance + self._smallest())
-        factors = [
-            np.log(around.mean_reach(distances, neighbors))
-            - np.log(around.values[neighbors[:, : around.k]]).mean(axis=1)
-            for around in self._sparse
-        ]
-        return np.column_stack(
-            [-share * whole.log_density, -share * local.log_density, far, *factors]
-        )
-
-    def _distances(self, places: FloatArray, neighbors: IntArray) -> FloatArray:
-        """Return distances (m, k) from places to trusted rows."""
-        most = max(COMPARED)
-        gaps = self._around.rows[neighbors[:, :most]] - places[:, None]
-        return np.asarray(np.sqrt(np.einsum("mkd,mkd->mk", gaps, gaps)))
-
-    def _smallest(self) -> float:
-        """Return a distance that rows that are equal have."""
-        return 1e-6 * float(np.sqrt(self._around.rows.shape[1]))
-
-    def _sparseness(self, rows: FloatArray) -> "list[Sparseness]":
+    def _sparseness(self, rows: FloatArray, near: IntArray) -> "list[Sparseness]":
         """Return how sparse it is around each trusted row, for each number of neighbours."""
-        most = max(1, min(max(COMPARED), len(rows) - 2))
-        parts = [slice(i, i + ROWS_AT_A_TIME) for i in range(0, len(rows), ROWS_AT_A_TIME)]
-        numbers = np.arange(len(rows))
-        near = np.concatenate(
-            [self._around.neighbors(rows[part], most, numbers[part]) for part in parts]
-        )
-        far = np.concatenate([self._distances(rows[part], near[part]) for part in parts])
+        far = self._distances(rows, near)
         found = []
         for k in (min(k, far.shape[1]) for k in COMPARED):
             start = Sparseness(k, self._smallest(), far[:, k - 1], np.empty(0))
             found.append(replace(start, values=start.mean_reach(far, near)))
         return found
+
+    # ---- how odd rows are ---------------------------------------------------------------------
+
+    def _oddness(self, Z: FloatArray) -> FloatArray:
+        """Return how odd rows (m, D) are; trusted ones among the others."""
+        own = self._index.find(Z)
+        odd = self._odd[own]
+        for new in _blocks(np.flatnonzero(own < 0)):
+            odd[new] = self._counted(self._numbers(Z[new]))
+        return np.asarray(odd)
+
+    def _counted(self, numbers: FloatArray) -> FloatArray:
+        middle, width = self._quartiles
+        # The centre of a ring is as usual as can be for one Gaussian: that must not outweigh more.
+        return np.asarray(np.maximum((numbers - middle) / width, -1).sum(axis=1))
+
+    def _numbers(self, Z: FloatArray) -> FloatArray:
+        """Return the numbers (m, 5) of rows that are not trusted."""
+        whole = condition(Z, self._gaussian.repeated(len(Z)))
+        places = np.where(np.isnan(Z), whole.means, Z)
+        return self._numbers_of(Z, whole, places, self._near(places, None))
+
+    def _near(self, places: FloatArray, own: IntArray | None) -> IntArray:
+        """Return the nearest trusted rows of places, as many as are looked at."""
+        most = min(max(self._k, *COMPARED), len(self._around.rows) - 2)
+        return self._around.neighbors(places, max(1, most), own)
+
+    def _numbers_of(
+        self, Z: FloatArray, whole: Conditional, places: FloatArray, near: IntArray
+    ) -> FloatArray:
+        """Return the numbers (m, 5) of rows at places whose nearest trusted rows are known."""
+        distances = self._distances(places, near)
+        # Rows that are there already are at no distance, of which there is no log.
+        far = np.log(distances[:, :NEAREST].mean(axis=1) + self._smallest())
+        factors = [
+            np.log(around.mean_reach(distances, near))
+            - np.log(around.values[near[:, : around.k]]).mean(axis=1)
+            for around in self._sparse
+        ]
+        share = Z.shape[1] / (~np.isnan(Z)).sum(axis=1)
+        densities = [whole.log_density, self._local_log_density(Z, places, near)]
+        return np.column_stack([*(-share * density for density in densities), far, *factors])
+
+    def _local_log_density(self, Z: FloatArray, places: FloatArray, near: IntArray) -> FloatArray:
+        found = np.empty(len(Z))
+        for part in _blocks(np.arange(len(Z))):
+            neighbors = near[part, : self._k + 1]
+            weights = self._around.weights(places[part], neighbors)
+            found[part] = condition(Z[part], self._around.around(neighbors, weights)).log_density
+        return found
+
+    def _distances(self, places: FloatArray, near: IntArray) -> FloatArray:
+        """Return distances (m, k) from places to trusted rows."""
+        near = near[:, : max(COMPARED)]
+        found = np.empty(near.shape)
+        for part in _blocks(np.arange(len(places))):
+            gaps = self._around.rows[near[part]] - places[part, None]
+            found[part] = np.sqrt(np.einsum("mkd,mkd->mk", gaps, gaps))
+        return found
+
+    def _smallest(self) -> float:
+        """Return a distance that rows that are equal have."""
+        return 1e-6 * float(np.sqrt(self._around.rows.shape[1]))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -228,3 +253,8 @@ def _least(values: FloatArray, count: int) -> BoolArray:
     chosen = np.zeros(len(values), dtype=bool)
     chosen[np.argsort(values, kind="stable")[:count]] = True
     return chosen
+
+
+def _blocks(numbers: IntArray) -> Iterator[IntArray]:
+    for i in range(0, len(numbers), ROWS_AT_A_TIME):
+        yield numbers[i : i + ROWS_AT_A_TIME]
