@@ -44,7 +44,8 @@ MOST_FOR_GAUSSIAN = 10_000
 RESIDUALS_OF_ALL = 5.0
 # Neighbours whose residuals a generated row may have.
 DRAWN_FROM = 15
-ROWS_AT_A_TIME = 256
+# So few that what is made of their neighbours stays in cache.
+ROWS_AT_A_TIME = 32
 
 
 @dataclass(frozen=True, eq=False)
