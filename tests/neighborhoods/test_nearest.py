@@ -5,6 +5,8 @@ import pytest
 
 from twofold.neighborhoods import nearest as module
 from twofold.neighborhoods.nearest import (
+    LEAST_FOR_TREE,
+    RowSearch,
     insert_sorted,
     k_smallest,
     nearest_rows,
@@ -65,6 +67,19 @@ class TestNearest:
         Y, C = rng.normal(size=(90, 40)), rng.normal(size=(70, 40))
         alone = np.concatenate([nearest_rows(y[None], C, 6) for y in Y])
         np.testing.assert_array_equal(alone, nearest_rows(Y, C, 6))
+
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    @pytest.mark.parametrize("shift", [0, 1e6])
+    def test_a_tree_finds_the_same_ties_and_distant_places_included(self, dtype, shift):
+        rng = np.random.default_rng(6)
+        C = rng.normal(size=(LEAST_FOR_TREE + 100, 2))
+        C[100:200], C[300:340] = C[:100], C[0]
+        C[1000:2000] = C[1000:2000].round(1)
+        far = [[1e5, 0.0], [1e30, -1e30]]
+        Y = np.concatenate([rng.normal(size=(50, 2)), C[:120], C[1000:1050] + 1e-9, far])
+        Y, C = (Y + shift).astype(dtype), (C + shift).astype(dtype)
+        for k in (1, 12, 150):
+            np.testing.assert_array_equal(RowSearch(C).nearest(Y, k), nearest_rows(Y, C, k))
 
     def test_rows_without_a_distance_get_one_that_exists(self):
         Y = np.array([[np.nan, 0.0], [0.2, 0.0]])

@@ -19,7 +19,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from twofold.array_types import BoolArray, FloatArray
+from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.compiled import compiled_in_order
 
 # From residuals (m, D), 0 where an entry is missing, and which are observed: a, diag P, the
 # variance of missing entries, log det S_oo.
@@ -102,16 +103,76 @@ def _by_columns(R: FloatArray, observed: BoolArray, g: Gaussians) -> Solved:
     S = np.matmul(g.factors, g.factors.transpose(0, 2, 1))
     diagonal = np.arange(S.shape[1])
     S[:, diagonal, diagonal] += g.variances
-    both = observed[:, :, None] & observed[:, None, :]
-    # Ones for what is missing keep the matrix regular and its determinant as it is.
-    masked = np.where(both, S, 0)
-    masked[:, diagonal, diagonal] += ~observed
-    _, log_det = np.linalg.slogdet(masked)
-    P = np.where(both, np.linalg.inv(masked), 0)
-    a = np.einsum("mij,mj->mi", P, R)
-    explained = (np.matmul(S, P) * S).sum(axis=2)
-    variance = S[:, diagonal, diagonal] - explained
-    return a, P[:, diagonal, diagonal], np.maximum(variance, g.variances), log_det
+    order = np.argsort(~observed, axis=1, kind="stable")  # what is missing comes last
+    a, precision, variance = np.zeros((3, *R.shape))
+    log_det, least = np.empty(len(R)), np.ascontiguousarray(g.variances)
+    _solve_rows(S, order, observed.sum(axis=1), R, least, a, precision, variance, log_det)
+    return a, precision, np.maximum(variance, g.variances), log_det
+
+
+@compiled_in_order
+def _solve_rows(
+    S: FloatArray,
+    order: IntArray,
+    n_observed: IntArray,
+    R: FloatArray,
+    least: FloatArray,
+    a: FloatArray,
+    precision: FloatArray,
+    variance: FloatArray,
+    log_det: FloatArray,
+) -> None:
+    """Write a, diag P, the variance of missing entries (m, D) and log det S_oo (m,), row by row.
+
+    With S = UᵀU, U upper triangular, and the missing entries last, P is the product of the inverse
+    of U_oo with its transpose, and what is left of a missing entry is told by U_mm. Squares of
+    pivots are at least the variances ``least``, of which rounding must not take anything.
+    """
+    m, D = R.shape
+    U, W, v = np.empty((D, D)), np.empty((D, D)), np.empty(D)
+    for row in range(m):
+        place, p = order[row], n_observed[row]
+        for i in range(D):
+            for j in range(i, D):
+                U[i, j] = S[row, place[i], place[j]]
+        for k in range(D):
+            pivot = np.sqrt(max(U[k, k], least[row, place[k]]))
+            U[k, k] = pivot
+            tail = U[k, k + 1 :]
+            for j in range(tail.size):
+                tail[j] /= pivot
+            for i in range(k + 1, D):
+                here, above, factor = U[i, i:], U[k, i:], U[k, i]
+                for j in range(here.size):
+                    here[j] -= factor * above[j]
+        # W is the inverse of U_oo, from its last row upwards.
+        for k in range(p - 1, -1, -1):
+            own = W[k, k:p]
+            for j in range(own.size):
+                own[j] = 0
+            own[0] = 1
+            for i in range(k + 1, p):
+                part, below, factor = W[k, i:p], W[i, i:p], U[k, i]
+                for j in range(part.size):
+                    part[j] -= factor * below[j]
+            for j in range(own.size):
+                own[j] /= U[k, k]
+        for j in range(p):
+            v[j] = 0
+        for k in range(p):
+            own, out, factor = W[k, k:p], v[k:p], R[row, place[k]]
+            for j in range(own.size):
+                out[j] += factor * own[j]
+        total = 0.0
+        for k in range(p):
+            total += np.log(U[k, k])
+            for j in range(k, p):
+                a[row, place[k]] += W[k, j] * v[j]
+                precision[row, place[k]] += W[k, j] * W[k, j]
+        log_det[row] = 2 * total
+        for k in range(p, D):
+            for i in range(p, k + 1):
+                variance[row, place[k]] += U[i, k] * U[i, k]
 
 
 class Woodbury(NamedTuple):

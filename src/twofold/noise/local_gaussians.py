@@ -17,14 +17,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.neighborhoods.nearest import nearest_rows
+from twofold.neighborhoods.nearest import RowSearch
 from twofold.noise.conditioning import Conditional, Gaussians, condition
 from twofold.noise.factor_model import FactorModel
 
 # How many rows the covariance of the whole table counts like, for each column.
 ROWS_OF_PRIOR = 0.5
-# Rows whose neighbourhoods are worked on at a time.
-ROWS_AT_A_TIME = 256
+# Rows worked on at a time: so few that what is made of their neighbours stays in cache.
+ROWS_AT_A_TIME = 32
 
 
 class LocalGaussians:
@@ -54,6 +54,7 @@ class LocalGaussians:
         self.rows, self.doubt, self.prior = rows, doubt, prior
         # One more coordinate, in which every place asked for is 0: squares of distances add up.
         self.places = places if farther is None else np.column_stack([places, np.sqrt(farther)])
+        self._search = RowSearch(self.places)
         self._has_doubt = bool((doubt > 0).any())
 
     def neighbors(self, places: FloatArray, k: int, own: IntArray | None = None) -> IntArray:
@@ -61,8 +62,8 @@ class LocalGaussians:
         if places.shape[1] < self.places.shape[1]:
             places = np.column_stack([places, np.zeros(len(places))])
         if own is None:
-            return nearest_rows(places, self.places, min(k + 1, len(self.rows)))
-        found = nearest_rows(places, self.places, min(k + 2, len(self.rows)))
+            return self._search.nearest(places, min(k + 1, len(self.rows)))
+        found = self._search.nearest(places, min(k + 2, len(self.rows)))
         others = found != own[:, None]
         others[others.all(axis=1), -1] = False
         return found[others].reshape(len(found), found.shape[1] - 1)
@@ -101,11 +102,12 @@ class LocalGaussians:
         """Return the Gaussians (m of them) of neighbours with weights, see the module."""
         near = self.rows[neighbors]
         means = np.matmul(w[:, None], near)[:, 0]
-        R = (near - means[:, None]) * np.sqrt(w)[:, :, None]
+        R = np.subtract(near, means[:, None], out=near)
+        R *= np.sqrt(w)[:, :, None]
         doubt = np.zeros_like(means)
         if self._has_doubt:
             doubt = np.matmul(w[:, None], self.doubt[neighbors])[:, 0]
-        D = means.shape[1]
+        (m, k), D = w.shape, means.shape[1]
         size = (R**2).sum(axis=(1, 2)) + doubt.sum(axis=1)
         worth = 1 / (w**2).sum(axis=1)
         prior = ROWS_OF_PRIOR * D
@@ -113,11 +115,13 @@ class LocalGaussians:
         # Rows that are all equal leave the table's own size, or nothing could be divided by.
         total = self.prior.total_variance()
         scale = (1 - local) * np.maximum(size / total, 1e-6)
-        loadings = self.prior.loadings[None] * np.sqrt(scale)[:, None, None]
-        factors = R.transpose(0, 2, 1) * np.sqrt(local)[:, None, None]
+        factors = np.empty((m, D, k + self.prior.loadings.shape[1]))
+        own, common = factors[:, :, :k], factors[:, :, k:]
+        np.multiply(R.transpose(0, 2, 1), np.sqrt(local)[:, None, None], out=own)
+        np.multiply(self.prior.loadings, np.sqrt(scale)[:, None, None], out=common)
         return Gaussians(
             means,
-            np.concatenate([factors, loadings], axis=2),
+            factors,
             local[:, None] * doubt + scale[:, None] * self.prior.variances,
         )
 

@@ -22,7 +22,8 @@ from functools import cached_property
 import numpy as np
 from scipy import optimize, spatial
 
-from twofold.array_types import FloatArray, IntArray
+from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.compiled import compiled_in_order
 from twofold.engine import Degree, KernelSums, Respond
 from twofold.latent.starts import fill_for_start
 from twofold.losses import Loss, in_unit, rows_of
@@ -155,10 +156,23 @@ class Reconstruction:
             if len(alone):
                 others = self.references.mean_without(self.hidden[numbers[alone]])
                 f[alone] = np.where(denominator[alone] > 0, f[alone], others)
-        residual = f - np.take(self.rows.Y, numbers, axis=0)
-        if self.rows.observed is not None:
-            residual *= self.rows.observed[numbers]
+        Y, observed = self.rows.Y, self.rows.observed
+        if observed is None:
+            return f - np.take(Y, numbers, axis=0), f, denominator
+        residual = np.empty_like(f)
+        _miss(f, Y, observed, numbers, residual)
         return residual, f, denominator
+
+
+@compiled_in_order
+def _miss(
+    f: FloatArray, Y: FloatArray, observed: BoolArray, numbers: IntArray, residual: FloatArray
+) -> None:
+    """Write f - y (m, D) for rows ``numbers`` (m,) of Y (n, D), 0 where y is missing."""
+    for i in range(f.shape[0]):
+        row = numbers[i]
+        for d in range(f.shape[1]):
+            residual[i, d] = f[i, d] - Y[row, d] if observed[row, d] else 0
 
 
 @dataclass(frozen=True)

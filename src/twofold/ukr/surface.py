@@ -30,7 +30,7 @@ from scipy.sparse import csr_array
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.checks.rows import LARGEST, LARGEST_SINGLE
-from twofold.compiled import compiled, square
+from twofold.compiled import compiled, compiled_in_order, square
 from twofold.contract.family import DOMAIN_SHARE
 from twofold.engine import (
     Degree,
@@ -173,11 +173,12 @@ class CarriedRows:
 
     def regress(self, A: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return f - mean (m, D) and the denominators (m, 1) or (m, D), zero where undefined."""
-        numerator, denominator = A[:, : self.n_features], A[:, self.denominators]
         if self.observed is not None:
-            denominator = self.of_columns(A)
-        safe = np.where(denominator > 0, denominator, 1)
-        return numerator / safe, denominator
+            f, denominator = np.empty((2, len(A), self.n_features), dtype=A.dtype)
+            _divide(np.ascontiguousarray(A), self.group_of, f, denominator)
+            return f, denominator
+        numerator, denominator = A[:, : self.n_features], A[:, self.denominators]
+        return numerator / np.where(denominator > 0, denominator, 1), denominator
 
     def of_columns(self, A: Any) -> Any:
         """Return the denominators among sums (..., C), tensors too: (..., 1) or one a column."""
@@ -210,24 +211,47 @@ class CarriedRows:
     def answer(self, f: FloatArray, denominator: FloatArray, slope: FloatArray) -> FloatArray:
         """Return ``U = dR/dA`` from ``slope = dR/df``; rows out of reach do not answer."""
         # f = N / S with the sums N and S: dR/dN = slope / S and dR/dS = -slope f / S.
+        if self.observed is not None:
+            # The last column is the density, which the error does not look at.
+            U = np.zeros((len(f), self.V.shape[1]), dtype=f.dtype)
+            _answer_groups(f, denominator, slope, self.group_of, U)
+            return U
         E = np.where(denominator > 0, slope, 0) / np.where(denominator > 0, denominator, 1)
-        slopes = -E * f
-        is_whole = self.observed is None
-        back = slopes.sum(axis=1, keepdims=True) if is_whole else self._group_sums(slopes)
-        if is_whole and self.degree == 0:
+        back = (-E * f).sum(axis=1, keepdims=True)
+        if self.degree == 0:
             return np.concatenate([E, back], axis=1)
-        # The last column is the density, which the error does not look at.
         return np.concatenate([E, back, np.zeros_like(E[:, :1])], axis=1)
 
-    def _group_sums(self, E: FloatArray) -> FloatArray:
-        """Return sums (m, groups) of the columns that share a denominator."""
-        if len(self.groups) == 1:
-            return E.sum(axis=1, keepdims=True)
-        if len(self.groups) == self.n_features:
-            return E
-        sizes = [len(columns) for columns in self.groups]
-        starts = np.cumsum([0, *sizes[:-1]])
-        return np.add.reduceat(E[:, np.concatenate(self.groups)], starts, axis=1)
+
+@compiled_in_order
+def _divide(A: FloatArray, group_of: IntArray, f: FloatArray, denominator: FloatArray) -> None:
+    """Write ``N / S`` (m, D) and S from sums A (m, C) of rows with gaps; N where S is 0."""
+    D = group_of.size
+    for i in range(f.shape[0]):
+        for d in range(D):
+            denominator[i, d] = A[i, D + group_of[d]]
+        for d in range(D):
+            total = denominator[i, d]
+            f[i, d] = A[i, d] / (total if total > 0 else A.dtype.type(1))
+
+
+@compiled_in_order
+def _answer_groups(
+    f: FloatArray,
+    denominator: FloatArray,
+    slope: FloatArray,
+    group_of: IntArray,
+    U: FloatArray,
+) -> None:
+    """Write the answer of rows with gaps over the zeros of U (m, C)."""
+    D = group_of.size
+    for i in range(f.shape[0]):
+        for d in range(D):
+            total = denominator[i, d]
+            if total > 0:
+                U[i, d] = slope[i, d] / total
+        for d in range(D):
+            U[i, D + group_of[d]] -= U[i, d] * f[i, d]
 
 
 def in_fewer_coordinates(Y: FloatArray, loss: Loss) -> FloatArray:
