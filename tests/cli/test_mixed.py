@@ -254,3 +254,17 @@ def test_info_reads_labels_as_people_do(tmp_path):
     assert said["day"] == "dates from 2020-01-01 to 2020-12-28"
     assert said["month"] == "3 values: 'Jan', 'Feb', 'Mar'"
     assert said["step"].endswith("'step 9', 'step 10'")
+
+
+def test_what_is_special_is_told_in_the_units_of_the_table(folder):
+    done = run_well("explain", folder / "items.twofold", "--row", "#1", "--most", "30")
+    lines = {line.split()[0]: line for line in done.stdout.splitlines()}
+    model = twofold.load(folder / "items.twofold")
+    here = model.inverse_transform(model.embedding_[:1]).iloc[0]
+    said = pd.Timestamp(lines["bought"].split()[2])
+    assert abs(said - here["bought"]) <= pd.Timedelta(days=1)
+    assert "days" in lines["bought"]
+    assert "log" not in done.stdout  # nor "log(1 + parts)"
+    assert abs(float(lines["parts"].split()[2]) - here["parts"]) <= 0.5
+    assert lines["colour"].count("%") == 3
+    assert "season" not in done.stdout
