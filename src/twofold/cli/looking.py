@@ -181,8 +181,10 @@ def _draw(model: TwoWayModel, kind: str, color: arg.Text, table: arg.Text, conso
             console.say(f"the first {MOST_LEVELS} of the {len(own)} levels of '{color}'")
         return plots.sensitivities(model.as_numbers(), own[:MOST_LEVELS])
     color = features[str(color)][0] if len(features.get(str(color), ())) == 1 else color
-    if kind == "map":  # which knows dates by their columns
+    if kind == "map":  # which knows dates by their columns, as a grid their units
         return plots.latent_map(model, color=_known_color(model.as_numbers(), color))
+    if kind == "grid":
+        return plots.grid(model)
     if kind not in ("errors", "importance"):
         model = model.as_numbers()
     match kind:
