@@ -26,6 +26,7 @@ def make_table() -> pd.DataFrame:
             "colour": np.array(["blue", "green", "red"])[(3 * t).astype(int)],
             "size": np.array(["small", "large"])[(2 * u).astype(int)],
             "bought": day.strftime("%d.%m.%Y"),
+            "remark": [f"a longer remark about number {2 * k // 3}" for k in range(N)],
             "unit": 7,
         }
     )
@@ -172,6 +173,9 @@ def test_maps_are_compared(folder):
         (["--kinds", "color=category"], 1, "no such column 'color'"),
         (["--weights", "length=heavy"], 2, "takes numbers; got 'heavy'"),
         (["--weights", "length=0"], 2, "above 0"),
+        (["--weights", "lenght=2"], 1, "--weights names 'lenght', which is not fitted"),
+        (["--weights", "size=2", "--drop", "size"], 1, "'size', which is not fitted"),
+        (["--weights", "remark=2"], 1, "'remark', which is left out: free text"),
         (["--scale", "none", "--weights", "length=2"], 2, "--scale none is for columns of numbers"),
     ],
 )
@@ -207,3 +211,60 @@ def test_gaps_with_intervals_probabilities_and_draws(folder, tmp_path):
     assert set(by_row[gappy["name"][gone]]) == {3}
     assert set(by_row[gappy["name"][~gone]]) == {1}
     assert draws["colour"].isin(["blue", "green", "red"]).all()
+
+
+def test_what_is_left_out_is_in_the_model(folder):
+    facts = run_json("info", folder / "items.twofold")
+    assert facts["left_out"]["remark"].startswith("free text")
+    assert "left out 'remark'" in run_well("info", folder / "items.twofold").stdout
+
+
+def test_times_as_clocks_change_are_times(tmp_path):
+    table = make_table().drop(columns=["name", "remark"])
+    times = pd.date_range("2020-01-01", periods=N // 2, freq="5D7h", tz="Europe/Berlin").repeat(2)
+    table["bought"] = times  # written as +01:00 in winter, +02:00 in summer
+    table.to_csv(tmp_path / "t.csv", index=False)
+    done = run_well("fit", tmp_path / "t.csv", *QUICK)
+    assert "  bought: date (its type): elapsed time" in done.stderr
+    assert "Warning" not in done.stderr
+    model = twofold.load(tmp_path / "t.twofold")
+    made = model.reconstruct(model.inverse_transform(model.embedding_))["bought"]
+    assert str(made.dtype) == "datetime64[ns, UTC]"
+    assert (made.sort_values().iloc[[0, -1]] - times[[0, -1]]).abs().max() < pd.Timedelta(days=60)
+
+
+def test_a_category_can_be_seen_to_move(folder, tmp_path):
+    done = run_well(
+        "plot", folder / "items.twofold", "--kind", "sensitivity", "--color", "colour",
+        "-o", tmp_path / "p.png",
+    )  # fmt: skip
+    assert (tmp_path / "p.png").stat().st_size > 10_000
+    assert "error" not in done.stderr
+
+
+def test_info_reads_labels_as_people_do(tmp_path):
+    table = make_table().drop(columns=["bought", "remark"])
+    table["day"] = [f"2020-{k % 12 + 1:02d}-{k % 28 + 1:02d}" for k in range(N)]
+    table["month"] = ["Mar", "Jan", "Feb"] * (N // 3)
+    table["step"] = [f"step {k % 11}" for k in range(N)]
+    table.to_csv(tmp_path / "t.csv", index=False)
+    labels = [word for name in ("day", "month", "step") for word in ("--label", name)]
+    run_well("fit", tmp_path / "t.csv", *labels, *QUICK)
+    said = run_json("info", tmp_path / "t.twofold")["labels"]
+    assert said["day"] == "dates from 2020-01-01 to 2020-12-28"
+    assert said["month"] == "3 values: 'Jan', 'Feb', 'Mar'"
+    assert said["step"].endswith("'step 9', 'step 10'")
+
+
+def test_what_is_special_is_told_in_the_units_of_the_table(folder):
+    done = run_well("explain", folder / "items.twofold", "--row", "#1", "--most", "30")
+    lines = {line.split()[0]: line for line in done.stdout.splitlines()}
+    model = twofold.load(folder / "items.twofold")
+    here = model.inverse_transform(model.embedding_[:1]).iloc[0]
+    said = pd.Timestamp(lines["bought"].split()[2])
+    assert abs(said - here["bought"]) <= pd.Timedelta(days=1)
+    assert "days" in lines["bought"]
+    assert "log" not in done.stdout  # nor "log(1 + parts)"
+    assert abs(float(lines["parts"].split()[2]) - here["parts"]) <= 0.5
+    assert lines["colour"].count("%") == 3
+    assert "season" not in done.stdout

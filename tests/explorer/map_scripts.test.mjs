@@ -415,7 +415,7 @@ test("what is shown comes back from its address", () => {
     color: "label:a & b",
     view: "special",
     map: [1, 2, 3.5],
-    filters: { "label:kind": ["a,b", "c=d", "50 %"], "feature:3": [-1.5, 2.25] },
+    filters: { "label:kind": ["a,b", "c=d", "50 %"], "feature:3": [-1.5, 0.1 + 0.2] },
     rows: Uint32Array.of(1, 5, 6),
     kept: [{ name: "left ~ right", rows: Uint32Array.of(2, 3) }],
   };

@@ -156,6 +156,10 @@ def test_an_address_changed_in_an_open_tab_takes_effect(file, open_page):
     page.locator(".tf-category", has_text="left").click()
     page.evaluate("() => { location.hash = '#probe=-1.5,1'; }")
     np.testing.assert_allclose(probe(page), [-1.5, 1])
+    page.evaluate("() => twofold.map.showPlace([1, -1], 30)")
+    page.evaluate("() => { location.hash = '#probe=-1.5,0.5'; }")
+    settle(page)  # the map goes where the probe is
+    np.testing.assert_allclose(page.evaluate("() => twofold.map.camera.center"), [-1.5, 0.5])
     # What it does not mention stays.
     assert "filter.label:side=left" in page.evaluate("() => location.hash")
     page.evaluate("() => { location.hash = '#probe=0,0&color=density&view=table'; }")

@@ -130,3 +130,20 @@ def test_the_row_leaves_as_a_row_of_the_table(model, open_page, tmp_path):
     assert found["price"][0] == pytest.approx(row["price"][0], rel=2e-3)
     assert found["bought"][0].startswith("2020-")
     assert found["parts"][0] == row["parts"][0]
+
+
+def test_joined_rare_levels_are_not_shown_as_one_of_them(open_page, tmp_path):
+    rng = np.random.default_rng(0)
+    t = rng.random(60)
+    town = np.where(np.arange(60) < 50, "big", [f"village {k}" for k in range(60)])
+    table = pd.DataFrame({"size": t, "height": t**2, "town": town})
+    model = Mixed(UKR(init="pca", max_iter=2, random_state=0)).fit(table)
+    shown = model.as_numbers().notes_.labels["town"]
+    assert set(shown) == {"big", "one of 10 rare levels"}
+    page = open_page(explorer.write(model, tmp_path / "a.html"))
+    settle(page)
+    page.evaluate("twofold.setSelection([0, 55])")
+    page.wait_for_timeout(100)
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Download CSV").click()
+    assert list(pd.read_csv(waiting.value.path())["town"]) == ["big", "one of 10 rare levels"]

@@ -8,8 +8,8 @@ import pytest
 from explorer.browsing import OPTIONS, smooth_images
 
 from twofold import UKR, explorer, upgrade
+from twofold.contract.label_values import as_days, reading_order
 from twofold.contract.row_notes import RowNotes
-from twofold.explorer.label_columns import as_days, reading_order
 from twofold.explorer.page import find_payload
 from twofold.explorer.scale import Scale, decimals_of
 from twofold.explorer.usual_rows import have_order, usual_rows

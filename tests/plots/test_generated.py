@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
-from matplotlib.collections import PolyCollection
+from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
 
-from twofold import UKR, plots
+from twofold import UKR, Mixed, plots
 from twofold.plots.generated import item_style
 
 
@@ -181,3 +182,17 @@ def test_a_path_on_a_line_takes_plain_numbers(table):
 def test_path_errors(model, start, options, message):
     with pytest.raises(ValueError, match=message):
         plots.path(model, start, 1, **options)
+
+
+def test_columns_of_a_mixed_table_are_comparable_on_curves():
+    rng = np.random.default_rng(0)
+    t = rng.random(60)
+    bought = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.round(300 * t), unit="D")
+    table = pd.DataFrame({"size": t, "kind": np.where(t > 0.5, "a", "b"), "bought": bought})
+    model = Mixed(UKR(init="pca", max_iter=2)).fit(table)
+    for ax in (plots.grid(model, shape=20), plots.path(model, 0, 1, steps=4)):
+        found = [item for item in ax.collections if isinstance(item, LineCollection)]
+        curves = [curve[:, 1] for item in found for curve in item.get_segments() if len(curve) == 4]
+        assert len(curves) >= 3
+        # Days since 1970 would be the peak of all of them.
+        assert len({int(curve.argmax()) for curve in curves}) > 1

@@ -7,12 +7,13 @@ import io
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from twofold import UKR, UNN, plots
+from twofold import UKR, UNN, Mixed, plots
 from twofold.plots.drawing import COLORS, MISSING, MOST_VECTOR_POINTS, color_limits, intervals
 
 
@@ -264,3 +265,16 @@ def test_places_without_a_slope_are_not_painted(cube, monkeypatch):
     (image,) = plots.magnification(cube).images
     shown = np.unique(image.get_array().compressed())
     np.testing.assert_allclose(shown, np.log10(3.0))
+
+
+def test_dates_of_a_mixed_table_are_dates_on_the_colour_bar():
+    rng = np.random.default_rng(0)
+    t = rng.random(60)
+    bought = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.round(300 * t), unit="D")
+    table = pd.DataFrame({"size": t, "kind": np.where(t > 0.5, "a", "b"), "bought": bought})
+    model = Mixed(UKR(init="pca", max_iter=2)).fit(table)
+    for color in ("bought", table["bought"], table["bought"].astype(str)):
+        ax = plots.latent_map(model, color=color)
+        ax.figure.canvas.draw()
+        texts = [label.get_text() for label in ax.child_axes[0].get_yticklabels()]
+        assert {"Apr", "Jul"} <= set(texts), texts

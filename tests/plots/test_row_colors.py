@@ -103,3 +103,21 @@ def test_landmarks_know_reconstructions_only(table):
 def test_errors_say_what_is_there(model, color, message):
     with pytest.raises(ValueError, match=message):
         row_colors(model, color)
+
+
+def test_dates_have_a_scale_of_time(model):
+    days = pd.Series(pd.date_range("2020-01-01", periods=150), name="day")
+    for dates in (days, days.astype(str), days.dt.tz_localize("Europe/Berlin")):
+        found = row_colors(model, dates)
+        assert isinstance(found, Amounts)
+        assert found.are_days
+        assert found.values[:2].tolist() == [18262, 18263]
+    gappy = days.where(days > "2020-01-02")
+    assert np.isnan(row_colors(model, gappy).values).tolist()[:3] == [True, True, False]
+
+
+@pytest.mark.parametrize("names", [["Jan", "Feb", "Apr"], ["step 1", "step 2", "step 10"]])
+def test_categories_are_in_the_order_of_reading(model, names):
+    found = row_colors(model, np.array(names[::-1] * 50))
+    assert found.names == names
+    assert found.codes[:3].tolist() == [2, 1, 0]

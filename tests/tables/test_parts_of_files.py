@@ -151,7 +151,8 @@ def test_layers_and_embeddings_of_anndata(tmp_path):
 
 
 def test_anndata_is_written(tmp_path):
-    frame = open_table(cells(tmp_path / "c.h5ad")).read()
+    path = cells(tmp_path / "c.h5ad")
+    frame = open_table(path).read()
     with open_writer(tmp_path / "out.h5ad") as out:
         out.write(frame[:2])
         out.write(frame[2:])
@@ -159,6 +160,14 @@ def test_anndata_is_written(tmp_path):
     np.testing.assert_array_equal(back.X, np.arange(12.0).reshape(4, 3))
     assert back.var_names.tolist() == ["g1", "g2", "g3"]
     assert back.obs["kind"].tolist() == list("aabb")
+    frame["n_counts"] = [3.0, 12.0, 21.0, 30.0]
+    source = open_table(path)
+    source.companions = (*source.companions, "n_counts")
+    with open_writer(tmp_path / "out.h5ad", like=source) as out:
+        out.write(frame)
+    back = anndata.read_h5ad(tmp_path / "out.h5ad")
+    assert back.var_names.tolist() == ["g1", "g2", "g3"]
+    assert back.obs["n_counts"].tolist() == [3, 12, 21, 30]
     with (
         pytest.raises(TableError, match="needs columns of numbers"),
         open_writer(tmp_path / "none.h5ad") as out,

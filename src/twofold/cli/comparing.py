@@ -143,8 +143,10 @@ def scaled_rows(
     from twofold.scaled import center_and_spread
 
     if rows.is_mixed or weights:
+        from twofold.cli.mixed_columns import check_weighed
         from twofold.mixed import scaled_features
 
+        check_weighed(weights or {}, rows.columns, dict(rows.left_out))
         used = {name: kind for name, kind in (kinds or {}).items() if name in rows.columns}
         Y = scaled_features(rows.frame, used or None, weights or None)
     else:

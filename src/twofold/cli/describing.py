@@ -26,6 +26,8 @@ FOUND = {
     "threshold_": "cluster radius",
 }
 MOST_NUMBERS = 6
+# More classes than this are not all named.
+MOST_CLASSES = 12
 CLOSED_FORM = "closed form"
 
 
@@ -115,14 +117,15 @@ def describe_in_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     return pairs
 
 
-def say_kinds(console: Any, model: Any) -> None:
-    """Say what each column of a mixed table became."""
+def say_kinds(console: Any, model: Any, left_out: dict[str, str]) -> None:
+    """Say what each column of a mixed table became, and note which never reached the model."""
     if not hasattr(model, "left_out_"):
         return
     for column in model.columns_:
         console.say(f"  {column.name}: {column.described()}")
     for name, why in model.left_out_.items():
         console.say(f"left out: '{name}': {why}")
+    model.left_out_ = {**left_out, **model.left_out_}
 
 
 def is_still_improving(model: Any) -> bool:
@@ -196,7 +199,12 @@ def _in_words(value: Any) -> str:
 def _label_in_words(values: Any) -> str:
     import numpy as np
 
+    from twofold.contract.label_values import as_days, reading_order
+
     if values.dtype.kind != "U":
         return f"numbers from {np.nanmin(values):.4g} to {np.nanmax(values):.4g}"
-    classes = [name for name in np.unique(values) if name]
-    return f"{counted(len(classes), 'value')}: {listed(classes, 12)}"
+    classes = [str(name) for name in np.unique(values) if name]
+    if len(classes) > MOST_CLASSES and as_days(np.array(classes)) is not None:
+        return f"dates from {classes[0]} to {classes[-1]}"
+    classes = [classes[number] for number in reading_order(classes)]
+    return f"{counted(len(classes), 'value')}: {listed(classes, MOST_CLASSES)}"

@@ -46,11 +46,49 @@ def explain(
         with open_writer(output) as writer:
             writer.write(found)
     elif not json:
-        text: str = found.head(most).to_string(float_format=lambda value: f"{value:.4g}")
-        for line in text.splitlines():
+        written = _as_written(two_way, found).head(most)
+        for line in written.to_string().splitlines():
             write_line(line.rstrip())
     features = found.head(most).reset_index().to_dict("records")
     console.finish("", {"features": features, "output": output})
+
+
+def _as_written(model: TwoWayModel, found: Any) -> Any:
+    """Return the figures as text: amounts, dates and shares of a mixed table as people write them.
+
+    The circles of a date say nothing alone and are left out.
+    """
+    import numpy as np
+    import pandas as pd
+
+    from twofold.mixed.columns import DateColumn, LevelColumn, NumberColumn
+
+    columns = {name: column for column in model._mixed_columns() for name in column.features}
+    lines = {}
+    for feature, (difference, *values) in zip(found.index, found.to_numpy(), strict=True):
+        column = columns.get(feature)
+        *places, spread = values
+        title, texts = feature, [f"{value:.4g}" for value in values]
+        if isinstance(column, LevelColumn):
+            texts = [f"{100 * value:.3g} %" for value in values]
+        elif isinstance(column, DateColumn):
+            if feature != column.name:
+                continue
+            days = (
+                pd.to_datetime(np.rint(pd.Series(places)), unit="D")
+                .dt.strftime("%Y-%m-%d")
+                .fillna("nan")
+            )
+            texts = [*days, f"{spread:.3g} days"]
+        elif isinstance(column, NumberColumn):
+            here, there, low, high = column.numbers(
+                np.array([[*places, places[0] - spread, places[0] + spread]]).T
+            )
+            title = column.name
+            texts = [f"{value:.4g}" for value in (here, there, (high - low) / 2)]
+        lines[title] = [f"{difference:.4g}", *texts]
+    named = pd.DataFrame.from_dict(lines, orient="index", columns=list(found.columns))
+    return named.rename_axis(found.index.name)
 
 
 def _place_or_rows(

@@ -157,7 +157,7 @@ def fit(
         except RowError as error:
             raise error.at(rows.row_in_file(error.row)) from None
     seconds = time.perf_counter() - started
-    describing.say_kinds(console, model)
+    describing.say_kinds(console, model, dict(rows.left_out))
     model.annotate(names=rows.names, labels=rows.labels or None, image_shape=shape)
     model.save(target)
     facts = {"model": target, "scale": scale, **facts_of(rows), "method": chosen.name}
@@ -198,7 +198,9 @@ def make_model(
 ) -> TwoWayModel:
     """Return the model to fit, with columns brought to one scale as asked."""
     from twofold import Mixed, Scaled
+    from twofold.cli.mixed_columns import check_weighed
 
+    check_weighed(weights, rows.columns, dict(rows.left_out))
     if getattr(rows, "is_mixed", False) or weights:
         used = {name: kind for name, kind in (kinds or {}).items() if name in rows.columns}
         return Mixed(estimator, kinds=used or None, weights=weights or None)

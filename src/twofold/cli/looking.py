@@ -24,6 +24,8 @@ Kind = Literal[
 FORMATS = (".pdf", ".png", ".svg", ".eps", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
 DOTS_PER_INCH = 200
 COLORS = ("density", "magnification", "error")
+# Levels of one column that are drawn beside each other.
+MOST_LEVELS = 12
 
 
 def info(model: arg.Model, quiet: arg.Quiet = False, json: arg.AsJson = False) -> None:
@@ -173,13 +175,19 @@ def _draw(model: TwoWayModel, kind: str, color: arg.Text, table: arg.Text, conso
     """Return the axes or the figure of a picture."""
     from twofold import plots
 
-    names = {c.name: c.features[0] for c in model._mixed_columns() if len(c.features) == 1}
-    color = names.get(str(color), color)
+    features = {column.name: column.features for column in model._mixed_columns()}
+    if kind == "sensitivity" and len(own := features.get(str(color), [])) > 1:
+        if len(own) > MOST_LEVELS:
+            console.say(f"the first {MOST_LEVELS} of the {len(own)} levels of '{color}'")
+        return plots.sensitivities(model.as_numbers(), own[:MOST_LEVELS])
+    color = features[str(color)][0] if len(features.get(str(color), ())) == 1 else color
+    if kind == "map":  # which knows dates by their columns, as a grid their units
+        return plots.latent_map(model, color=_known_color(model.as_numbers(), color))
+    if kind == "grid":
+        return plots.grid(model)
     if kind not in ("errors", "importance"):
         model = model.as_numbers()
     match kind:
-        case "map":
-            return plots.latent_map(model, color=_known_color(model, color))
         case "sensitivity" if color is not None:
             return plots.sensitivity(model, _known_feature(model, color))
         case "sensitivity":

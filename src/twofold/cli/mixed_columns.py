@@ -82,6 +82,20 @@ def check_named(named: list[str], columns: list[str], path: str) -> None:
         )
 
 
+def check_weighed(weights: dict[str, float], used: list[str], left_out: dict[str, str]) -> None:
+    """Raise if ``--weights`` names what is not fitted, and say why it is not."""
+    for name in weights:
+        if name in left_out:
+            raise CommandError(
+                f"--weights names '{name}', which is left out: {left_out[name]}.",
+                f"Use it as what it is: --kinds {name}=category, for example.",
+            )
+        if name not in used:
+            raise CommandError(
+                f"--weights names '{name}', which is not fitted.", f"Columns: {listed(used, 20)}."
+            )
+
+
 def kinds_of_texts(
     frame: pd.DataFrame, candidates: dict[str, str], rules: CellRules, asked: dict[str, Any]
 ) -> tuple[dict[str, pd.Series], dict[str, str]]:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from twofold.array_types import FloatArray
-from twofold.explorer.label_columns import reading_order
+from twofold.contract.label_values import reading_order
 from twofold.explorer.scale import decimals_of
 from twofold.mixed import Mixed
 from twofold.mixed.columns import Column, DateColumn, LevelColumn, NumberColumn

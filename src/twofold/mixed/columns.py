@@ -150,15 +150,20 @@ class LevelColumn(Column):
     @property
     def features(self) -> list[str]:
         """A name for each indicator."""
-        texts = [str(level) for level in self.levels]
+        texts = self.shown_levels()
         if self.kind == "ordered":
             return [f"{self.name} > {text}" for text in texts[:-1]]
-        found = []
-        for group in range(int(self.groups.max()) + 1):
-            inside = [text for text, own in zip(texts, self.groups, strict=True) if own == group]
-            said = inside[0] if len(inside) == 1 else f"one of {len(inside)} rare levels"
-            found.append(f"{self.name} = {said}")
-        return found
+        first = np.unique(self.groups, return_index=True)[1]
+        return [f"{self.name} = {texts[k]}" for k in first]
+
+    def shown_levels(self) -> list[str]:
+        """Return what each level (L,) of a row is called where only its indicator is known."""
+        texts = [str(level) for level in self.levels]
+        if self.kind == "ordered":
+            return texts
+        size = np.bincount(self.groups)[self.groups]
+        joined = f"one of {size.max()} rare levels"
+        return [joined if n > 1 else text for n, text in zip(size, texts, strict=True)]
 
     def encode(self, values: pd.Series) -> FloatArray:
         """Return indicators; a level that the fit has not seen is missing."""

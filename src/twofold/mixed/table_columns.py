@@ -176,11 +176,14 @@ class TableColumns:
         return pd.DataFrame(found, index=index)
 
     def levels_as_text(self, F: FloatArray) -> dict[str, Any]:
-        """Return the levels of rows of features as text, "" where one is missing."""
+        """Return the levels of rows of features as text, "" where one is missing.
+
+        Rare levels that are joined cannot be told apart in features, and have one text.
+        """
         found = {}
         for column, part in self:
             if isinstance(column, LevelColumn):
-                text = np.array([str(level) for level in column.levels])
+                text = np.array(column.shown_levels())
                 own = text[column.probabilities(F[:, part]).argmax(axis=1)]
                 found[column.name] = np.where(np.isnan(F[:, part.start]), "", own)
         return found

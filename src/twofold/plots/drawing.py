@@ -17,6 +17,7 @@ import numpy as np
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap, to_hex, to_rgb
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.lines import Line2D
 from matplotlib.path import Path
 
@@ -198,8 +199,8 @@ def color_limits(values: FloatArray) -> tuple[float, float]:
     return (low, high) if high > low else (low - 0.5, low + 0.5)
 
 
-def add_color_bar(ax: Axes, colored: Any, title: str | None) -> Any:
-    """Draw a colour bar as high as the map beside it."""
+def add_color_bar(ax: Axes, colored: Any, title: str | None, *, are_days: bool = False) -> Any:
+    """Draw a colour bar as high as the map beside it, with dates for days since 1970."""
     # An inset keeps to the map, which is smaller than the space it was given.
     place = ax.inset_axes((1.03, 0.0, 0.035, 1.0))
     # Values beyond the colours are said by a pointed end.
@@ -209,6 +210,10 @@ def add_color_bar(ax: Axes, colored: Any, title: str | None) -> Any:
     ends = {(True, True): "both", (True, False): "min", (False, True): "max"}
     bar = ax.figure.colorbar(colored, cax=place, extend=ends.get((below, above), "neither"))
     bar.outline.set_visible(False)
+    if are_days:
+        bar.locator = AutoDateLocator()
+        bar.formatter = ConciseDateFormatter(bar.locator)
+        bar.update_ticks()
     if title:
         bar.set_label(title)
     return bar

@@ -5,6 +5,7 @@ magnification is ``sqrt(det(JᵀJ))``, data volume per latent volume, as the mod
 logarithm is drawn because its differences are factors.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,13 @@ from twofold.plots import drawing
 from twofold.plots.drawing import COLORS, INK, QUIET
 from twofold.plots.latent_view import LatentView, Lattice
 from twofold.plots.names import draw_names
-from twofold.plots.row_colors import Categories, log_magnification, row_colors
+from twofold.plots.row_colors import (
+    Amounts,
+    Categories,
+    date_features,
+    log_magnification,
+    row_colors,
+)
 
 # The lattice of what needs a Jacobian at every place.
 JACOBIAN_SIZE = 110
@@ -78,8 +85,10 @@ def latent_map(
     >>> model = UKR(init="pca", max_iter=5).fit(digits.Y_train[:200])
     >>> ax = plots.latent_map(model, color=digits.labels_train[:200])
     """
-    model = model.as_numbers()
+    dates, model = date_features(model), model.as_numbers()
     view, colors = LatentView(model, dims), row_colors(model, color)
+    if isinstance(colors, Amounts) and colors.title in dates:
+        colors = replace(colors, are_days=True)
     ax = drawing.open_map(ax, view)
     drawing.frame_map(ax, view)
     # The rows of a line stand one above the other.
@@ -101,7 +110,7 @@ def latent_map(
     if isinstance(colors, Categories):
         drawing.add_legend(ax, colors, None if view.is_line else seen)
     elif colors is not None:
-        drawing.add_color_bar(ax, points, colors.title)
+        drawing.add_color_bar(ax, points, colors.title, are_days=colors.are_days)
     if names:
         draw_names(ax, model, seen, area)
     return ax

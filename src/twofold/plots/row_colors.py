@@ -9,8 +9,8 @@ Numbers passed in Python count from 0.
 
 Rows are coloured by a label, a feature, something the model says, or an array. Text and booleans
 are categories, and so are integers of few values, which are more often the numbers of classes than
-amounts. Other numbers get a colour bar. Rows without a value (NaN, None, empty text) are drawn in
-grey, below the others.
+amounts. Other numbers get a colour bar, and so do dates, also such that are texts. Rows without a
+value (NaN, None, empty text) are drawn in grey, below the others.
 """
 
 from collections.abc import Callable
@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
+from twofold.contract.label_values import as_days, reading_order
 from twofold.contract.row_notes import RowNotes, text_of
 
 # What is listed when a name is not found.
@@ -149,6 +150,7 @@ class Amounts:
 
     values: FloatArray
     title: str | None = None
+    are_days: bool = False  # since 1970: the colour bar has dates
 
 
 RowColors = Categories | Amounts
@@ -189,6 +191,11 @@ def _by_name(model: TwoWayModel, name: str) -> RowColors:
     )
 
 
+def date_features(model: TwoWayModel) -> set[str]:
+    """Return the features of a model that are dates, as days since 1970."""
+    return {column.name for column in model._mixed_columns() if column.kind == "date"}
+
+
 def _by_feature(model: TwoWayModel, feature: int) -> Amounts:
     name = feature_names(model)[feature]
     if has_rows(model):
@@ -223,6 +230,9 @@ def _by_values(title: str | None, values: npt.NDArray[Any]) -> RowColors:
     # "label" is what a column is called that came without a name.
     title = None if title == "label" else title
     kind = values.dtype.kind
+    if kind == "M":
+        since = values.astype("datetime64[us]").astype(np.float64) / 86_400e6
+        return Amounts(np.where(np.isnat(values), np.nan, since), title, are_days=True)
     if kind == "f":
         return Amounts(np.where(np.isfinite(values), values, np.nan).astype(np.float64), title)
     if kind in "iu":
@@ -231,13 +241,17 @@ def _by_values(title: str | None, values: npt.NDArray[Any]) -> RowColors:
             return Amounts(values.astype(np.float64), title)
         codes = np.searchsorted(distinct, values)
         return Categories([str(value) for value in distinct], codes, title)
-    return _categories([text_of(value) for value in values.tolist()], title)
+    texts = [text_of(value) for value in values.tolist()]
+    days = as_days(np.array(texts, dtype=str))
+    return _categories(texts, title) if days is None else Amounts(days, title, are_days=True)
 
 
 def _categories(texts: list[str], title: str | None) -> Categories:
     """Return texts as categories; the rarest share one if there are too many."""
     present = [text for text in texts if text]
     names, counts = np.unique(np.asarray(present, dtype=str), return_counts=True)
+    order = reading_order([str(name) for name in names])
+    names, counts = names[order], counts[order]
     kept = [str(name) for name in names]
     if len(kept) > MOST_CATEGORIES:
         commonest = np.argsort(-counts, kind="stable")[: MOST_CATEGORIES - 1]

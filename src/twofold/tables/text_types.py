@@ -6,6 +6,8 @@ could be a day in every cell (03/05/2020), nothing is guessed.
 
 from __future__ import annotations
 
+import warnings
+
 import pandas as pd
 
 from twofold.tables.table import CellRules
@@ -76,11 +78,17 @@ def date_format(cells: pd.Series) -> str | None:
 
 
 def parsed_dates(cells: pd.Series, form: str) -> pd.Series:
-    """Return texts of a format as times, NaT for others; with a zone if they have one."""
-    try:
-        return pd.to_datetime(cells, format=form, errors="coerce")
-    except ValueError:  # zones that differ from cell to cell
-        return pd.to_datetime(cells, format=form, errors="coerce", utc=True)
+    """Return texts of a format as times, NaT for others; with a zone if they have one.
+
+    Where zones differ from cell to cell, as clocks are changed in summer, the times are in UTC.
+    """
+    with warnings.catch_warnings():
+        # What pandas 3 refuses, pandas 2 warns about.
+        warnings.filterwarnings("error", ".*mixed time zones", FutureWarning)
+        try:
+            return pd.to_datetime(cells, format=form, errors="coerce")
+        except (ValueError, FutureWarning):
+            return pd.to_datetime(cells, format=form, errors="coerce", utc=True)
 
 
 def date_texts(times: pd.Series, form: str | None = None) -> list[str]:

@@ -6,6 +6,7 @@ number columns are the matrix ``X``, others are arrays of their own name, or ann
 observations.
 """
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -166,10 +167,13 @@ class ParquetSink:
 
 
 class AnnDataSink:
-    """Collect frames and write them to an h5ad file: numbers as X, other columns as obs."""
+    """Collect frames and write them to an h5ad file: numbers as X, other columns as obs.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    Columns ``beside`` were observations where they come from, and stay that, numbers or not.
+    """
+
+    def __init__(self, path: Path, beside: Collection[str] = ()) -> None:
+        self._path, self._beside = path, frozenset(beside)
         self._anndata = load_package("anndata", "Writing h5ad")
         self._frames: list[pd.DataFrame] = []
 
@@ -180,12 +184,20 @@ class AnnDataSink:
     def finish(self) -> None:
         """Write the file."""
         frame = pd.concat(self._frames)
-        numbers = [name for name in frame.columns if _is_numeric(frame[name])]
+        numbers = [
+            name
+            for name in frame.columns
+            if _is_numeric(frame[name]) and str(name) not in self._beside
+        ]
         if not numbers:
             raise TableError(
                 "An .h5ad file needs columns of numbers, and there are none.", "Write .csv."
             )
-        beside = {str(n): text_of(frame[n]) for n in frame.columns if n not in numbers}
+        beside = {
+            str(n): frame[n].to_numpy() if _is_numeric(frame[n]) else text_of(frame[n])
+            for n in frame.columns
+            if n not in numbers
+        }
         rows = pd.DataFrame(beside, index=[str(label) for label in frame.index])
         variables = pd.DataFrame(index=[str(name) for name in numbers])
         data = self._anndata.AnnData(_matrix(frame, numbers), obs=rows, var=variables)

@@ -127,7 +127,7 @@ _BINARY: dict[str, Callable[[Path], Sink]] = {
 def open_writer(path: str | os.PathLike[str], *, like: TableSource | None = None) -> TableWriter:
     """Return a writer for a table of the kind that the suffix tells; "-" is standard output."""
     # Of `like`, if it has the same suffix, separator (and Excel's line about it), decimal comma,
-    # byte order mark and line ends are kept.
+    # byte order mark and line ends are kept. What stood beside a matrix stays beside it in h5ad.
     name = os.fspath(path)
     kind = _kind(name)
     if kind in TEXT_SUFFIXES:
@@ -136,6 +136,8 @@ def open_writer(path: str | os.PathLike[str], *, like: TableSource | None = None
         in_place = name == "-" or _is_device(Path(name))
         make = partial(TextSink, name=name, dialect=dialect)
         return TableWriter(name, make, in_place=in_place, dialect=dialect)
+    if kind == ".h5ad" and like is not None:
+        return TableWriter(name, partial(AnnDataSink, beside=like.companions))
     if kind in _BINARY:
         return TableWriter(name, _BINARY[kind])
     hint = "Writable are csv, tsv, txt (also .gz), parquet, xlsx, npy, npz and h5ad."

@@ -58,6 +58,12 @@ export class Camera {
     return this.zoom * this.fitScale;
   }
 
+  /** Whether a point is in view. */
+  shows(point) {
+    const [x, y] = this.toScreen(point);
+    return x >= 0 && y >= 0 && x <= this.width && y <= this.height;
+  }
+
   toScreen(point) {
     const { center, scale } = this;
     return [this.width / 2 + (point[0] - center[0]) * scale, this.height / 2 - (point[1] - center[1]) * scale];

@@ -57,7 +57,9 @@ export function restoreState(explorer, isStart) {
   if (state.probe || isStart) {
     explorer.chosen = -1;
     explorer.setPinned(Boolean(state.probe));
-    explorer.goTo(state.probe ?? scene.rowPlace(densestRow(atlas)));
+    const place = state.probe ?? scene.rowPlace(densestRow(atlas));
+    explorer.goTo(place);
+    if (!state.map && !map.camera.shows(scene.toMap(place))) map.showPlace(scene.toMap(place), map.camera.zoom);
   }
   explorer.isRestoring = false;
 }

@@ -59,6 +59,15 @@ export function levelShares(column, values) {
   return shares.map((share) => (total > 0 ? share / total : 1 / shares.length));
 }
 
+/** What the level of a row of the table is called: rare levels that are joined cannot be told apart in it. */
+export function levelOfRow(column, values) {
+  const shares = levelShares(column, values);
+  const own = shares.indexOf(Math.max(...shares));
+  const joined = column.groups.filter((group) => group === column.groups[own]).length;
+  const isJoined = column.kind !== "ordered" && joined > 1;
+  return isJoined ? `one of ${joined} rare levels` : column.levels[own];
+}
+
 /** As many significant digits as a step of a code leaves certain. */
 function certainDigits(value, step) {
   const digits = Math.ceil(Math.log10(Math.abs(value) / step + 1));
@@ -84,6 +93,7 @@ export function columnCells(header, values, steps = null) {
   return header.columns.map((column) => {
     const value = values[column.at];
     if (Number.isNaN(value)) return "";
+    if (column.levels && steps) return levelOfRow(column, values);
     if (column.levels) {
       const shares = levelShares(column, values);
       return column.levels[shares.indexOf(Math.max(...shares))];

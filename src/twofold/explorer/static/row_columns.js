@@ -4,7 +4,7 @@
  */
 
 import { element } from "./elements.js";
-import { featureText, levelShares } from "./feature_text.js";
+import { featureText, levelOfRow, levelShares } from "./feature_text.js";
 
 /** Levels with a bar; the rest share one. */
 export const MOST_LEVEL_BARS = 6;
@@ -89,10 +89,8 @@ export class RowColumns {
       const words = [];
       if (likeliest.length > shown)
         words.push(`${likeliest.length - shown} others ${Math.round(100 * rest)}\u202f%`);
-      if (companion && !Number.isNaN(companion[column.at])) {
-        const own = levelShares(column, companion);
-        words.push(`beside: ${column.levels[own.indexOf(Math.max(...own))]}`);
-      }
+      if (companion && !Number.isNaN(companion[column.at]))
+        words.push(`beside: ${levelOfRow(column, companion)}`);
       other.textContent = words.join(" \u00b7 ");
     };
     return { item, draw };

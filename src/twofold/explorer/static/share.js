@@ -30,7 +30,7 @@ export function writeState(state) {
     const isRange = typeof passing[0] === "number";
     fields.set(
       `${FILTER_PREFIX}${key}`,
-      isRange ? passing.map((end) => Number(end.toPrecision(9))).join("..") : passing.map(encodeURIComponent).join(","),
+      isRange ? passing.join("..") : passing.map(encodeURIComponent).join(","),
     );
   }
   const rows = state.rows?.length ? writeRows(state.rows) : "";
