@@ -8,15 +8,18 @@ each of 20,000 rows with 3 columns take 0.25 s there and 2.5 s here.
 
 import math
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.checks.parameters import is_integer
 from twofold.compiled import compiled
 from twofold.engine.threads import count_threads, run_tasks
 from twofold.neighborhoods.distances import Units, block_slices, squared_distance
+
+if TYPE_CHECKING:
+    from scipy.spatial import cKDTree
 
 # Rows farther off, in sizes of the others, count as being there: squares have no room for more.
 FARTHEST = 1e100
@@ -72,7 +75,9 @@ class RowSearch:
             found[~whole] = self.by_products(Y[~whole], k)
 
     @cached_property
-    def _tree(self) -> cKDTree:
+    def _tree(self) -> "cKDTree":
+        from scipy.spatial import cKDTree  # it takes a while, and few maps need it
+
         return cKDTree(self.points)
 
     @cached_property
