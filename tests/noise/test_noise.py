@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from oracles.gaussians import condition_row, factor_log_likelihood, local_gaussian
 
-from twofold.noise import FactorModel, Gaussians, LocalGaussians, condition, fit_factors
+from twofold.noise import (
+    FactorModel,
+    Gaussians,
+    LocalGaussians,
+    condition,
+    factor_model,
+    fit_factors,
+)
 from twofold.noise.local_gaussians import ROWS_OF_PRIOR
 
 
@@ -127,3 +134,18 @@ def test_neighbors_that_are_equally_far_do_not_count_less_than_nothing():
         shuffled = np.concatenate([neighbors[:, :1], neighbors[:, :0:-1]], axis=1)
         for order in (neighbors, shuffled):
             assert (local.weights(places[:1], order) >= 0).all()
+
+
+def test_a_step_on_a_whole_table_is_that_on_one_with_gaps():
+    random = np.random.default_rng(3)
+    Y = random.normal(size=(80, 3)) @ random.normal(size=(3, 7)) + random.normal(size=(80, 7))
+    weights = random.uniform(0.5, 2, 80)
+    mean = weights @ Y / weights.sum()
+    model = factor_model.FactorModel(mean, random.normal(size=(7, 4)), random.uniform(0.5, 1, 7))
+    gaps, floor = (np.ones(Y.shape, bool), np.zeros(80, int)), np.full(7, 1e-6)
+    wanted = factor_model._step(model, Y, gaps, weights, floor)
+    C = (weights[:, None] * (Y - mean)).T @ (Y - mean) / weights.sum()
+    found = factor_model._step_of_whole(model, C, weights.sum(), floor)
+    np.testing.assert_allclose(found.mean, wanted.mean, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(found.loadings, wanted.loadings, rtol=1e-9)
+    np.testing.assert_allclose(found.variances, wanted.variances, rtol=1e-10)

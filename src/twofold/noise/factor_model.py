@@ -8,10 +8,15 @@ factors it is any covariance. Only observed entries enter. In each step, for eve
     M = I + W_oᵀ ψ_o⁻¹ W_o,   E[z] = M⁻¹ W_oᵀ ψ_o⁻¹ (y_o - μ_o),   V[z] = M⁻¹
 
 and for every column d the regression of its observed entries on (z, 1), with a ridge as if a few
-more rows had shown a column that goes with no other. M is the same for all rows with the same gaps.
+more rows had shown a column that goes with no other. M is the same for all rows with the same gaps;
+of a table without gaps all that enters is its covariance C, and a step costs nothing for the rows:
+
+    Σ z zᵀ = n (M⁻¹ + B C Bᵀ),   Σ (y - μ) zᵀ = n C Bᵀ,   B = M⁻¹ Wᵀ ψ⁻¹
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -82,11 +87,18 @@ def fit_factors(
     model = _principal_start(R, seen, spread, floor, mean, most_factors)
     if model.loadings.shape[1] == 0:
         return model
-    packed = np.packbits(observed, axis=1)
-    pattern = np.unique(packed, axis=0, return_inverse=True)[1].ravel()  # numbers of rows' gaps
+    step: Callable[[FactorModel], FactorModel]
+    if observed.all():
+        covariance = (seen * R).T @ R / weights.sum()
+        step = partial(_step_of_whole, C=covariance, total=float(weights.sum()), floor=floor)
+    else:
+        packed = np.packbits(observed, axis=1)
+        pattern = np.unique(packed, axis=0, return_inverse=True)[1].ravel()  # numbers of rows' gaps
+        gaps = (observed, pattern)
+        step = partial(_step, Y=Y, gaps=gaps, weights=weights, floor=floor)
     for _ in range(MOST_STEPS):
         before = model
-        model = _step(model, Y, observed, pattern, weights, floor)
+        model = step(model)
         change = np.abs(model.variances - before.variances).sum()
         if change <= LEAST_CHANGE * model.variances.sum():
             break
@@ -118,15 +130,31 @@ def _principal_start(
     return FactorModel(mean, loadings, own)
 
 
+def _step_of_whole(
+    model: FactorModel, C: FloatArray, total: float, floor: FloatArray
+) -> FactorModel:
+    """Return the model after one step of EM on rows of weight ``total`` without gaps."""
+    r = model.loadings.shape[1]
+    weighed = model.loadings / model.variances[:, None]
+    inverse = np.linalg.inv(np.eye(r) + model.loadings.T @ weighed)
+    B = inverse @ weighed.T
+    products = total * C @ B.T
+    squares = total * inverse + B @ products
+    found = np.linalg.solve(squares + ROWS_OF_DOUBT * r * np.eye(r), products.T).T
+    explained = np.einsum("di,ij,dj->d", found, squares, found, optimize=True)
+    left = total * C.diagonal() - 2 * (found * products).sum(axis=1) + explained
+    return FactorModel(model.mean, found, np.maximum(left / total, floor))
+
+
 def _step(
     model: FactorModel,
     Y: FloatArray,
-    observed: BoolArray,
-    pattern: IntArray,
+    gaps: tuple[BoolArray, IntArray],
     weights: FloatArray,
     floor: FloatArray,
 ) -> FactorModel:
-    """Return the model after one step of EM."""
+    """Return the model after one step of EM; ``gaps``: what is observed, and its pattern (n,)."""
+    observed, pattern = gaps
     D, r = model.loadings.shape
     squares = np.zeros((D, r + 1, r + 1))
     products, own = np.zeros((D, r + 1)), np.zeros(D)
