@@ -7,6 +7,11 @@ file mnist.npz with ``X``, ``y`` and ``n_train``; see twofold.datasets.load_npz.
 
     python -m benchmarks.landmarks [landmarks] [latent dimensions]
 
+What as many means leave at best, the nearest one alone and with a plane of its own through it (a
+manifold between them has less freedom than that):
+
+    python -m benchmarks.landmarks floor [landmarks ...]
+
 Which share of the rows ends on the border of the map, and the error, with landmarks ("auto") and
 without, of three made-up tables with 9 columns: a curved sheet, 30 clusters and four factors.
 
@@ -22,7 +27,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from sklearn.cluster import KMeans
+from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.decomposition import PCA
 
 from benchmarks.digits import round_trip
@@ -59,6 +64,25 @@ def run(landmarks: int = 500, q: int = 2) -> list[Row]:
         Row("time to fit, ratio", few_time / full_time, 0.1),
         Row("size of the file, ratio", size_of(few) / size_of(full)),
     ]
+
+
+def floor(*counts: int) -> list[Row]:
+    """Measure the error of held-out rows beside the nearest means, and on planes through these."""
+    train, test = rows_of_mnist()
+    variance, found = ((test - train.mean(axis=0)) ** 2).sum(), []
+    for count in counts or (2_000, 5_000, 12_000):
+        means = MiniBatchKMeans(
+            count, init="random", n_init=1, max_iter=10, batch_size=8_192, random_state=0
+        ).fit(train)
+        own, there = means.predict(train), means.predict(test)
+        gaps = test - means.cluster_centers_[there]
+        found.append(Row(f"{count} means: the nearest", (gaps**2).sum() / variance))
+        for cell in np.unique(there):
+            around = train[own == cell] - means.cluster_centers_[cell]
+            axes = np.linalg.svd(around, full_matrices=False)[2][:2]
+            gaps[there == cell] -= gaps[there == cell] @ axes.T @ axes
+        found.append(Row(f"{count} means: a plane each", (gaps**2).sum() / variance))
+    return found
 
 
 def timed(model: UKR, Y: np.ndarray) -> tuple[UKR, float]:
@@ -115,7 +139,9 @@ def border(n: int = 200_000) -> list[Row]:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["border"]:
+    if sys.argv[1:2] == ["floor"]:
+        show("Landmarks: what means leave", floor(*(int(word) for word in sys.argv[2:])))
+    elif sys.argv[1:2] == ["border"]:
         show("Landmarks: the border", border(*(int(word) for word in sys.argv[2:])))
     else:
         show("Landmarks", run(*(int(word) for word in sys.argv[1:])))

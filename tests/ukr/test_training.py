@@ -12,8 +12,9 @@ from twofold.kernels import GAUSSIAN, QUARTIC
 from twofold.optimize import StopReason
 from twofold.regularization import Density, Extension, LeaveOneOut
 from twofold.ukr import UKR
+from twofold.ukr.starts import Start
 from twofold.ukr.terms import DensityTerm, ExtensionPenalty
-from twofold.ukr.training import Training, _falling, train
+from twofold.ukr.training import Training, _falling, _needs_room, train
 
 TRIANGLE = make_s_triangle(90, noise=0.05, random_state=0).Y
 CURVE = make_half_circle(60, noise=0.05, random_state=0).Y
@@ -277,3 +278,18 @@ def test_above_three_dimensions_only_the_linear_start_is_tried(q):
     model = UKR(q, max_iter=2, random_state=0).fit(Y)
     assert (set(model.starts_) == {"pca"}) == (q > 3)
     assert UKR(q, init="isomap", max_iter=2).fit(Y).start_.startswith("isomap")
+
+
+@pytest.mark.parametrize(
+    ("n", "q", "name", "regularization", "room"),
+    [
+        (10_001, 2, "tsne", LeaveOneOut(), True),
+        (10_000, 2, "tsne", LeaveOneOut(), False),
+        (10_001, 3, "tsne", LeaveOneOut(), False),
+        (10_001, 2, "isomap-5", LeaveOneOut(), False),
+        (10_001, 2, "tsne", Extension(penalty=0.1), False),
+    ],
+)
+def test_only_long_flat_maps_of_tsne_begin_wider(n, q, name, regularization, room):
+    start = Start(name, np.zeros((n, q)), 1.0)
+    assert _needs_room(make_problem(TRIANGLE, regularization), start) is room
