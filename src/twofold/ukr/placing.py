@@ -33,7 +33,6 @@ PLACING_NEIGHBORS, PLACING_REACH = 4, 4.0
 # 100 steps after the first 20: 0.1839, 0.9551. Momentum 0.7: 0.1849, 0.9570; 0.9: 0.1893, 0.9487.
 # Training does little: 25 iterations instead of 40 lead to 0.1868 (0.1855 to 0.1859 after 100 to
 # 300 steps), 60 to 0.1843, 120 to 0.1827 at twice the computing of all.
-# With room 40 harder steps lead to 0.1813, 0.9582 instead of 0.1808, 0.9573.
 # On 85,000 word vectors shares of 0.4 and 0.5 lead to 0.627 and 0.657; 0.623 with the first line.
 ALL_ROWS_STEPS, ALL_ROWS_PERPLEXITY, ALL_ROWS_NEIGHBORS = 60, 6.0, 15
 EXAGGERATED_STEPS, EXAGGERATION = 20, 4.0
