@@ -117,6 +117,36 @@ def test_parquet_keeps_its_types(folder, tmp_path):
     assert found["new"].dtype == bool
 
 
+def test_parquet_keeps_the_order_of_levels(folder, tmp_path):
+    table = make_table().drop(columns=["name", "remark"])
+    levels = ["small", "medium", "large"]  # not as the alphabet has them, one without rows
+    table["size"] = pd.Categorical(table["size"], levels, ordered=True)
+    table["grade"] = pd.Categorical(table["size"], levels, ordered=True)
+    table.to_parquet(tmp_path / "t.parquet", row_group_size=20)
+    words = ["fit", tmp_path / "t.parquet", "-o", tmp_path / "m.twofold", "--label", "grade"]
+    done = run_well(*words, *QUICK)
+    own = Mixed(twofold.UKR(max_iter=1, init="pca")).fit(table.drop(columns="grade"))
+    (same,) = [c.described() for c in own.columns_ if c.name == "size"]
+    assert f"  size: {same}" in done.stderr
+    assert same.startswith("ordered (its levels have an order)")
+    table.loc[::4, "size"] = None
+    table.to_parquet(tmp_path / "gappy.parquet", row_group_size=20)
+    for command in ("complete", "denoise"):
+        out = tmp_path / f"{command}.parquet"
+        run_well(command, tmp_path / "m.twofold", tmp_path / "gappy.parquet", "-o", out)
+        found = pd.read_parquet(out)["size"]
+        assert found.notna().all()
+        assert found.dtype == table["size"].dtype
+    fewer = table.assign(size=table["size"].cat.remove_categories("large"))
+    fewer.loc[:5] = None  # rows without any value, which stay as they are
+    fewer.to_parquet(tmp_path / "fewer.parquet")
+    run_well("complete", tmp_path / "m.twofold", tmp_path / "fewer.parquet", "-o", out)
+    assert pd.read_parquet(out)["size"].isna().sum() == 6
+    out = tmp_path / "made.parquet"
+    run_well("generate", tmp_path / "m.twofold", "--grid", 3, "-o", out)
+    assert pd.read_parquet(out)["size"].dtype == table["size"].dtype
+
+
 def test_texts_of_workbooks_are_read_alike_at_every_step(folder, tmp_path):
     pytest.importorskip("openpyxl")
     table = make_table().assign(price=[f"{1000 + 37 * k:,}" for k in range(N)])

@@ -384,3 +384,17 @@ def test_an_odd_level_is_found_by_the_other_columns(table, model):
     k = list(model.feature_names_in_).index("colour")
     usual = model.explain(table.head(4)).deviations[:, k]
     assert (model.explain(odd).deviations[:, k] > usual).all()
+
+
+@pytest.mark.parametrize("dtype", [pd.ArrowDtype(pa.string()), pd.StringDtype("pyarrow")])
+def test_texts_of_arrow_come_back_in_their_own_type(table, tmp_path, dtype):
+    given = table.drop(columns="name").astype({"colour": dtype, "unit": dtype})
+    given["size"] = given["colour"].astype("category")
+    fitted = Mixed(UKR(**QUICK)).fit(given)
+    fitted.save(tmp_path / "m.twofold")
+    for own in (fitted, load(tmp_path / "m.twofold")):
+        back = own.inverse_transform(own.embedding_[:3])
+        for name in ("colour", "unit"):
+            assert repr(back.dtypes[name]) == repr(dtype)
+            assert back.dtypes[name] == dtype
+        assert back["size"].cat.categories.dtype == dtype

@@ -425,6 +425,36 @@ def test_parquet_types_do_not_change_from_chunk_to_chunk(tmp_path):
         assert [str(dtype) for dtype in frame.dtypes] == ["Int32", "int64"]
 
 
+def test_parquet_keeps_the_order_of_levels_in_every_chunk(tmp_path):
+    path, levels = tmp_path / "t.parquet", ["tiny", "small", "large", "huge"]
+    size = pd.Categorical(["large", "small", None, "small", "tiny"], levels, ordered=True)
+    step = pd.Categorical(list("32123"), list("321"), ordered=True)
+    whole = pd.DataFrame({"x": np.arange(5.0), "size": size, "step": step})
+    whole.to_parquet(path, row_group_size=2)
+    source = open_table(path)
+    for frame in source.chunks(2):
+        pd.testing.assert_frame_equal(frame, whole.loc[frame.index])
+    pd.testing.assert_frame_equal(source.read("detect"), whole)
+    reason = "its levels have an order"
+    assert source.left_out == [("size", reason), ("step", reason)]
+    assert source.read(["step"])["step"].tolist() == [3, 2, 1, 2, 3]
+
+
+def test_parquet_joins_the_levels_of_its_parts(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parts = [
+        pa.table({"s": pa.DictionaryArray.from_arrays(codes, levels, ordered=True)})
+        for codes, levels in (([1, 0], ["low", "high"]), ([2, 0, 1], ["low", "middle", "high"]))
+    ]
+    with pa.parquet.ParquetWriter(tmp_path / "t.parquet", parts[0].schema) as file:
+        for part in parts:
+            file.write_table(part)
+    expected = pd.read_parquet(tmp_path / "t.parquet")
+    for frame in open_table(tmp_path / "t.parquet").chunks(2):
+        assert frame["s"].dtype == expected["s"].dtype
+        assert frame["s"].tolist() == expected["s"].loc[frame.index].tolist()
+
+
 def test_damaged_files(table):
     for name in ("t.parquet", "t.npy", "t.npz", "t.h5ad"):
         with pytest.raises(TableError, match="damaged or no"):

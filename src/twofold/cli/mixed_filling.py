@@ -29,7 +29,9 @@ def with_cells_filled(
         counts[str(name)] = int(gaps.sum())
         if not gaps.any():
             continue
-        if stream.source.dialect is None:
+        if isinstance(frame[name].dtype, pd.CategoricalDtype):
+            columns[name] = made[name]  # may have levels that the file has not
+        elif stream.source.dialect is None:
             columns[name] = made[name].where(piece.known, frame[name])
         else:
             cells = frame[name].to_numpy(dtype=object, copy=True)

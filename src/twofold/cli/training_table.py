@@ -304,7 +304,7 @@ def label_values(rules: CellRules, column: pd.Series) -> Any:
     """
     values = column.to_numpy()
     if values.dtype.kind != "f":
-        texts = column.where(column.notna(), "").astype(str)
+        texts = column.astype(object).where(column.notna(), "").astype(str)
         is_missing = texts.str.strip().str.casefold().isin(rules.texts)
         return texts.mask(is_missing, "").to_numpy(dtype=str)
     seen = np.unique(values[~np.isnan(values)])

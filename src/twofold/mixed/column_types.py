@@ -28,7 +28,7 @@ MOST_DAYS = 106_000.0
 class ColumnType:
     """The type of a column."""
 
-    dtype: str  # as pandas spells it
+    dtype: str  # as `_spelled` writes it
     form: str  # "number", "duration", "time", "date", "text" or "level": what its cells are
     categories: tuple[Any, ...] = ()  # all of a categorical column, in its order
     categories_dtype: str = "object"
@@ -41,8 +41,8 @@ class ColumnType:
         if isinstance(dtype, pd.CategoricalDtype):
             known = dtype.categories
             named = tuple(plain(level) for level in known)
-            return cls("category", "level", named, str(known.dtype), bool(dtype.ordered))
-        return cls(str(dtype), _form(values))
+            return cls("category", "level", named, _spelled(known.dtype), bool(dtype.ordered))
+        return cls(_spelled(dtype), _form(values))
 
     # ---- out of the table -----------------------------------------------------------------------
 
@@ -83,10 +83,10 @@ class ColumnType:
     def from_numbers(self, y: FloatArray) -> pd.Series:
         """Return numbers (n,) in the type of the column."""
         if self.form == "duration":
-            return pd.Series(pd.to_timedelta(y, unit="s")).astype(self.dtype)
-        dtype = pd.api.types.pandas_dtype(self.dtype)
+            return pd.Series(pd.to_timedelta(y, unit="s")).astype(self._dtype)
+        dtype = self._dtype
         if self.form == "text" or self.dtype == "object":
-            return pd.Series([_number_text(value) for value in y], dtype=self.dtype)
+            return pd.Series([_number_text(value) for value in y], dtype=dtype)
         kind = getattr(dtype, "numpy_dtype", dtype)
         if getattr(kind, "kind", "f") in "iu":
             ends = np.iinfo(kind)
@@ -109,20 +109,20 @@ class ColumnType:
         if self.form == "text":
             is_dates = bool((microseconds == 0).all())
             text = found.dt.strftime("%Y-%m-%d" if is_dates else "%Y-%m-%dT%H:%M:%S")
-            return text.astype(self.dtype)
-        return found.astype(self.dtype)
+            return text.astype(self._dtype)
+        return found.astype(self._dtype)
 
     def from_levels(self, levels: tuple[Any, ...], codes: IntArray) -> pd.Series:
         """Return levels by their numbers (n,) in the type of the column."""
         if self.dtype == "category":
             number = {level: k for k, level in enumerate(self.categories)}
             place = np.array([number[level] for level in levels])
-            known = pd.Index(list(self.categories), dtype=self.categories_dtype)
+            known = pd.Index(list(self.categories), dtype=_dtype_of(self.categories_dtype))
             made = pd.Categorical.from_codes(place[codes], known, ordered=self.is_ordered)
             return pd.Series(made)
         values = np.empty(len(levels), dtype=object)
         values[:] = levels
-        return pd.Series(values[codes], dtype=object).astype(self.dtype)
+        return pd.Series(values[codes], dtype=object).astype(self._dtype)
 
     def repeated(self, value: Any, n: int) -> pd.Series:
         """Return one value n times."""
@@ -133,8 +133,28 @@ class ColumnType:
         return self.from_levels((value,), np.zeros(n, dtype=np.int64))
 
     def _zone(self) -> Any:
-        dtype = pd.api.types.pandas_dtype(self.dtype) if self.form == "time" else None
-        return getattr(dtype, "tz", None)
+        return getattr(self._dtype, "tz", None) if self.form == "time" else None
+
+    @property
+    def _dtype(self) -> Any:
+        return _dtype_of(self.dtype)
+
+
+def _spelled(dtype: Any) -> str:
+    """Return a type as text: as pandas spells it where that tells it from others."""
+    is_string = isinstance(dtype, pd.StringDtype) and dtype.name == "string"
+    return "string pyarrow" if is_string and dtype.storage == "pyarrow" else str(dtype)
+
+
+def _dtype_of(spelled: str) -> Any:
+    """Return the type that a text stands for."""
+    if spelled == "string pyarrow":
+        return pd.StringDtype("pyarrow")
+    if spelled == "string[pyarrow]":  # Arrow's type prints so, but pandas reads its own from it
+        import pyarrow
+
+        return pd.ArrowDtype(pyarrow.string())
+    return types.pandas_dtype(spelled)
 
 
 def wall_days(times: pd.Series) -> FloatArray:

@@ -178,6 +178,9 @@ class TableSource:
             if number == blocks:
                 break
             for name in self._without(reasons):
+                if isinstance(frame[name].dtype, pd.CategoricalDtype):
+                    reasons[name] = "its levels have an order"  # even if they look like numbers
+                    continue
                 try:
                     self.rules.numbers_of(frame[name])
                 except BadCell as bad:

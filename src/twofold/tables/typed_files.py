@@ -11,6 +11,7 @@ Of an ``.h5ad`` file of AnnData the annotations of the observations are columns 
 """
 
 import contextlib
+import functools
 import math
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -335,7 +336,7 @@ class ParquetTable(TypedTable):
             yield file
 
     def _frame(self, batch: Any) -> pd.DataFrame:
-        """Return a batch as a frame without index, categories as plain values."""
+        """Return a batch as a frame without index, categories without an order as plain values."""
         arrow = self._arrow
         columns = [
             column.dictionary_decode() if arrow.types.is_dictionary(column.type) else column
@@ -345,8 +346,32 @@ class ParquetTable(TypedTable):
         frame = table.to_pandas()
         for i, dtype in self._types.items():
             frame[str(i)] = table.column(i).to_pandas(types_mapper=lambda _, kind=dtype: kind)
+        for i, levels in self._orders.items():
+            frame[str(i)] = frame[str(i)].astype(levels)
         frame.columns = list(self.names)
         return frame
+
+    @functools.cached_property
+    def _orders(self) -> dict[int, pd.CategoricalDtype]:
+        """Return the levels of categories with an order, by position of the column."""
+        # They stand with the rows and may differ from batch to batch: all batches are looked at, so
+        # that each has the same levels. As where Arrow reads whole files, new levels come last.
+        with self._open() as file:
+            schema = file.schema_arrow
+            parts: dict[str, list[Any]] = {
+                field.name: []
+                for field in schema
+                if self._arrow.types.is_dictionary(field.type) and field.type.ordered
+            }
+            for batch in file.iter_batches(columns=list(parts)) if parts else ():
+                for name, found in parts.items():
+                    levels = batch.column(name).dictionary
+                    if not any(levels.equals(known) for known in found):
+                        found.append(levels)
+        return {
+            schema.names.index(name): pd.CategoricalDtype(_joined(self._arrow, found), ordered=True)
+            for name, found in parts.items()
+        }
 
     def _nullable_types(self, schema: Any, metadata: Any) -> dict[int, Any]:
         """Return pandas' nullable types for columns of whole numbers or truth values with gaps."""
@@ -372,6 +397,11 @@ class ParquetTable(TypedTable):
                 f"'{self._name}' has an index of {len(columns)} levels; they are columns here."
             )
         return columns[0] if len(columns) == 1 else None
+
+
+def _joined(arrow: Any, dictionaries: list[Any]) -> pd.Index:
+    """Return the levels of dictionaries, each once."""
+    return pd.Index(arrow.chunked_array(dictionaries).unique().drop_null().to_pandas())
 
 
 def _may_have_gaps(metadata: Any, column: int) -> bool:
