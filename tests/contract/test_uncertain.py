@@ -109,6 +109,8 @@ def test_gaps_say_neither_that_a_row_is_odd_nor_that_it_is_not(arc):
     p = arc.p_values(PARTIAL)
     assert 0.4 < p.mean() < 0.6  # as that of whole rows, on average
     np.testing.assert_array_equal(arc.p_values(PARTIAL[7:9]), p[7:9])
+    alone = [arc.p_values(row[None])[0] for row in PARTIAL[:60]]
+    np.testing.assert_array_equal(alone, p[:60])
     odd = PARTIAL[:80].copy()
     odd[~np.isnan(odd[:, 2]), 2] += 1.5
     changed = ~np.isnan(odd[:, 2])

@@ -188,6 +188,17 @@ def test_a_pickle_fills_alike_on_any_number_of_threads():
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(one)).transform(partial), filled)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("unit", [1e-200, 1e200])
+def test_squares_of_a_column_may_be_too_small_or_too_large_for_a_number(unit):
+    Y = linear_table(60)
+    partial, _ = with_gaps(Y)
+    units = np.where(np.arange(8) == 3, unit, 1.0)
+    filled = ManifoldImputer(trees=False, random_state=0).fit_transform(partial * units)
+    expected = ManifoldImputer(trees=False, random_state=0).fit_transform(partial)
+    np.testing.assert_allclose(filled / units, expected, rtol=1e-6, atol=1e-6)
+
+
 def test_what_cannot_be_filled_is_said():
     Y = linear_table(30)
     with pytest.raises(ValueError, match="minimum of 2"):

@@ -91,6 +91,34 @@ def test_few_usual_rows_are_called_odd():
     assert np.mean(odd) > 0.75
 
 
+@pytest.mark.filterwarnings("error")
+def test_rows_are_odd_however_far_they_are():
+    Y, _ = corrupted_sheet(n=200)
+    detector = ManifoldOutlierDetector().fit(Y)
+    far = Y[:4].copy()
+    far[:, 2] = 1e120, -1e160, 1e200, -1e308
+    assert np.isfinite(detector.score_samples(far)).all()
+    assert (detector.predict(far) < 0).all()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("unit", [1e-200, 1e200])
+def test_squares_of_a_column_may_be_too_small_or_too_large_for_a_number(unit):
+    Y, _ = corrupted_sheet(n=200)
+    units = np.where(np.arange(10) == 3, unit, 1.0)
+    scores = ManifoldOutlierDetector().fit(Y * units).score_samples(Y * units)
+    expected = ManifoldOutlierDetector().fit(Y).score_samples(Y)
+    np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_a_rounding_error_in_a_constant_column_makes_no_row_odd():
+    Y, _ = corrupted_sheet(n=200)
+    constant = np.full((len(Y), 1), 0.1)
+    detector = ManifoldOutlierDetector().fit(np.hstack([Y, constant]))
+    scores = detector.score_samples(np.hstack([Y, constant * (1 + 1e-15)]))
+    np.testing.assert_array_less(-1e3, scores)
+
+
 def test_rows_with_gaps_have_scores_of_their_own():
     Y, is_odd = corrupted_sheet()
     partial = np.where(np.random.default_rng(1).random(Y.shape) < 0.1, np.nan, Y)

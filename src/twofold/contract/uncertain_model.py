@@ -393,7 +393,8 @@ class UncertainModel(ChunkedModel):
         if gaps.any():
             drawn = self._filled_by_lot(Y[gaps])
             shares = self._shares_below(drawn.reshape(-1, Y.shape[1]))
-            p[gaps] = shares.reshape(DRAWS_OF_GAPS, -1).mean(axis=0)
+            # Numpy adds up along rows in an order that does not depend on how many there are.
+            p[gaps] = np.ascontiguousarray(shares.reshape(DRAWS_OF_GAPS, -1).T).mean(axis=1)
         return p
 
     def _shares_below(self, Y: FloatArray) -> FloatArray:

@@ -29,6 +29,7 @@ from twofold.engine.threads import count_threads, single_threaded_blas
 from twofold.filling.experts import Filled, fill_by_gaussian
 from twofold.filling.rounds import Rounds, Ways, sides_of
 from twofold.noise.factor_model import draw_missing
+from twofold.scaled import center_and_spread
 
 # Rows are filled from at most so many others.
 MOST_REFERENCES = 10_000
@@ -123,9 +124,7 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if self.add_indicator:
             self.indicator_ = MissingIndicator(error_on_new=False).fit(Y)
         random = check_random_state(self.random_state)
-        self.center_ = np.nanmean(Y, axis=0, dtype=np.float64)
-        deviation = np.nanstd(Y, axis=0, dtype=np.float64)
-        self.spread_ = np.where(deviation > np.finfo(np.float64).tiny, deviation, 1)
+        self.center_, self.spread_ = center_and_spread("standard", Y, np.ones(len(Y)))
         self._bounds = bounds_of(Y)
         Z = self._scaled(Y)
         if len(Z) > MOST_REFERENCES:

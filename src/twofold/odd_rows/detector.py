@@ -31,6 +31,7 @@ from twofold.checks.rows import check_missing, validate_rows
 from twofold.contract.distinct_rows import RowIndex
 from twofold.engine.threads import single_threaded_blas
 from twofold.noise import Conditional, LocalGaussians, condition, fit_factors
+from twofold.scaled import center_and_spread
 
 TRUSTED_SHARE, FENCE = 0.8, 1.5
 # A neighbourhood is at most this share of the trusted rows.
@@ -41,6 +42,8 @@ COMPARED = (20, 40)
 # Of more rows than these, so many, drawn by their hash, tell what is usual.
 MOST_ROWS = 10_000
 ROWS_AT_A_TIME = 256
+# Nothing is more deviations away than this: squares have to be finite for a row to be odd.
+FARTHEST = 1e100
 
 
 @dataclass(frozen=True)
@@ -101,11 +104,8 @@ class ManifoldOutlierDetector(OutlierMixin, BaseEstimator):
         self._check_parameters()
         Y = validate_rows(self, X, reset=True)
         check_missing(Y, getattr(self, "feature_names_in_", None))
-        Y = Y.astype(np.float64)
-        self.center_ = np.nanmean(Y, axis=0)
-        deviation = np.nanstd(Y, axis=0)
-        self.spread_ = np.where(deviation > np.finfo(np.float64).tiny, deviation, 1)
-        Z = (Y - self.center_) / self.spread_
+        self.center_, self.spread_ = center_and_spread("standard", Y, np.ones(len(Y)))
+        Z = self._scaled(Y)
         some = RowIndex(Z).order[:MOST_ROWS] if len(Z) > MOST_ROWS else np.arange(len(Z))
         self.trusted_ = np.zeros(len(Z), dtype=bool)
         with single_threaded_blas():
@@ -119,9 +119,8 @@ class ManifoldOutlierDetector(OutlierMixin, BaseEstimator):
         check_is_fitted(self)
         Y = validate_rows(self, X, reset=False)
         check_missing(Y, columns=False)
-        Z = (Y.astype(np.float64) - self.center_) / self.spread_
         with single_threaded_blas():
-            return -self._oddness(Z)
+            return -self._oddness(self._scaled(Y))
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return :meth:`score_samples` of ``X`` less ``offset_``: negative is odd."""
@@ -130,6 +129,11 @@ class ManifoldOutlierDetector(OutlierMixin, BaseEstimator):
     def predict(self, X: Any) -> IntArray:
         """Return -1 for odd rows of ``X`` (n_samples, n_features) and 1 for others."""
         return np.where(self.decision_function(X) < 0, -1, 1)
+
+    def _scaled(self, Y: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore"):
+            Z = (Y.astype(np.float64) - self.center_) / self.spread_
+        return np.asarray(np.clip(Z, -FARTHEST, FARTHEST))
 
     def _check_parameters(self) -> None:
         check_count("n_neighbors", self.n_neighbors, 1)
