@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 from twofold import UKR, UNN, KernelPCA, ManifoldClassifier, Scaled, load, model_files
 from twofold.contract.kernel_description import KernelDescription
-from twofold.scaled import center_and_spread
+from twofold.rowwise import center_and_spread
 
 
 @pytest.fixture(scope="module")

@@ -42,13 +42,10 @@ from twofold.contract.nested_models import (
 )
 from twofold.model_files import ModelFile
 from twofold.noise.noise_model import NoiseModel
-from twofold.rowwise import power_of_two
+from twofold.rowwise import center_and_spread
 from twofold.tables.chunks import ChunkedTable
 from twofold.tables.dask_tables import DaskTable
 from twofold.ukr import UKR
-
-# Turns the distance between the quartiles of normal data into its standard deviation.
-QUARTILES_TO_DEVIATION = 0.741301109252801
 
 
 class ScaledModel(GrowingModel):
@@ -351,36 +348,3 @@ class _ScaledChunks:
                 yield self._model._scale(Y)
             except RowError as error:
                 raise error.at(start + error.row) from None
-
-
-def center_and_spread(
-    how: str, Y: FloatArray, weights: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return what to subtract from each column of Y (n, D) and what to divide it by.
-
-    A row of weight 2 counts like two rows, in the quartiles, too.
-    """
-    Y = Y.astype(np.float64)
-    seen = weights[:, None] * ~np.isnan(Y)
-    total = seen.sum(axis=0)
-    mean = np.nansum(seen * Y, axis=0) / total
-    unit = power_of_two(np.nanmax(np.abs(Y), axis=0))  # squares must not vanish
-    deviation = unit * np.sqrt(np.nansum(seen * ((Y - mean) / unit) ** 2, axis=0) / total)
-    # Rounding leaves a constant column a deviation that is not quite 0.
-    deviation = np.where(np.nanmax(Y, axis=0) > np.nanmin(Y, axis=0), deviation, 0)
-    center, spread = mean, deviation
-    if how == "robust":
-        low, center, high = _quartiles(Y, seen)
-        spread = np.where(high > low, QUARTILES_TO_DEVIATION * (high - low), deviation)
-    return center, np.where(spread >= np.finfo(np.float64).tiny, spread, 1)
-
-
-def _quartiles(Y: FloatArray, seen: FloatArray) -> FloatArray:
-    """Return the weighted quartiles (3, D): the first value with such a share at or below it."""
-    found = np.empty((3, Y.shape[1]))
-    for j, (column, weight) in enumerate(zip(Y.T, seen.T, strict=True)):
-        order = np.argsort(column[weight > 0], kind="stable")
-        shares = np.cumsum(weight[weight > 0][order])
-        place = np.searchsorted(shares, shares[-1] * np.array([0.25, 0.5, 0.75]))
-        found[:, j] = column[weight > 0][order][place]
-    return found

@@ -140,7 +140,7 @@ def scaled_rows(
     import numpy as np
 
     from twofold.latent.starts import fill_for_start
-    from twofold.scaled import center_and_spread
+    from twofold.rowwise import center_and_spread
 
     if rows.is_mixed or weights:
         from twofold.cli.mixed_columns import check_weighed

@@ -30,7 +30,7 @@ from twofold.cli.console import CommandError, Console, counted, listed
 from twofold.cli.describing import is_left_out, is_squared_error, takes_gaps
 from twofold.cli.mixed_columns import rows_for
 from twofold.cli.mixed_filling import drawn_or_sure
-from twofold.scaled import center_and_spread
+from twofold.rowwise import center_and_spread
 from twofold.tables.reading import open_table
 from twofold.tables.writing import number_texts, open_writer
 

@@ -29,7 +29,7 @@ from twofold.engine.threads import count_threads, single_threaded_blas
 from twofold.filling.experts import Filled, fill_by_gaussian
 from twofold.filling.rounds import Rounds, Ways, sides_of
 from twofold.noise.factor_model import draw_missing
-from twofold.scaled import center_and_spread
+from twofold.rowwise import center_and_spread
 
 # Rows are filled from at most so many others.
 MOST_REFERENCES = 10_000

@@ -31,7 +31,7 @@ from twofold.checks.rows import check_missing, validate_rows
 from twofold.contract.distinct_rows import RowIndex
 from twofold.engine.threads import single_threaded_blas
 from twofold.noise import Conditional, LocalGaussians, condition, fit_factors
-from twofold.scaled import center_and_spread
+from twofold.rowwise import center_and_spread
 
 TRUSTED_SHARE, FENCE = 0.8, 1.5
 # A neighbourhood is at most this share of the trusted rows.
