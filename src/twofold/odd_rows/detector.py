@@ -30,6 +30,7 @@ from twofold.checks.parameters import check_count, is_number
 from twofold.checks.rows import check_missing, validate_rows
 from twofold.contract.distinct_rows import RowIndex
 from twofold.engine.threads import single_threaded_blas
+from twofold.neighborhoods.nearest import FARTHEST
 from twofold.noise import Conditional, LocalGaussians, condition, fit_factors
 from twofold.rowwise import center_and_spread
 
@@ -42,8 +43,6 @@ COMPARED = (20, 40)
 # Of more rows than these, so many, drawn by their hash, tell what is usual.
 MOST_ROWS = 10_000
 ROWS_AT_A_TIME = 256
-# Nothing is more deviations away than this: squares have to be finite for a row to be odd.
-FARTHEST = 1e100
 
 
 @dataclass(frozen=True)
