@@ -175,7 +175,6 @@ class Smoothest:
     """
 
 
-CrossValidation = LeaveOneOut | LeaveKOut
 Regularization = LeaveOneOut | LeaveKOut | Extension | Density | Smoothest
 KINDS = (LeaveOneOut, LeaveKOut, Extension, Density, Smoothest)
 

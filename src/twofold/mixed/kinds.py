@@ -47,7 +47,6 @@ RARE_ROWS, RARE_SHARE, MOST_LEVELS = 3, 0.005, 50
 # Fewer rows than this say nothing about whether texts are names.
 ROWS_TO_JUDGE = 4
 WORDS_OF_TEXT = 3
-MOST_ORDERED = 100
 # Times of day within about an hour, as clocks are changed in summer, have a longer mean direction.
 TOGETHER = 0.95
 RESOLUTIONS = (86_400.0, 3_600.0, 60.0, 1.0)

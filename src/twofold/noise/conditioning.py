@@ -48,10 +48,6 @@ class Gaussians:
             self.means * factor, self.factors * factor[:, None], self.variances * factor**2
         )
 
-    def marginal_variances(self) -> FloatArray:
-        """Return the variance (m, D) of every entry, nothing being known."""
-        return self.variances + (self.factors**2).sum(axis=2)
-
 
 @dataclass(frozen=True)
 class Conditional:
