@@ -6,7 +6,7 @@ contract makes of them, such as the return trip of a row, a family may replace t
 """
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -78,7 +78,7 @@ class Family(ABC):
     def _fills_by_noise(self) -> bool:
         """Say whether `complete` uses the noise model unless it is told to or not.
 
-        It should where `_regress_without` leaves rows out, and where observed entries are trusted.
+        It should where observed entries are trusted, and rows need not lie on the manifold.
         """
         return False
 
@@ -88,6 +88,14 @@ class Family(ABC):
         A family that cannot leave a row out gives f itself: residuals are then a little too small.
         """
         return self._regress(X)
+
+    def _without(self, rows: IntArray) -> Self | None:
+        """Return a model that has not seen some of its training rows, or None: fit one to the rest.
+
+        It places and regresses as the model does. A model that hardly depends on single rows, or
+        whose rows are where they are known to be, may return itself.
+        """
+        return None
 
     @abstractmethod
     def _density(self, X: FloatArray) -> FloatArray:

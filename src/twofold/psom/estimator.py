@@ -450,6 +450,9 @@ class PSOM(TwoWayModel):
             )
             return check_images(np.ascontiguousarray(J).astype(X.dtype))
 
+    def _without(self, rows: IntArray) -> Self | None:
+        return self if self.places_are_known_ else None
+
     def _check_range(self, Y: FloatArray, *, reset: bool) -> None:
         check_entries(Y)
 
