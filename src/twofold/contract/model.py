@@ -222,7 +222,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
         Latent points ``X`` (n_samples, n_components) may lie anywhere; see :meth:`in_domain` for
         where they mean something. With ``return_std`` also the standard deviation of rows around
-        their image, of each feature, from leave-one-out residuals nearby.
+        their image, of each feature, from residuals nearby.
         """
         places = self._validate_latent(X)
         with _computing():

@@ -136,7 +136,7 @@ class UncertainModel(ChunkedModel):
 
     @cached_property
     def noise_(self) -> NoiseModel:
-        """What the manifold leaves open, from training rows of which entries were hidden."""
+        """What the manifold leaves open, from training rows that were left out of it."""
         check_is_fitted(self)
         if not self._has_noise():
             raise ValueError(f"How far rows lie from the model is unknown: {self._no_noise()}")
@@ -365,7 +365,7 @@ class UncertainModel(ChunkedModel):
     def intervals(self, X: Any, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
         """Return the interval in which each entry is expected, given the others of its row.
 
-        When entries of training rows were hidden, the share ``level`` of them lay within such
+        Of hidden entries of rows that the map was made without, the share ``level`` lay within such
         intervals (conformal prediction).
 
         Parameters
@@ -432,8 +432,8 @@ class UncertainModel(ChunkedModel):
     def p_values(self, X: Any) -> FloatArray:
         """Return the share (n_samples,) of training rows that are at most as likely as a row.
 
-        The likelihood of a training row is that among the others. A row with p = 0.01 is as odd as
-        the oddest hundredth of them. Rows ``X`` are (n_samples, n_features); a row with gaps gets
+        The likelihood of a training row is that on a map made without it. A row with p = 0.01 is as
+        odd as the oddest hundredth of them. Rows ``X`` are (n_samples, n_features); a row with gaps gets
         the mean p of several random ways to fill them, so that a gap makes a row neither odd nor
         usual.
         """
