@@ -282,13 +282,17 @@ def test_old_files_of_landmarks_have_no_noise():
         model.left_open()
 
 
-def test_models_that_leave_no_row_out_fill_from_the_manifold():
-    arm = PSOM(1, grid=3).fit(TRAIN[:60])
-    plain = arm.complete(PARTIAL, use_residuals=False)
-    np.testing.assert_array_equal(arm.complete(PARTIAL), plain)
-    assert (arm.complete(PARTIAL, use_residuals=True) != plain).any()
+def test_residuals_fill_unless_rows_have_to_lie_on_the_manifold():
+    free = PSOM(1, grid=3).fit(TRAIN[:60])
+    known = PSOM(1, grid=3).fit_scattered(free.embedding_, TRAIN[:60])
+    for arm, uses_residuals in ((free, True), (known, False)):
+        filled = arm.complete(PARTIAL, use_residuals=uses_residuals)
+        other = arm.complete(PARTIAL, use_residuals=not uses_residuals)
+        np.testing.assert_array_equal(arm.complete(PARTIAL), filled)
+        assert (other != filled).any()
+    assert squared(free.complete(PARTIAL)) < squared(free.complete(PARTIAL, use_residuals=False))
     with pytest.raises(ValueError, match="residuals"):
-        arm.complete(PARTIAL, use_residuals=False, return_std=True)
+        free.complete(PARTIAL, use_residuals=False, return_std=True)
 
 
 @pytest.mark.parametrize("family", EACH)

@@ -76,11 +76,11 @@ class Family(ABC):
         """Return f(x) (m, D)."""
 
     def _fills_by_noise(self) -> bool:
-        """Say whether `complete` uses the noise model unless it is told to or not.
+        """Say whether `complete` uses the noise model unless it is told not to.
 
-        It should where observed entries are trusted, and rows need not lie on the manifold.
+        It should not where observed entries are not trusted, or rows have to lie on the manifold.
         """
-        return False
+        return True
 
     def _regress_without(self, X: FloatArray, own: IntArray) -> FloatArray:
         """Return f(x) (m, D) made without the training rows ``own`` (m,), -1 for none.

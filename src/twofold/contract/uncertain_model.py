@@ -433,9 +433,9 @@ class UncertainModel(ChunkedModel):
         """Return the share (n_samples,) of training rows that are at most as likely as a row.
 
         The likelihood of a training row is that on a map made without it. A row with p = 0.01 is as
-        odd as the oddest hundredth of them. Rows ``X`` are (n_samples, n_features); a row with gaps gets
-        the mean p of several random ways to fill them, so that a gap makes a row neither odd nor
-        usual.
+        odd as the oddest hundredth of them. Rows ``X`` are (n_samples, n_features); a row with gaps
+        gets the mean p of several random ways to fill them, so that a gap makes a row neither odd
+        nor usual.
         """
         Y = self._rows_to_fill(X)
         with single_threaded_blas():
