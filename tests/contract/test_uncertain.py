@@ -144,6 +144,10 @@ def test_models_that_cannot_forget_are_fitted_again(monkeypatch):
     assert len(model.noise_.log_likelihoods) == 6 * MOST_FITS
     assert model.left_open().share > 0  # without a fit
     assert len(fits) == 1 + MOST_FITS
+    few = PSOM(1, grid=2, init=model.embedding_[:3], random_state=0).fit(TRAIN[:3])
+    assert few.noise_.residuals.shape == (6,)  # two rows are too few for a fit
+    own = PSOM(1, grid=4, init=model.embedding_, random_state=0).fit(TRAIN[:60])
+    assert np.isfinite(own.p_values(NEW[:5])).all()  # places of rows are those of the rest, too
 
 
 def test_p_values_of_usual_rows_are_spread_evenly(arc):

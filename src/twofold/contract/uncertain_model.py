@@ -281,7 +281,8 @@ class UncertainModel(ChunkedModel):
     def _left_out(self, trained: TrainedMap, out: IntArray) -> tuple[TrainedMap, Place]:
         """Return the map without some of the known rows, and how it places rows."""
         kept, other = np.delete(np.arange(len(trained.rows)), out), self._unaware_of(out)
-        if other is self:
+        is_too_small = len(kept) < self._n_features_out + 2  # for a fit
+        if other is self or (other is None and is_too_small):
             return trained.part(kept), self._placed
         other = other or self._fitted_again(kept[:MOST_FITTED_AGAIN])
         return other._trained_map(), other._placed
@@ -312,9 +313,11 @@ class UncertainModel(ChunkedModel):
 
     def _fitted_again(self, rows: IntArray) -> Self:
         """Return a model of the same parameters, fitted to some of the rows."""
-        quiet = {"verbose": False, "callbacks": (), "random_state": 0}
-        parameters = self.get_params(deep=False)
-        other = clone(self).set_params(**{k: v for k, v in quiet.items() if k in parameters})
+        asked = self.get_params(deep=False)
+        changed = {"verbose": False, "callbacks": (), "random_state": 0}
+        if np.ndim(asked.get("init")) == 2:  # one place for each row
+            changed["init"] = self.latent_[rows]
+        other = clone(self).set_params(**{k: v for k, v in changed.items() if k in asked})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit of all rows has warned
             return other.fit(self.data_[rows], sample_weight=self.weights_[rows])
