@@ -16,9 +16,9 @@ Density(penalty=0.05, threshold=None, start=None, decay=0.7, target=None)
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from twofold.checks.parameters import check_count, is_number
+from twofold.checks.parameters import check_choice, check_count, check_positive, is_number
 
 Homotopy = Literal["auto", "none", "density", "box"]
 
@@ -206,10 +206,7 @@ def n_left_out(regularization: Regularization) -> int:
 
 
 def _check_homotopy(homotopy: object) -> None:
-    if homotopy not in ("auto", "none", "density", "box"):
-        raise ValueError(
-            f"`homotopy` must be 'auto', 'none', 'density' or 'box'; got {homotopy!r}."
-        )
+    check_choice("homotopy", homotopy, get_args(Homotopy))
 
 
 def _check_one_given(owner: object, **options: float | None) -> None:
@@ -220,8 +217,7 @@ def _check_one_given(owner: object, **options: float | None) -> None:
             f"got {given or 'none'}."
         )
     for name, value in given.items():
-        if not _is_finite_number(value, 0) or value == 0:
-            raise ValueError(f"`{name}` must be a positive number; got {value!r}.")
+        check_positive(name, value)
 
 
 def _check_schedule(

@@ -31,11 +31,11 @@ def is_integer(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def check_count(name: str, value: object, at_least: int = 1, *, may_be_auto: bool = False) -> None:
+def check_count(name: str, value: Any, at_least: int = 1, *, may_be_auto: bool = False) -> None:
     """Raise ValueError unless the value is an integer of at least that size, or else "auto"."""
     if may_be_auto and isinstance(value, str) and value == "auto":
         return
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < at_least:
+    if not is_integer(value) or value < at_least:
         other = "'auto' or " if may_be_auto else ""
         raise ValueError(
             f"`{name}` must be {other}an integer of at least {at_least}; got {value!r}."
@@ -46,6 +46,12 @@ def check_positive(name: str, value: Any) -> None:
     """Raise ValueError unless the value is a finite number above 0."""
     if not is_number(value) or not 0 < float(value) < math.inf:
         raise ValueError(f"`{name}` must be a finite number above 0; got {value!r}.")
+
+
+def check_at_least(name: str, value: Any, at_least: float = 0) -> None:
+    """Raise ValueError unless the value is a finite number of at least that size."""
+    if not is_number(value) or not at_least <= float(value) < math.inf:
+        raise ValueError(f"`{name}` must be a finite number of at least {at_least}; got {value!r}.")
 
 
 def check_width(name: str, value: Any) -> None:

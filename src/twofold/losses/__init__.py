@@ -38,7 +38,7 @@ from typing import Any, ClassVar, Literal, Protocol, cast
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.checks.parameters import is_number
+from twofold.checks.parameters import check_choice, is_number
 
 __all__ = [
     "EpsilonInsensitive",
@@ -293,8 +293,7 @@ class EpsilonInsensitive:
 
 
 def _check_per(per: object) -> None:
-    if per not in ("component", "vector"):
-        raise ValueError(f"`per` must be 'component' or 'vector'; got {per!r}.")
+    check_choice("per", per, ("component", "vector"))
 
 
 def _lengths(R: FloatArray) -> FloatArray:
