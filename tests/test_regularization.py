@@ -56,7 +56,7 @@ def test_exactly_one_option_is_needed(family, options):
     ],
 )
 def test_options_are_positive(family, name, value):
-    with pytest.raises(ValueError, match=f"`{name}` must be a positive number"):
+    with pytest.raises(ValueError, match=f"`{name}` must be a finite number above 0"):
         family(**{name: value})
 
 
