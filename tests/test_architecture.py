@@ -193,17 +193,20 @@ FAMILIES = {"kernel_pca", "psom", "ukr", "unn"}
 )
 def test_what_is_loaded_on_the_way_from_the_import_to_a_model(file, family):
     path = FILES_OF_MODELS / f"{file}_0_1.twofold"
-    first, others, unfitted, model = loaded_by(
+    first, others, unfitted, model, fitted = loaded_by(
         "import twofold",
         "import sklearn.base",  # which loads pandas where it is installed
         "from twofold import UKR" if family == "ukr" else "pass",
         f"twofold.load({str(path)!r})",
+        "Y = [[k % 3, k % 5, k % 7] for k in range(30)]; "
+        "twofold.UKR(max_iter=1, init='pca').fit(Y).transform(Y)",
     )
     assert not first & HEAVY
     assert not model & (OPTIONAL - others)
     assert "numba" not in unfitted  # which loops need when they are first called
     assert rooms_of(model) & FAMILIES == {family}
     assert not rooms_of(model) & {"selection", "plots", "explorer", "metrics"}
+    assert not fitted & {"dask", "distributed"}
 
 
 def test_help_of_commands_loads_none_of_what_they_need():

@@ -68,8 +68,16 @@ INTERRUPTED = {
 }
 
 
-@pytest.mark.parametrize("stage", INTERRUPTED)
-@pytest.mark.parametrize("checkpoint", [False, True])
+@pytest.mark.parametrize(
+    ("stage", "checkpoint"),
+    [
+        *[(stage, False) for stage in INTERRUPTED],
+        ("choosing", True),
+        ("placing", True),
+        pytest.param("rim", True, marks=pytest.mark.slow),
+        pytest.param("adapting", True, marks=pytest.mark.slow),
+    ],
+)
 def test_an_interrupt_of_a_landmark_fit_keeps_a_model(stage, checkpoint, monkeypatch, tmp_path):
     Y = make_half_circle(600, noise=0.2, random_state=1).Y
     made = {"landmarks": 200, "max_iter": 5, "random_state": 0}
