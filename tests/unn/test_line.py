@@ -125,7 +125,7 @@ def test_products_sums_that_move_and_sums_made_anew_agree(
     criterion, include_self, kernel, monkeypatch
 ):
     rng = np.random.default_rng(6)
-    Y = rng.normal(size=(150, 6)) * [3, 2, 1, 1, 0.5, 0.5] + 1
+    Y = rng.normal(size=(60, 6)) * [3, 2, 1, 1, 0.5, 0.5] + 1
     error = get_point_error("squared", 2.0, None if kernel is None else KERNELS[kernel][0])
     orders, histories = [], []
     for way in ("products", "moving sums", "sums anew"):
