@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from same_models import assert_same
 
 import twofold
 from twofold import UKR, ManifoldClassifier, Scaled
@@ -63,14 +64,6 @@ def break_off(path: Path, at: int, **given: object) -> None:
         model.fit(ribbon())
     assert path.exists()
     assert not hasattr(model, "latent_")
-
-
-def assert_same(one: UKR, other: UKR) -> None:
-    one, other = one.to_file(), other.to_file()
-    assert one.arrays.keys() == other.arrays.keys()
-    for name, array in one.arrays.items():
-        assert array.tobytes() == other.arrays[name].tobytes(), name
-    assert repr(one.attributes) == repr(other.attributes)
 
 
 @pytest.mark.parametrize(

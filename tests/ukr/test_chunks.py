@@ -7,6 +7,8 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import pytest
+from same_models import assert_same
+from ukr.ribbons import NAMES, ribbon
 
 import twofold.ukr.estimator as estimator
 from twofold import UKR, UNN, Scaled
@@ -14,17 +16,6 @@ from twofold.contract.distinct_rows import LowestRows, merge_duplicates
 from twofold.losses import Huber
 from twofold.tables import chunks as tables
 from twofold.ukr import checkpoint as checkpoints
-
-NAMES = ["a", "b", "c"]
-
-
-def ribbon(n: int = 700, seed: int = 0) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    t = rng.uniform(0, 3, n)
-    Y = np.c_[np.cos(t), np.sin(t), rng.uniform(0, 1, n)] + rng.normal(scale=0.02, size=(n, 3))
-    Y[: n // 10] = Y[n // 10 : n // 5]  # some rows come twice
-    Y[5, 1] = np.nan
-    return np.round(Y, 5)
 
 
 class Walk:
@@ -41,23 +32,6 @@ class Walk:
 
 def settings(**given: object) -> dict[str, object]:
     return {"landmarks": 40, "random_state": 0, "max_iter": 8, "init": "pca", **given}
-
-
-@pytest.fixture(params=[65_536, 300], ids=["all rows", "some rows"])
-def most(request, monkeypatch):
-    """Let a fit with landmarks look at all rows, or at some of them."""
-    monkeypatch.setattr(estimator, "MOST_ROWS", request.param)
-    monkeypatch.setattr("twofold.ukr.landmark_fitting.ROWS_PER_LANDMARK", 5)
-
-
-def assert_same(one: object, other: object) -> None:
-    one, other = one.to_file(), other.to_file()
-    assert one.arrays.keys() == other.arrays.keys()
-    for name, array in one.arrays.items():
-        assert array.dtype == other.arrays[name].dtype, name
-        has_gaps = array.dtype.kind == "f"
-        assert np.array_equal(array, other.arrays[name], equal_nan=has_gaps), name
-    assert repr(one.attributes) == repr(other.attributes)
 
 
 def write(kind: str, Y: np.ndarray, folder) -> object:
