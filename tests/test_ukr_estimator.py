@@ -19,7 +19,10 @@ PICTURE = PCA(2).fit_transform(TRAIN)
 QUICK = {"init": "pca", "max_iter": 10, "random_state": 0}
 
 BAD_PARAMETERS = {
-    "components text": ({"n_components": "2"}, r"`n_components` must be .auto. or an integer of at least 1"),
+    "components text": (
+        {"n_components": "2"},
+        r"`n_components` must be .auto. or an integer of at least 1",
+    ),
     "components zero": ({"n_components": 0}, "got 0"),
     "components half": ({"n_components": 2.5}, "got 2.5"),
     "kernel": ({"kernel": "gausian"}, r"\['gaussian', 'quartic', 'triweight'\].*'gausian'"),
