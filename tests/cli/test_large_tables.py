@@ -56,7 +56,7 @@ def test_it_says_so_and_comes_to_the_model_of_the_table_in_memory(
     assert walked.feature_names_in_.tolist() == COLUMNS
 
 
-@pytest.mark.parametrize("scale", ["standard", "none"])
+@pytest.mark.parametrize("scale", ["standard", pytest.param("none", marks=pytest.mark.slow)])
 def test_the_facts_are_those_of_the_table_in_memory(
     table, tmp_path, little_memory, scale, monkeypatch
 ):

@@ -296,7 +296,7 @@ def test_many_rows_are_placed_beside_their_representatives():
 
 
 @pytest.mark.usefixtures("few")
-@pytest.mark.parametrize("q", [1, 2, 3, 5])
+@pytest.mark.parametrize("q", [1, 2, pytest.param(3, marks=pytest.mark.slow), 5])
 def test_tsne_goes_on_with_all_rows(q):
     Y = curved_sheet(500, D=12)
     candidates = Candidates(Y, q)

@@ -334,15 +334,15 @@ def assert_same_after_kills(folder: Path, kind: str, kills: int, moments: random
     assert (folder / "model").read_bytes() == (folder / "model-whole").read_bytes()
 
 
+@pytest.mark.slow  # processes of their own; `Killed` winds up as little as a signal does
 @pytest.mark.skipif(sys.platform == "win32", reason="has no SIGKILL")
 @pytest.mark.parametrize(
     ("kind", "fits", "kills"),
     [
-        ("rows", 1, 1),
-        pytest.param("rows", 1, 3, marks=pytest.mark.slow),
-        pytest.param("rows", 10, 1, marks=pytest.mark.slow),
-        pytest.param("landmarks", 5, 1, marks=pytest.mark.slow),
-        pytest.param("path", 5, 1, marks=pytest.mark.slow),
+        ("rows", 1, 3),
+        ("rows", 10, 1),
+        ("landmarks", 5, 1),
+        ("path", 5, 1),
     ],
 )
 def test_killed_at_random_moments_it_goes_on_to_the_same_bits(tmp_path, kind, fits, kills):

@@ -91,7 +91,7 @@ CASES = {
 ALSO_PROJECTED = ["missing", "huber", "out of reach", "degree 1", "degree 1, missing"]
 
 
-SLOW_CASES = ("degree 1, missing", "degree 2-axes, leave-3-out")
+SLOW_CASES = ("degree 2", "degree 1, missing", "degree 2-axes, leave-3-out")
 
 
 @pytest.mark.parametrize(
@@ -378,7 +378,7 @@ def test_rows_near_known_places_are_sought_there():
     np.testing.assert_allclose(places, expected.X, atol=2e-2)
 
 
-@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("degree", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_sums_at_many_places_are_those_of_the_cpu(degree, monkeypatch):
     monkeypatch.setattr("twofold.engine.sums.MANY_QUERIES", 10)
     problem, X, _ = make_problem(n=90, degree=degree)
@@ -414,7 +414,14 @@ def test_memory_of_the_host_is_not_taken_for_that_of_the_device(monkeypatch):
         train_on_device(on_device(problem), X, Training("lbfgs", 2, 0.0, []))
 
 
-@pytest.mark.parametrize("case", ["plain", "missing", "leave-3-out", "degree 1"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        "plain",
+        "degree 1",
+        *(pytest.param(case, marks=pytest.mark.slow) for case in ("missing", "leave-3-out")),
+    ],
+)
 def test_a_fit_out_of_memory_goes_on_in_smaller_parts(case, monkeypatch):
     problem, X, _ = make_problem(n=48, **CASES[case])
     whole = DeviceReconstruction(on_device(problem))

@@ -72,10 +72,8 @@ INTERRUPTED = {
     ("stage", "checkpoint"),
     [
         *[(stage, False) for stage in INTERRUPTED],
-        ("choosing", True),
         ("placing", True),
-        pytest.param("rim", True, marks=pytest.mark.slow),
-        pytest.param("adapting", True, marks=pytest.mark.slow),
+        *[pytest.param(s, True, marks=pytest.mark.slow) for s in ("choosing", "rim", "adapting")],
     ],
 )
 def test_an_interrupt_of_a_landmark_fit_keeps_a_model(stage, checkpoint, monkeypatch, tmp_path):
