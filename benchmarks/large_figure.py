@@ -11,7 +11,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from benchmarks.large_steps import METHODS
 from benchmarks.large_table import Figures, exponent, growing
@@ -96,6 +96,7 @@ def draw_errors(ax: Axes, found: dict[Any, Figures], data: str) -> None:
     low, high = ax.get_xlim()
     ax.set_xlim(low / 2, high * 2)
     ax.set_ylim(0, 1.26)
+    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     ax.axhspan(1.03, 1.26, color=OUTSIDE, zorder=0, linewidth=0)
     ax.text(0.01, 0.985, "no way back", transform=ax.transAxes, color=QUIET, fontsize=8, va="top")
     title = f"Held-out round-trip error, {NAMES[data]}"
@@ -110,9 +111,8 @@ def draw_error(ax: Axes, method: str, figures: Figures) -> None:
     color, marker, _ = STYLES[method]
     where = (figures["fit_s"], min(figures.get("error_few", NO_WAY_BACK), NO_WAY_BACK))
     ax.plot(*where, color=color, marker=marker, markersize=9, linestyle="none")
-    # Two of one family lie close to each other: one name above, one below.
-    above = "-" not in method
-    shift, side = (7, "bottom") if above else (-7, "top")
+    # UKR and its landmarks lie close to each other: one name below, one above.
+    shift, side = (-7, "top") if method == "ukr" else (7, "bottom")
     ax.annotate(METHODS[method].label, where, xytext=(0, shift), textcoords="offset points",
                 ha="center", va=side, color=INK, fontsize=8)  # fmt: skip
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from families import FAMILIES, Family
 
-from twofold import PSOM, UKR, KernelPCA, Scaled, load
+from twofold import PSOM, UKR, UNN, KernelPCA, Scaled, load
 from twofold.contract.left_open import MOST_GLANCED_AT, LeftOpenWarning, open_share_warning
-from twofold.noise.left_out_places import nearest_other_images, seek_places
+from twofold.contract.uncertain_model import MOST_FITS, told_by_others
 
 EACH = [pytest.param(f, id=f.name, marks=f.marks) for f in FAMILIES]
 
@@ -52,8 +52,10 @@ def test_residuals_of_observed_entries_tell_those_of_missing_ones(arc):
 def test_intervals_cover_what_they_promise(arc):
     for level in (0.5, 0.9):
         low, high = arc.intervals(PARTIAL, level)
-        covered = ((low <= NEW) & (high >= NEW))[GAPS].mean()
-        assert abs(covered - level) < 0.1
+        covered = (low <= NEW) & (high >= NEW)
+        assert abs(covered[GAPS].mean() - level) < 0.1
+        # An entry that is there has had no say in where it is expected.
+        assert abs(covered[~GAPS].mean() - level) < 0.1
     with pytest.raises(ValueError, match="level"):
         arc.intervals(PARTIAL, 1.5)
 
@@ -66,7 +68,8 @@ def test_deviations_are_those_of_new_rows(arc):
     np.testing.assert_allclose(of_places, std)
     filled, left = arc.complete(PARTIAL, return_std=True)
     assert (left[~GAPS] == 0).all()
-    assert 0.8 < np.sqrt((((filled - NEW) / np.where(GAPS, left, 1))[GAPS] ** 2).mean()) < 1.3
+    # The errors of entries whose twin is missing, too, are rare and large: 0.7 to 1.2 by the draw.
+    assert 0.7 < np.sqrt((((filled - NEW) / np.where(GAPS, left, 1))[GAPS] ** 2).mean()) < 1.3
 
 
 def test_draws_and_samples_have_the_variance_of_rows(arc):
@@ -92,9 +95,64 @@ def test_samples_of_rows_without_any_structure_vary_as_they_do():
     assert new.var(axis=0).sum() / rows.var(axis=0).sum() == pytest.approx(1, abs=0.05)
 
 
+def test_an_entry_has_no_say_in_where_it_is_expected():
+    # Of a plane, to first order is exactly: the row is placed again without each of its entries.
+    random = np.random.default_rng(0)
+    J = random.normal(size=(5, 2))
+    rows = random.normal(size=(4, 5))
+    rows[1, 3] = np.nan
+    places = [np.linalg.lstsq(J[~np.isnan(y)], y[~np.isnan(y)])[0] for y in rows]
+    told = told_by_others(rows, places @ J.T, np.tile(J, (4, 1, 1)))
+    for i, y in enumerate(rows):
+        for d in range(5):
+            others = ~np.isnan(y) & (np.arange(5) != d)
+            expected = J[d] @ np.linalg.lstsq(J[others], y[others])[0]
+            # One that decides the place by itself keeps a fifth of its residual.
+            h = J[d] @ np.linalg.inv(J[~np.isnan(y)].T @ J[~np.isnan(y)]) @ J[d]
+            if h < 0.8:
+                assert told[i, d] == pytest.approx(expected, rel=1e-6)
+    flat = told_by_others(rows, np.zeros_like(rows), np.zeros((4, 5, 2)))
+    np.testing.assert_array_equal(flat, 0)
+
+
+@pytest.mark.parametrize(
+    "model", [UKR(1, init="pca", max_iter=5), UNN(1, random_state=0)], ids=["UKR", "UNN"]
+)
+def test_a_model_without_some_rows_knows_nothing_of_them(model):
+    model = model.fit(TRAIN[:40])
+    out = np.array([3, 11])
+    other = model._without(out)
+    assert other.data_.shape == (38, 6)
+    assert model.data_.shape == (40, 6)
+    known = model.data_[out]
+    model.data_[out] += 5  # what these rows are does not matter
+    np.testing.assert_array_equal(model._without(out)._placed(known)[0], other._placed(known)[0])
+
+
+def test_models_that_cannot_forget_are_fitted_again(monkeypatch):
+    fits = []
+    plain = PSOM._fit_distinct
+
+    def counted(self, Y, *others):
+        fits.append(len(Y))
+        return plain(self, Y, *others)
+
+    monkeypatch.setattr(PSOM, "_fit_distinct", counted)
+    model = PSOM(1, grid=4, random_state=0, verbose=True).fit(TRAIN[:60])
+    _ = model.noise_
+    assert fits == [60, *[54] * MOST_FITS]
+    assert len(model.noise_.log_likelihoods) == 6 * MOST_FITS
+    assert model.left_open().share > 0  # without a fit
+    assert len(fits) == 1 + MOST_FITS
+
+
+def test_p_values_of_usual_rows_are_spread_evenly(arc):
+    p = np.sort(arc.p_values(NEW))
+    # 150 draws from an even spread are farther off than 0.13 once in a hundred times.
+    assert np.abs(p - (np.arange(len(p)) + 0.5) / len(p)).max() < 0.15
+
+
 def test_odd_rows_are_unlikely_and_explained(arc):
-    p = arc.p_values(NEW)
-    assert (p < 0.1).mean() < 0.2
     odd = NEW[:50].copy()
     odd[:, 2] += 1.5
     assert (arc.p_values(odd) < 0.05).mean() > 0.9
@@ -196,8 +254,8 @@ def test_landmarks_of_kernel_pca_know_their_noise(tmp_path, landmarks):
     model = KernelPCA(2, landmarks=landmarks, random_state=0).fit(TRAIN)
     assert hasattr(model, "sample_rows_") == (landmarks < len(TRAIN))
     low, high = model.intervals(PARTIAL)
-    # Some 200 hidden entries, six columns: 0.9 less two standard errors.
-    assert abs(((low <= NEW) & (high >= NEW))[GAPS].mean() - 0.9) < 0.05
+    # Of "more than rows", 123 hidden entries tell the ends: 0.9 within three standard errors.
+    assert abs(((low <= NEW) & (high >= NEW))[GAPS].mean() - 0.9) < 0.08
     assert 0.3 < model.p_values(NEW).mean() < 0.7
     assert 0 < model.left_open().share < 1
     path = tmp_path / "landmarks.twofold"
@@ -224,13 +282,17 @@ def test_old_files_of_landmarks_have_no_noise():
         model.left_open()
 
 
-def test_models_that_leave_no_row_out_fill_from_the_manifold():
-    arm = PSOM(1, grid=3).fit(TRAIN[:60])
-    plain = arm.complete(PARTIAL, use_residuals=False)
-    np.testing.assert_array_equal(arm.complete(PARTIAL), plain)
-    assert (arm.complete(PARTIAL, use_residuals=True) != plain).any()
+def test_residuals_fill_unless_rows_have_to_lie_on_the_manifold():
+    free = PSOM(1, grid=3).fit(TRAIN[:60])
+    known = PSOM(1, grid=3).fit_scattered(free.embedding_, TRAIN[:60])
+    for arm, uses_residuals in ((free, True), (known, False)):
+        filled = arm.complete(PARTIAL, use_residuals=uses_residuals)
+        other = arm.complete(PARTIAL, use_residuals=not uses_residuals)
+        np.testing.assert_array_equal(arm.complete(PARTIAL), filled)
+        assert (other != filled).any()
+    assert squared(free.complete(PARTIAL)) < squared(free.complete(PARTIAL, use_residuals=False))
     with pytest.raises(ValueError, match="residuals"):
-        arm.complete(PARTIAL, use_residuals=False, return_std=True)
+        free.complete(PARTIAL, use_residuals=False, return_std=True)
 
 
 @pytest.mark.parametrize("family", EACH)
@@ -277,22 +339,6 @@ def test_new_rows_make_another_noise(arc):
     before = model.noise_
     model.partial_fit(TRAIN[80:100])
     assert model.noise_ is not before
-
-
-def test_rows_are_sought_without_themselves():
-    X = np.linspace(0, 4, 9)[:, None]
-    rows = np.column_stack([X[:, 0], X[:, 0] ** 2])
-    partial = rows[[4, 6]].copy()
-    partial[0, 0] = np.nan
-    own = np.array([4, 6])
-    start = nearest_other_images(partial, rows, own)
-    assert not (start == own).any()
-
-    def image(places, asked):
-        return np.column_stack([places[:, 0], places[:, 0] ** 2])
-
-    found = seek_places(partial, X[start], np.ones(1), image)
-    np.testing.assert_allclose(found, X[own], atol=1e-3)
 
 
 def test_what_a_map_leaves_open_is_said(arc):

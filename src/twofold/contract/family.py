@@ -6,7 +6,7 @@ contract makes of them, such as the return trip of a row, a family may replace t
 """
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -76,11 +76,11 @@ class Family(ABC):
         """Return f(x) (m, D)."""
 
     def _fills_by_noise(self) -> bool:
-        """Say whether `complete` uses the noise model unless it is told to or not.
+        """Say whether `complete` uses the noise model unless it is told not to.
 
-        It should where `_regress_without` leaves rows out, and where observed entries are trusted.
+        It should not where observed entries are not trusted, or rows have to lie on the manifold.
         """
-        return False
+        return True
 
     def _regress_without(self, X: FloatArray, own: IntArray) -> FloatArray:
         """Return f(x) (m, D) made without the training rows ``own`` (m,), -1 for none.
@@ -88,6 +88,14 @@ class Family(ABC):
         A family that cannot leave a row out gives f itself: residuals are then a little too small.
         """
         return self._regress(X)
+
+    def _without(self, rows: IntArray) -> Self | None:
+        """Return a model that has not seen some of its training rows, or None: fit one to the rest.
+
+        It places and regresses as the model does. A model that hardly depends on single rows, or
+        whose rows are where they are known to be, may return itself.
+        """
+        return None
 
     @abstractmethod
     def _density(self, X: FloatArray) -> FloatArray:

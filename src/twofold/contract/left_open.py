@@ -8,13 +8,8 @@ from twofold.array_types import FloatArray
 
 # The share of the variance above which a map leaves much open.
 MUCH_OPEN = 0.5
-# Rows that are looked at for it, after a fit, and rows beside whose images they may begin.
-MOST_LOOKED_AT, MOST_GLANCED_AT, MOST_STARTS = 500, 200, 5_000
-
-
-# Of fewer rows those beside the one that is left out still follow it: new rows of tables of 60 to
-# 420 rows leave open 1.02 to 1.34 times what is found (`python -m benchmarks.left_open`).
-FEW_ROWS = 500
+# Rows that are looked at for it, and after a fit.
+MOST_LOOKED_AT, MOST_GLANCED_AT = 500, 200
 
 
 class LeftOpenWarning(UserWarning):
@@ -45,9 +40,8 @@ class LeftOpen:
         return open_share_warning(self.share)
 
     def in_words(self) -> str:
-        """Return the share in words, and how far off it may be."""
-        doubt = "; up to a third more for new rows, because the table has few rows"
-        return f"{100 * self.share:.3g} % of the variance{doubt * (len(self.rows) < FEW_ROWS)}"
+        """Return the share in words."""
+        return f"{100 * self.share:.3g} % of the variance"
 
 
 def open_share_warning(share: float) -> str:

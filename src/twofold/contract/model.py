@@ -222,7 +222,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
         Latent points ``X`` (n_samples, n_components) may lie anywhere; see :meth:`in_domain` for
         where they mean something. With ``return_std`` also the standard deviation of rows around
-        their image, of each feature, from leave-one-out residuals nearby.
+        their image, of each feature, from residuals nearby.
         """
         places = self._validate_latent(X)
         with _computing():
@@ -289,9 +289,8 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
             Rows; NaN marks what to fill.
         use_residuals : bool, default=None
             Whether the residuals of observed entries help to fill the missing ones, through the
-            noise model (``noise_``). False fills from the manifold alone. None uses them if the
-            model can leave out rows to learn how much they count and trusts observed entries, as
-            UKR does if it keeps its rows and has the squared loss.
+            noise model (``noise_``). False fills from the manifold alone. None uses them unless the
+            loss is robust, a data kernel stands before the rows, or the places of a PSOM are known.
         return_std : bool, default=False
             Whether to return the standard deviations of filled entries, too, 0 for observed ones.
         n_draws : int, default=None

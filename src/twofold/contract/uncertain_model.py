@@ -4,11 +4,14 @@ All of it rests on ``noise_`` (:mod:`twofold.noise.noise_model`), which is made 
 rows when it is first asked for, and kept with the model from then on.
 """
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import FloatArray, IntArray
@@ -19,7 +22,6 @@ from twofold.contract.lazy_answers import answers_lazily
 from twofold.contract.left_open import (
     MOST_GLANCED_AT,
     MOST_LOOKED_AT,
-    MOST_STARTS,
     LeftOpen,
     LeftOpenWarning,
     left_open,
@@ -28,9 +30,14 @@ from twofold.contract.tensors import takes_tensors
 from twofold.engine.threads import single_threaded_blas
 from twofold.model_files import register_value_type
 from twofold.noise.denoising import without_noise
-from twofold.noise.left_out_places import nearest_other_images, seek_places
-from twofold.noise.noise_model import MapNoise, NoiseModel, TrainedMap, log_units, make_noise
-from twofold.noise.slopes import MOST_REFERENCES, LocalSlopes, Trial, half_hidden
+from twofold.noise.noise_model import (
+    MapNoise,
+    NoiseModel,
+    Place,
+    TrainedMap,
+    make_noise,
+)
+from twofold.noise.slopes import MOST_REFERENCES, MOST_TRIED, LocalSlopes, Trial, half_hidden
 from twofold.process_settings import warn
 
 register_value_type(NoiseModel)
@@ -47,6 +54,12 @@ FROM_NOISE = (
 )
 # Rows that a model with landmarks keeps, at least and at most; between, as many as landmarks.
 LEAST_SAMPLED, MOST_SAMPLED = 500, 2_000
+# Rows that are left out to learn about noise: a tenth at a time, until these are enough.
+MOST_LEFT_OUT, MOST_PARTS = 1_000, 10
+# How often a model is fitted again for that if it has to be, and to how many rows at most.
+MOST_FITS, MOST_FITTED_AGAIN = 5, 4_000
+# The share of its residual that an entry keeps at least, and of a map's slopes that count as flat.
+LEAST_FREE, FLAT = 0.2, 1e-9
 # Ways to fill the gaps of a row whose p-value is asked for.
 DRAWS_OF_GAPS = 8
 # Rows that are farther apart, and entries that are smaller, have squares with all their digits.
@@ -90,6 +103,24 @@ def checked_noise(noise_std: Any, D: int) -> FloatArray:
     return found
 
 
+def told_by_others(Y: FloatArray, images: FloatArray, J: FloatArray) -> FloatArray:
+    """Return images (m, D) of rows Y, of observed entries as the others of their row tell them.
+
+    An entry helps to find the place of its row, so that its image is too near to it. Placed without
+    it, to first order, its residual r is ``r / (1 - h)`` with the leverage ``h = J_d (JᵀJ)⁻¹ J_dᵀ``
+    of regression (Cook & Weisberg 1982), J (m, D, q) being the derivatives of the map.
+    """
+    observed = ~np.isnan(Y)
+    J = np.where(observed[:, :, None], J, 0)
+    A = np.einsum("mdq,mdr->mqr", J, J)
+    size = np.einsum("mqq->m", A)
+    ridge = np.where(size > 0, FLAT * size, 1)  # where the map is flat no entry has a say
+    A += ridge[:, None, None] * np.eye(J.shape[2])
+    leverage = np.einsum("mdq,mqd->md", J, np.linalg.solve(A, J.transpose(0, 2, 1)))
+    residuals = np.where(observed, Y - images, 0) / np.maximum(1 - leverage, LEAST_FREE)
+    return np.where(observed, Y - residuals, images)
+
+
 class UncertainModel(ChunkedModel):
     """A model that knows how far rows lie from what it says."""
 
@@ -105,17 +136,17 @@ class UncertainModel(ChunkedModel):
 
     @cached_property
     def noise_(self) -> NoiseModel:
-        """What the manifold leaves open, from training rows of which entries were hidden."""
+        """What the manifold leaves open, from training rows that were left out of it."""
         check_is_fitted(self)
         if not self._has_noise():
             raise ValueError(f"How far rows lie from the model is unknown: {self._no_noise()}")
         with single_threaded_blas():
             trained = self._trained_map()
-            seek = partial(self._seek, trained.images)
-            rows = np.arange(len(trained.rows))
-            log_density = self._log_density_without(self._known_places(), rows)
             # At work it is wanted next, and to make it of all rows once more would take as long.
-            self._map_noise = make_noise(trained, seek, log_density, 0)
+            parts = self._parts_to_leave_out(MOST_LEFT_OUT)
+            if len(parts) > MOST_FITS and self._unaware_of(parts[0]) is None:
+                parts = parts[:MOST_FITS]
+            self._map_noise = make_noise(trained, parts, partial(self._left_out, trained), 0)
         return self._map_noise.noise
 
     @cached_property
@@ -141,9 +172,13 @@ class UncertainModel(ChunkedModel):
             trained = self._trained_map()
             rows = np.where(np.isnan(trained.rows), trained.images, trained.rows)
             rows = rows[:MOST_REFERENCES].astype(np.float64)  # rows are in no order
-            own, hidden = half_hidden(*rows.shape)
-            places, _ = self._seek(trained.images, np.where(hidden, np.nan, rows[own]), own)
-            return LocalSlopes(rows, trained.places[: len(rows)], Trial(own, places, hidden))
+            parts = self._parts_to_leave_out(MOST_TRIED)
+            own = np.concatenate(parts)
+            hidden = half_hidden(len(own), rows.shape[1])
+            partial_rows = np.where(hidden, np.nan, rows[own])
+            places = self._placed_without(partial_rows, parts)[0]
+            trial = Trial(own, places, hidden)
+            return LocalSlopes(rows, trained.places[: len(rows)], trial)
 
     def has_noise(self) -> bool:
         """Say whether the model knows what it leaves open: rows it was trained on tell that."""
@@ -219,55 +254,88 @@ class UncertainModel(ChunkedModel):
         """Take features of one of the groups (D,) to be known together or not at all."""
         self._feature_groups = groups
 
+    def _copy_without(self, rows: IntArray, names: Sequence[str]) -> Self:
+        """Return the model without some rows, whose attributes ``names`` have one entry a row."""
+        other = object.__new__(type(self))
+        other.__dict__ = {k: v for k, v in self.__dict__.items() if k not in FROM_NOISE}
+        for name in names:
+            if hasattr(self, name):
+                setattr(other, name, np.delete(getattr(self, name), rows, axis=0))
+        other._restore()
+        return other
+
     def _in_units(self, X: FloatArray) -> FloatArray:
         """Return latent points in units of what is near."""
         return np.asarray(X.astype(np.float64) / self._latent_unit())
 
-    def _seek(
-        self, images: FloatArray, Y: FloatArray, own: IntArray
+    def _parts_to_leave_out(self, most: int) -> list[IntArray]:
+        """Return the numbers of known rows, which are in no order, that are left out together.
+
+        A tenth at a time; of many rows about ``most``, of few all, one part after the other.
+        """
+        n = len(self._known_rows()[0])
+        size = min(max(n // MOST_PARTS, 1), most)
+        n_parts = min(MOST_PARTS, -(-most // size), n)
+        return [np.arange(size * part, size * (part + 1)) for part in range(n_parts)]
+
+    def _left_out(self, trained: TrainedMap, out: IntArray) -> tuple[TrainedMap, Place]:
+        """Return the map without some of the known rows, and how it places rows."""
+        kept, other = np.delete(np.arange(len(trained.rows)), out), self._unaware_of(out)
+        if other is self:
+            return trained.part(kept), self._placed
+        other = other or self._fitted_again(kept[:MOST_FITTED_AGAIN])
+        return other._trained_map(), other._placed
+
+    def _unaware_of(self, rows: IntArray) -> Self | None:
+        """Return a model that has not seen known rows, or None if one has to be fitted for that."""
+        # Each of the rows behind landmarks moves them little.
+        return self._without(rows) if self._keeps_rows() else self
+
+    def _placed_without(
+        self, Y: FloatArray, parts: Sequence[IntArray]
     ) -> tuple[FloatArray, FloatArray]:
-        """Return places and images of rows with gaps, made without the rows ``own`` themselves."""
+        """Return places and images of rows Y, made of the known rows ``parts``, as of new ones.
 
-        def image(X: FloatArray, rows: IntArray) -> FloatArray:
-            return self._regress_without(X.astype(self.latent_.dtype), own[rows])
+        A model that would have to be fitted again for that looks at rows it has seen.
+        """
+        ends, found = np.cumsum([len(part) for part in parts])[:-1], []
+        for some, out in zip(np.split(Y, ends), parts, strict=True):
+            found.append((self._unaware_of(out) or self)._placed(some))
+        places, images = zip(*found, strict=True)
+        return np.concatenate(places), np.concatenate(images)
 
-        start = self._known_places()[nearest_other_images(Y, images, own)].astype(np.float64)
-        X = seek_places(Y, start, self._latent_unit(), image)
-        return self._in_units(X), image(X, np.arange(len(X)))
+    def _placed(self, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return places, in units of what is near, and images of rows as of new ones."""
+        Y, observed = Y.astype(self.latent_.dtype), ~np.isnan(Y)
+        X = self._project(Y, None if observed.all() else observed)
+        return self._in_units(X), self._regress(X)
 
-    def _log_density_without(self, X: FloatArray, own: IntArray) -> FloatArray:
-        """Return the log of the latent density (m,), without the share of known rows ``own``."""
-        density = self._density(X).astype(np.float64)
-        if self._keeps_rows():
-            shares = self.weights_ / self.weights_.sum()
-            density = np.maximum(density - np.where(own >= 0, shares[own], 0), 0)
-        return self._log_density(density)
-
-    def _log_density(self, density: FloatArray) -> FloatArray:
-        # Nowhere is less likely than a tenth of what bounds the domain: that far, no row tells.
-        return np.asarray(np.log(np.maximum(density, 0.1 * max(self.domain_threshold_, 1e-300))))
+    def _fitted_again(self, rows: IntArray) -> Self:
+        """Return a model of the same parameters, fitted to some of the rows."""
+        quiet = {"verbose": False, "callbacks": (), "random_state": 0}
+        parameters = self.get_params(deep=False)
+        other = clone(self).set_params(**{k: v for k, v in quiet.items() if k in parameters})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the fit of all rows has warned
+            return other.fit(self.data_[rows], sample_weight=self.weights_[rows])
 
     # ---- what users ask -------------------------------------------------------------------------
 
     def left_open(self) -> LeftOpen:
         """Say how far rows like the training rows lie from what the model makes of them.
 
-        Training rows, at most 500 of them, are placed again on the map without themselves if the
-        family can leave rows out, as UKR can. The other rows keep the places they were trained to
-        beside them, so with fewer than 500 rows new ones leave open up to a third more.
+        Training rows, some 500 of many, are placed on the map without them, as new rows are, if
+        the family can leave rows out, as UKR can. Others look at the rows as the map has seen them.
         """
         if not self.has_noise():
             raise ValueError(
                 f"What the model leaves open is unknown: {self._no_noise()} Or look at "
                 "`score` of rows."
             )
-        some = np.arange(min(len(self._known_rows()[0]), MOST_STARTS))  # rows are in no order
+        parts = self._parts_to_leave_out(MOST_LOOKED_AT)
+        rows, weights = (known[np.concatenate(parts)] for known in self._known_rows())
         with single_threaded_blas():
-            starts = self._regress_without(self._known_places(len(some)), some)
-            chosen = some[:MOST_LOOKED_AT]
-            rows, weights = (part[chosen] for part in self._known_rows())
-            images = self._seek(starts, rows.astype(np.float64), chosen)[1]
-        return left_open(rows, images, weights)
+            return left_open(rows, self._placed_without(rows, parts)[1], weights)
 
     def _warn_if_open(self) -> None:
         """Warn of a fitted map that leaves much open, as far as a quick look tells."""
@@ -297,7 +365,7 @@ class UncertainModel(ChunkedModel):
     def intervals(self, X: Any, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
         """Return the interval in which each entry is expected, given the others of its row.
 
-        When entries of training rows were hidden, the share ``level`` of them lay within such
+        Of hidden entries of rows that the map was made without, the share ``level`` lay within such
         intervals (conformal prediction).
 
         Parameters
@@ -364,10 +432,10 @@ class UncertainModel(ChunkedModel):
     def p_values(self, X: Any) -> FloatArray:
         """Return the share (n_samples,) of training rows that are at most as likely as a row.
 
-        The likelihood of a training row is that among the others. A row with p = 0.01 is as odd as
-        the oddest hundredth of them. Rows ``X`` are (n_samples, n_features); a row with gaps gets
-        the mean p of several random ways to fill them, so that a gap makes a row neither odd nor
-        usual.
+        The likelihood of a training row is that on a map made without it. A row with p = 0.01 is as
+        odd as the oddest hundredth of them. Rows ``X`` are (n_samples, n_features); a row with gaps
+        gets the mean p of several random ways to fill them, so that a gap makes a row neither odd
+        nor usual.
         """
         Y = self._rows_to_fill(X)
         with single_threaded_blas():
@@ -433,17 +501,16 @@ class UncertainModel(ChunkedModel):
         return without_noise(Y, means, deviations**2, noise).astype(Y.dtype)
 
     def _log_likelihood(self, Y: FloatArray) -> FloatArray:
-        X, own = self._place(Y), self._own(Y)
-        found = self._map_noise.likeliest(Y, self._in_units(X), own)
-        log_density = self._log_density_without(X, own)
-        return np.asarray(found.log_density - log_units(self.noise_, Y) + log_density)
+        places = self._in_units(self._place(Y))
+        return self._map_noise.log_likelihood(Y, places, self._own(Y))
 
     def _expected(self, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and standard deviations of entries given the others of their rows."""
         X, own = self._place(Y), self._own(Y)
         places = self._in_units(X)
         images = self._regress_without(X, own)
-        means, deviations = self._map_noise.fill(Y, places, images, own)
+        told = told_by_others(Y.astype(np.float64), images, self._jacobian(X).astype(np.float64))
+        means, deviations = self._map_noise.fill(Y, places, told, own)
         return means.astype(Y.dtype), deviations.astype(Y.dtype)
 
     def _own(self, Y: FloatArray) -> IntArray:

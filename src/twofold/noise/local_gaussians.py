@@ -15,6 +15,7 @@ local regression and the Gaussian are the two ends of it (Cleveland & Devlin 198
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.special import gammaln
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.neighborhoods.nearest import RowSearch
@@ -23,6 +24,8 @@ from twofold.noise.factor_model import FactorModel
 
 # How many rows the covariance of the whole table counts like, for each column.
 ROWS_OF_PRIOR = 0.5
+# Rows that are nearer than that are as near as can be.
+NEAREST = 1e-2
 # Rows worked on at a time: so few that what is made of their neighbours stays in cache.
 ROWS_AT_A_TIME = 32
 
@@ -77,6 +80,15 @@ class LocalGaussians:
             places = np.column_stack([places, np.zeros(len(places))])
         gaps = self.places[neighbors] - places[:, None]
         return np.asarray(np.einsum("mkc,mkc->mk", gaps, gaps))
+
+    def log_density(self, places: FloatArray, own: IntArray | None, k: int) -> FloatArray:
+        """Return the log of the density (m,) of rows at places, as the k nearest tell it."""
+        n, q = self.places.shape
+        k = min(k, n - 1)
+        squares = self._squares(places, self.neighbors(places, k, own))[:, -1]
+        log_ball = q / 2 * np.log(np.pi) - gammaln(q / 2 + 1)
+        radius = np.log(np.maximum(squares, NEAREST**2)) / 2
+        return np.asarray(np.log(k / n) - log_ball - q * radius)
 
     def conditionals(
         self, Y: FloatArray, places: FloatArray, own: IntArray | None, sizes: Sequence[int]

@@ -4,24 +4,30 @@ A row y at the latent place x is seen as one of the rows around x: by the image 
 Gaussian of the whole table, and by Gaussians of the rows whose latent points are nearest to x, for
 several numbers of neighbours (:mod:`twofold.noise.local_gaussians`). Each says what the missing
 entries of y are, given the observed ones; f(x) says it without looking at these. Their mean with
-weights of each column is what `complete` fills in. The weights, and how far off the variances of
-the local Gaussians are, come from entries of training rows that are hidden
-(:mod:`twofold.noise.hidden_entries`), no row telling of itself. f alone and the Gaussian alone are
-the two ends of that; hidden entries say where in between a map stands.
+weights of each column is what `complete` fills in. f alone and the Gaussian alone are the two ends
+of that; hidden entries say where in between a map stands
+(:mod:`twofold.noise.hidden_entries`).
 
-How likely a row is: ``log p(y_o | x) + log p(x)``, the first from a local Gaussian, the second from
-the latent density.
+A map follows the rows it was made from: their places, and those of their neighbours, were found
+with all entries in sight. So entries are hidden in rows that are left out: a map made without them
+places them as it places new rows. From these come the weights, how far off the
+variances of the local Gaussians are, the size of residuals, and how likely a row usually is.
+
+How likely a row is: ``log p(y_o | x) + log p(x)``, both from the same rows around x: the first from
+their Gaussian, the second from how far one has to go to find so many. (The density that bounds the
+domain is narrower. Points of a map keep apart, so that a row left out leaves a hole in it, and
+would seem less likely than new rows.)
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Self
 
 import numpy as np
 
-from twofold.array_types import FloatArray, IntArray
-from twofold.noise.conditioning import Conditional, Gaussians, condition
+from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.noise.conditioning import Gaussians, condition
 from twofold.noise.conformal import Ratios, conformal_reach
 from twofold.noise.denoising import MOST_LOOKED_AT, noise_variance
 from twofold.noise.factor_model import FactorModel, draw_missing, fit_factors
@@ -35,8 +41,6 @@ from twofold.noise.local_gaussians import LocalGaussians
 
 # Numbers of neighbours on the map; at most this share of all rows.
 SIZES, LARGEST_SHARE = (15, 60, 240), 0.6
-# Rows of which entries are hidden, and of which the likelihood is kept.
-MOST_TRIED, MOST_SCORED = 500, 2_000
 # Rows that the Gaussian of the whole table is fitted to, where no column is nearly empty in them:
 # its few thousand numbers hardly change with more.
 MOST_FOR_GAUSSIAN = 10_000
@@ -58,8 +62,8 @@ class NoiseModel:
     weights : (D, 2 + s) of the image, the Gaussian and the neighbourhoods
     stretch, usual : how many times the local variances hidden entries have; their variance (D,)
     ratios, columns : (h,) errors of hidden entries in expected deviations, and their columns
-    residuals : (D,) mean squared leave-one-out residual of each column
-    log_likelihoods : (t,) of training rows, rising, none seeing itself; in the units of the fit
+    residuals : (D,) mean squared residual of each column, of rows left out
+    log_likelihoods : (t,) of rows left out, rising; in the units of the fit
     """
 
     center: FloatArray
@@ -102,9 +106,16 @@ class TrainedMap:
     images: FloatArray
     groups: IntArray | None = None
 
+    def part(self, kept: IntArray) -> Self:
+        """Return the map of some of the rows."""
+        names = ("rows", "weights", "places", "images")
+        return replace(self, **{name: getattr(self, name)[kept] for name in names})
 
-# From rows with gaps and their numbers: latent places in such units, and images without them.
-Seek = Callable[[FloatArray, IntArray], tuple[FloatArray, FloatArray]]
+
+# From rows with gaps to latent places in such units, and images there.
+Place = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+# From numbers of rows to the map made without them, and how it places them.
+LeaveOut = Callable[[IntArray], tuple[TrainedMap, Place]]
 
 
 class MapNoise:
@@ -122,7 +133,10 @@ class MapNoise:
             doubt[some] = np.where(gaps[some], found.variances, 0)
         self._around = LocalGaussians(Z, doubt, trained.places, noise.gaussian)
         residuals = (trained.rows - trained.images) / noise.unit
-        self._squares = np.where(gaps, noise.residuals, residuals**2)
+        # Those of the rows it was made from are too small by a factor.
+        own = mean_residuals(residuals, trained.weights)
+        factor = noise.residuals / np.maximum(own, np.finfo(np.float64).tiny)
+        self._squares = np.where(gaps, noise.residuals, residuals**2 * factor)
         self._residuals = np.where(gaps, 0, residuals)
 
     def with_noise(self, noise: NoiseModel) -> Self:
@@ -176,12 +190,16 @@ class MapNoise:
 
         return noise_variance(Z, self.noise.sizes if len(self.noise.sizes) else [0], around)
 
-    def likeliest(self, Y: FloatArray, places: FloatArray, own: IntArray | None) -> Conditional:
-        """Return rows as the neighbourhoods of middle size see them, in units of the columns."""
-        if len(self.noise.sizes) == 0:
-            return condition(self.scaled(Y), self.noise.gaussian.repeated(len(Y)))
-        k = int(self.noise.sizes[len(self.noise.sizes) // 2])
-        return self._around.conditionals(self.scaled(Y), places, own, [k])[0]
+    def log_likelihood(self, Y: FloatArray, places: FloatArray, own: IntArray | None) -> FloatArray:
+        """Return how likely rows Y (m, D) at places are, in the units of the fit."""
+        noise, sizes = self.noise, self.noise.sizes
+        Z, k = self.scaled(Y), int(sizes[len(sizes) // 2]) if len(sizes) else len(self._residuals)
+        if len(sizes):
+            seen = self._around.conditionals(Z, places, own, [k])[0]
+        else:
+            seen = condition(Z, noise.gaussian.repeated(len(Z)))
+        in_units = (~np.isnan(Y) * np.log(noise.unit)).sum(axis=1)
+        return seen.log_density - in_units + self._around.log_density(places, own, k)
 
     def deviations(self, places: FloatArray) -> FloatArray:
         """Return the standard deviation (m, D) of rows around the images of places."""
@@ -216,20 +234,53 @@ class MapNoise:
         return draw_missing(self.scaled(Y), self.noise.gaussian, random) * deviations
 
 
-def make_noise(trained: TrainedMap, seek: Seek, log_density: FloatArray, seed: int) -> MapNoise:
-    """Return the noise of a map; ``log_density`` (n,) is the latent one, rows left out."""
+def make_noise(
+    trained: TrainedMap, parts: Sequence[IntArray], leave_out: LeaveOut, seed: int
+) -> MapNoise:
+    """Return the noise of a map, as rows tell it of which one part after the other is left out."""
     start = MapNoise(trained, _without_choice(trained))
-    random = np.random.RandomState(seed)
-    noise = _choose(start, seek, random)
-    scored = np.sort(random.permutation(len(trained.rows))[:MOST_SCORED])
-    seen = start.with_noise(noise).likeliest(trained.rows[scored], trained.places[scored], scored)
-    likely = seen.log_density - log_units(noise, trained.rows[scored]) + log_density[scored]
-    return start.with_noise(replace(noise, log_likelihoods=np.sort(likely)))
+    asked = np.concatenate(parts)
+    random, observed = np.random.RandomState(seed), ~np.isnan(trained.rows[asked])
+    hidden = entries_to_hide(observed, random, trained.groups)
+    ends = np.cumsum([len(part) for part in parts])[:-1]
+    told = [
+        _told(start, trained.rows[part].astype(np.float64), some, *leave_out(part))
+        for part, some in zip(parts, np.split(hidden, ends), strict=True)
+    ]
+    return start.with_noise(_choose(start.noise, told))
 
 
-def log_units(noise: NoiseModel, Y: FloatArray) -> FloatArray:
-    """Return what turns log densities in units of columns into those of the data, to subtract."""
-    return np.asarray((~np.isnan(Y) * np.log(noise.unit)).sum(axis=1))
+@dataclass(frozen=True)
+class _Told:
+    """What rows left out tell, in units of the columns.
+
+    ``errors`` (h, E) of each way to fill hidden entries, their ``columns`` and expected variances
+    ``spread`` (h,); ``residuals`` (m, D) of whole rows, and their log-likelihoods (m,).
+    """
+
+    errors: FloatArray
+    columns: IntArray
+    spread: FloatArray
+    residuals: FloatArray
+    log_likelihoods: FloatArray
+
+
+def _told(
+    start: MapNoise, Y: FloatArray, hidden: BoolArray, other: TrainedMap, place: Place
+) -> _Told:
+    """Return what rows Y (m, D) tell, of which entries are hidden, that a map was made without."""
+    unit = start.noise.unit
+    own = replace(_without_choice(other), sizes=start.noise.sizes)
+    around = MapNoise(other, own)
+    places, images = place(Y)
+    likely = around.log_likelihood(Y, places, None)
+    partial = np.where(hidden, np.nan, Y)
+    near, guessed = place(partial)
+    guesses, spread = around.guesses(around.scaled(partial), near, around.scaled(guessed), None)
+    columns = np.nonzero(hidden)[1]
+    factor = (own.unit / unit)[columns]
+    errors = (guesses[:, hidden] - around.scaled(Y)[hidden]).T * factor[:, None]
+    return _Told(errors, columns, spread[hidden] * factor**2, (Y - images) / unit, likely)
 
 
 def _without_choice(trained: TrainedMap) -> NoiseModel:
@@ -241,8 +292,7 @@ def _without_choice(trained: TrainedMap) -> NoiseModel:
     unit = np.where(deviation > 1e-12 * np.abs(center) + 1e-150, deviation, 1.0)
     some = _rows_that_tell(Y)
     gaussian = fit_factors((Y[:some] - center) / unit, trained.weights[:some])
-    squares = ((Y - trained.images) / unit) ** 2
-    residuals = np.nansum(seen * squares, axis=0) / seen.sum(axis=0)
+    residuals = mean_residuals((Y - trained.images) / unit, trained.weights)
     sizes = np.array([k for k in SIZES if k <= LARGEST_SHARE * n], dtype=np.int64)
     D, E = len(unit), 2 + len(sizes)
     return NoiseModel(
@@ -268,32 +318,33 @@ def _rows_that_tell(Y: FloatArray) -> int:
     return MOST_FOR_GAUSSIAN if counts.min() >= MOST_FOR_GAUSSIAN / 100 else len(Y)
 
 
-def _choose(start: MapNoise, seek: Seek, random: np.random.RandomState) -> NoiseModel:
-    """Return the noise model with the weights that hidden entries choose."""
-    trained = start.trained
-    tried = np.sort(random.permutation(len(trained.rows))[:MOST_TRIED])
-    Y = trained.rows[tried].astype(np.float64)
-    hidden = entries_to_hide(~np.isnan(Y), random, trained.groups)
-    some = hidden.any(axis=1)
-    Y, hidden, tried = Y[some], hidden[some], tried[some]
-    if len(Y) == 0:
-        return start.noise
-    partial = np.where(hidden, np.nan, Y)
-    places, images = seek(partial, tried)
-    guesses, spread = start.guesses(start.scaled(partial), places, start.scaled(images), tried)
-    columns, truth = np.nonzero(hidden)[1], start.scaled(Y)[hidden]
-    errors, counts = guesses[:, hidden].T - truth[:, None], np.ones(len(truth))
-    weights = stacking_weights(errors, columns, Y.shape[1], counts)
-    left = errors_apart(errors, columns, Y.shape[1], counts)
-    expected = max(float(spread[hidden].sum()), np.finfo(np.float64).tiny)
+def _choose(start: NoiseModel, told: list[_Told]) -> NoiseModel:
+    """Return the noise model with what rows left out choose."""
+    errors, columns, spread, residuals, likely = (
+        np.concatenate([getattr(some, field.name) for some in told]) for field in fields(_Told)
+    )
+    residuals_of = mean_residuals(residuals, np.ones(len(residuals)))
+    whole = replace(start, residuals=residuals_of, log_likelihoods=np.sort(likely))
+    D, counts = len(start.unit), np.ones(len(columns))
+    if len(columns) == 0:
+        return whole
+    left = errors_apart(errors, columns, D, counts)
+    expected = max(float(spread.sum()), np.finfo(np.float64).tiny)
     stretch = float((left**2).sum()) / expected
-    usual = mean_squares(left, columns, Y.shape[1], counts)
-    deviations = np.sqrt(((stretch * spread + usual) / 2)[hidden])
+    usual = mean_squares(left, columns, D, counts)
+    deviations = np.sqrt((stretch * spread + usual[columns]) / 2)
     return replace(
-        start.noise,
-        weights=weights,
+        whole,
+        weights=stacking_weights(errors, columns, D, counts),
         stretch=stretch,
         usual=usual,
         ratios=np.abs(left) / deviations,
         columns=columns,
     )
+
+
+def mean_residuals(residuals: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the mean squares (D,) of residuals (n, D), NaN where rows have gaps."""
+    seen = weights[:, None] * ~np.isnan(residuals)
+    total = np.maximum(seen.sum(axis=0), np.finfo(np.float64).tiny)
+    return np.asarray(np.nansum(seen * residuals**2, axis=0) / total)

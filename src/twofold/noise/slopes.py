@@ -10,8 +10,8 @@ points x_i at distances d_i count with ``w_i = 1 - (d_i / d_k)²``, and
 
 with σ_d² the weighted mean square of residuals, over the share of freedom that is left. Of several
 k, that is taken which tells hidden entries best: rows are placed on the map by half of their
-entries, without themselves (:mod:`twofold.noise.left_out_places`), and the other half, which had
-no say in the place, is told by their neighbours there.
+entries, by a map made without them, and the other half, which had no say in the place, is told by
+their neighbours there.
 """
 
 from dataclasses import dataclass
@@ -48,11 +48,10 @@ class Trial:
     hidden: BoolArray
 
 
-def half_hidden(n_rows: int, n_columns: int) -> tuple[IntArray, BoolArray]:
-    """Return numbers of rows to try, and which half of their entries to hide."""
-    own = np.arange(0, n_rows, -(-n_rows // MOST_TRIED))
-    order = np.random.RandomState(0).rand(len(own), n_columns).argsort(axis=1)
-    return own, order < n_columns // 2
+def half_hidden(n_rows: int, n_columns: int) -> BoolArray:
+    """Return which half of the entries of rows to hide."""
+    order = np.random.RandomState(0).rand(n_rows, n_columns).argsort(axis=1)
+    return np.asarray(order < n_columns // 2)
 
 
 class LocalSlopes:

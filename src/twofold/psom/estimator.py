@@ -450,6 +450,13 @@ class PSOM(TwoWayModel):
             )
             return check_images(np.ascontiguousarray(J).astype(X.dtype))
 
+    def _fills_by_noise(self) -> bool:
+        # At known places the map is what is wanted: a robot's arm takes no pose beside it.
+        return not self.places_are_known_
+
+    def _without(self, rows: IntArray) -> Self | None:
+        return self if self.places_are_known_ else None
+
     def _check_range(self, Y: FloatArray, *, reset: bool) -> None:
         check_entries(Y)
 

@@ -7,7 +7,7 @@ which `_restore` builds what regression and projection need.
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -185,6 +185,10 @@ class KernelManifold(GrowingModel):
         if self._space is not None or self.landmarks is not None:
             return self._regress(X)
         return self._surface.regress_without(X * self.latent_scale_, own)
+
+    def _without(self, rows: IntArray) -> Self | None:
+        # The places of the others tell little of a row: trained again, they leave as much open.
+        return self._copy_without(rows, ("data_", "weights_", "latent_", "widths_"))
 
     def _takes_rows(self) -> bool:
         return super()._takes_rows() and self._space is None

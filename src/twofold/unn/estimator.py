@@ -7,7 +7,7 @@ names the ways to do that, `embedding` goes them, `regression` is the fitted mod
 
 import time
 from contextlib import ExitStack
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -355,6 +355,9 @@ class UNN(NeighborModel, GrowingModel):
         if isinstance(self.search_, Discrete):
             return np.ones(self.latent_.shape[1])  # a step of the line or the lattice
         return scott_widths(self.latent_, self.weights_)
+
+    def _without(self, rows: IntArray) -> Self | None:
+        return self._copy_without(rows, ("data_", "weights_", "latent_", "filled_"))
 
     def _check_restored(self) -> None:
         super()._check_restored()
