@@ -60,5 +60,8 @@ def pytest_collection_modifyitems(items):
             if number not in chosen:
                 item.add_marker("slow")
     for item in items:
+        # scikit-learn checks sparse arrays in the same way; what is made of either is the same.
+        if item.nodeid.endswith("-check_estimator_sparse_matrix]"):
+            item.add_marker("slow")
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.timeout(SECONDS_OF_SLOW_TESTS))

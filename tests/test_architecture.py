@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,11 @@ LOWEST = ("array_types", "compiled", "kernels")
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
 def part_of(path: Path) -> str:
     relative = path.relative_to(SOURCE)
     return relative.parts[0] if len(relative.parts) > 1 else relative.stem
@@ -53,7 +59,7 @@ MODULE = re.compile(r"twofold(\.[a-z_]\w*)+")
 def imports_of(path: Path) -> list[str]:
     """Return all modules that a file imports: by statement, by name, or as a name of `twofold`."""
     found = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         if isinstance(node, ast.ImportFrom) and node.module == "twofold":
             found += [
                 twofold._HOMES.get(alias.name, f"twofold.{alias.name}") for alias in node.names
@@ -95,15 +101,15 @@ def wrong_imports(path: Path) -> list[str]:
 
 def too_long(path: Path) -> list[str]:
     """Name what is longer than a reader can hold; docstrings do not count."""
-    name, text = path.relative_to(SOURCE), path.read_text()
+    name, nodes = path.relative_to(SOURCE), nodes_of(path)
     documented = [
         len(ast.get_docstring(node, clean=False).splitlines())
-        for node in ast.walk(ast.parse(text))
+        for node in nodes
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node)
     ]
-    length = len(text.splitlines()) - sum(documented)
+    length = len(path.read_text().splitlines()) - sum(documented)
     wrong = [f"{name} has {length} lines"] if length > 500 else []
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes:
         if isinstance(node, ast.FunctionDef):
             length = node.end_lineno - node.body[0].lineno + 1
             documented = ast.get_docstring(node, clean=False)
@@ -130,10 +136,12 @@ def test_imports_by_name_are_seen(tmp_path):
     assert imports_of(file) == ["twofold.ukr", "twofold.plots", "twofold.cli.app", "twofold.unn"]
 
 
-def loaded_by(statement: str) -> set[str]:
-    code = f"import sys; {statement}; print(' '.join(sys.modules))"
+def loaded_by(*statements: str) -> list[set[str]]:
+    """Return the modules that a process has loaded after each of some statements."""
+    told = "; print(' '.join(sys.modules))\n"
+    code = "import sys\n" + "".join(statement + told for statement in statements)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return set(done.stdout.splitlines()[-1].split())
+    return [set(line.split()) for line in done.stdout.splitlines()[-len(statements) :]]
 
 
 def arithmetic_of_numba(function: ast.FunctionDef) -> list[str]:
@@ -155,7 +163,7 @@ def test_bits_of_compiled_loops_do_not_depend_on_what_was_compiled_before():
     loops = [
         (path, node)
         for path in SOURCE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes_of(path)
         if isinstance(node, ast.FunctionDef)
         and any(getattr(d, "id", "").startswith("compiled") for d in node.decorator_list)
     ]
@@ -164,33 +172,13 @@ def test_bits_of_compiled_loops_do_not_depend_on_what_was_compiled_before():
     assert not {name: bad for name, bad in found.items() if bad}, "call `compiled.square` or sum up"
 
 
-def test_import_is_light():
-    heavy = {"numpy", "scipy", "sklearn", "numba", "matplotlib", "pandas", "rich"}
-    assert not loaded_by("import twofold") & heavy
+def rooms_of(modules: set[str]) -> set[str]:
+    return {name.split(".")[1] for name in modules if name.startswith("twofold.")}
 
 
-def test_optional_packages_are_loaded_at_first_use():
-    optional = {
-        "matplotlib",
-        "pyarrow",
-        "pandas",
-        "cma",
-        "rich",
-        "typer",
-        "umap",
-        "torch",
-        "triton",
-    }
-    by_others = loaded_by("import sklearn.base")  # which loads pandas where it is installed
-    loaded = loaded_by("from twofold import UKR")
-    assert not loaded & (optional - by_others)
-    assert "numba" not in loaded  # which loops need when they are first called
-
-
-def rooms_loaded_by(statement: str) -> set[str]:
-    return {name.split(".")[1] for name in loaded_by(statement) if name.startswith("twofold.")}
-
-
+FILES_OF_MODELS = SOURCE.parent.parent / "tests" / "files"
+HEAVY = {"numpy", "scipy", "sklearn", "numba", "matplotlib", "pandas", "rich"}
+OPTIONAL = {"matplotlib", "pyarrow", "pandas", "cma", "rich", "typer", "umap", "torch", "triton"}
 FAMILIES = {"kernel_pca", "psom", "ukr", "unn"}
 
 
@@ -203,28 +191,39 @@ FAMILIES = {"kernel_pca", "psom", "ukr", "unn"}
         pytest.param("diffusion_map", "kernel_pca", marks=pytest.mark.slow),
     ],
 )
-def test_a_model_is_opened_by_its_own_family(file, family):
-    path = SOURCE.parent.parent / "tests" / "files" / f"{file}_0_1.twofold"
-    rooms = rooms_loaded_by(f"import twofold; twofold.load({str(path)!r})")
-    assert rooms & FAMILIES == {family}
-    assert not rooms & {"selection", "plots", "explorer", "metrics"}
+def test_what_is_loaded_on_the_way_from_the_import_to_a_model(file, family):
+    path = FILES_OF_MODELS / f"{file}_0_1.twofold"
+    first, others, unfitted, model, fitted = loaded_by(
+        "import twofold",
+        "import sklearn.base",  # which loads pandas where it is installed
+        "from twofold import UKR" if family == "ukr" else "pass",
+        f"twofold.load({str(path)!r})",
+        "Y = [[k % 3, k % 5, k % 7] for k in range(30)]; "
+        "twofold.UKR(max_iter=1, init='pca').fit(Y).transform(Y)",
+    )
+    assert not first & HEAVY
+    assert not model & (OPTIONAL - others)
+    assert "numba" not in unfitted  # which loops need when they are first called
+    assert rooms_of(model) & FAMILIES == {family}
+    assert not rooms_of(model) & {"selection", "plots", "explorer", "metrics"}
+    assert not fitted & {"dask", "distributed"}
 
 
 def test_help_of_commands_loads_none_of_what_they_need():
-    rooms = rooms_loaded_by("import twofold.cli.app")
-    assert rooms == {"checks", "cli"}
+    (loaded,) = loaded_by("import twofold.cli.app")
+    assert rooms_of(loaded) == {"checks", "cli"}
 
 
-FILES_OF_MODELS = SOURCE.parent.parent / "tests" / "files"
 FOR_FITS = {"scipy.stats._stats_py", "scipy.optimize._optimize", "scipy.spatial._ckdtree"}
 
 
 def loaded_by_command(*words: str) -> set[str]:
     """Return the modules that the process of a command has loaded when it ends."""
-    return loaded_by(
+    (loaded,) = loaded_by(
         "import atexit; atexit.register(lambda: print(chr(10) + ' '.join(sys.modules))); "
         f"sys.argv[1:] = {list(words)!r}; from twofold.cli import main; main()"
     )
+    return loaded
 
 
 def test_describing_a_model_loads_neither_pandas_nor_what_fits_need():
@@ -240,7 +239,7 @@ def test_placing_rows_loads_neither_what_compares_models_nor_what_fits_need(tmp_
     loaded = loaded_by_command(
         "transform", str(FILES_OF_MODELS / "ukr_0_1.twofold"), str(table), "--quiet"
     )
-    rooms = {name.split(".")[1] for name in loaded if name.startswith("twofold.")}
+    rooms = rooms_of(loaded)
     assert "tables" in rooms
     assert not rooms & {"selection", "plots", "explorer", "metrics"}
     assert not loaded & FOR_FITS

@@ -9,6 +9,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from twofold import PSOM, UKR, UNN, DiffusionMap, KernelPCA, Reduced, Scaled
+from twofold.psom import Annealing
 from twofold.regularization import Extension
 
 # One of every class by default; what options change is in the tests of each family.
@@ -18,7 +19,7 @@ ONE_OF_EACH = [
     Reduced(UKR(init="pca", max_iter=3)),
     KernelPCA(),
     DiffusionMap(),
-    PSOM(1, grid=3),
+    PSOM(1, grid=3, smoothness=Annealing(n_steps=5)),
     UNN(),
 ]
 VARIANTS = [
@@ -32,6 +33,7 @@ VARIANTS = [
     Scaled(),
     KernelPCA(kernel="lle", landmarks=8),
     PSOM(),
+    PSOM(1, grid=3),
     UNN(search="gaussian"),
 ]
 

@@ -56,14 +56,14 @@ def test_exactly_one_option_is_needed(family, options):
     ],
 )
 def test_options_are_positive(family, name, value):
-    with pytest.raises(ValueError, match=f"`{name}` must be a positive number"):
+    with pytest.raises(ValueError, match=f"`{name}` must be a finite number above 0"):
         family(**{name: value})
 
 
 @pytest.mark.parametrize("family", [Extension, Density])
 def test_schedules_make_sense(family):
     family(penalty=0.1, start=0.1)
-    with pytest.raises(ValueError, match="not below `penalty`"):
+    with pytest.raises(ValueError, match="`start` must be a finite number of at least "):
         family(penalty=0.1, start=0.05)
     with pytest.raises(ValueError, match="`decay` must be a number between 0 and 1; got 1"):
         family(penalty=0.1, start=1.0, decay=1)

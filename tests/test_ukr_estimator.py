@@ -19,7 +19,10 @@ PICTURE = PCA(2).fit_transform(TRAIN)
 QUICK = {"init": "pca", "max_iter": 10, "random_state": 0}
 
 BAD_PARAMETERS = {
-    "components text": ({"n_components": "2"}, "`n_components` must be an integer of at least 1"),
+    "components text": (
+        {"n_components": "2"},
+        r"`n_components` must be .auto. or an integer of at least 1",
+    ),
     "components zero": ({"n_components": 0}, "got 0"),
     "components half": ({"n_components": 2.5}, "got 2.5"),
     "kernel": ({"kernel": "gausian"}, r"\['gaussian', 'quartic', 'triweight'\].*'gausian'"),
@@ -31,7 +34,7 @@ BAD_PARAMETERS = {
     "init constant": ({"init": np.ones((110, 2))}, "same place"),
     "init infinite": ({"init": np.full((110, 2), np.inf)}, "finite"),
     "optimizer": ({"optimizer": "adam"}, "'adam'"),
-    "tol": ({"tol": -1}, "`tol` must be a number of at least 0"),
+    "tol": ({"tol": -1}, "`tol` must be a finite number of at least 0"),
     "cutoff": ({"cutoff": "x"}, "`cutoff`.*'x'"),
     "max_iter": ({"max_iter": 1.5}, "`max_iter`"),
     "n_jobs": ({"n_jobs": 0}, "`n_jobs`.*got 0"),

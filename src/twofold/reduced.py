@@ -31,11 +31,8 @@ from twofold.contract.fitted_state import (
     Value,
     check_state,
 )
-from twofold.contract.lazy_answers import answers_lazily
 from twofold.contract.left_open import LeftOpen
-from twofold.contract.named_tables import answers_in_frames
 from twofold.contract.nested_models import Families, from_fitted_part, from_template
-from twofold.contract.tensors import takes_tensors
 from twofold.model_files import ModelFile
 from twofold.noise.noise_model import NoiseModel
 from twofold.rowwise import weighted_sums
@@ -140,26 +137,12 @@ class Reduced(ScaledModel):
     def _validate(self, X: Any, *, reset: bool) -> FloatArray:
         return self._reduced(self._all_columns(X, reset=reset)).astype(self.latent_.dtype)
 
-    @answers_in_frames
-    @answers_lazily("D", "D")
-    @takes_tensors
-    def complete(
-        self,
-        X: Any,
-        *,
-        use_residuals: bool | None = None,
-        return_std: bool = False,
-        n_draws: int | None = None,
-        random_state: Any = None,
-    ) -> Any:
-        """Return rows ``X`` as they are, dense: none of their entries may be missing.
-
-        The parameters are those of other models; deviations and draws are refused.
-        """
+    def _rows_to_complete(self, X: Any) -> FloatArray:
         check_is_fitted(self)
-        if return_std or n_draws is not None:
-            raise ValueError(f"There are no deviations and draws: {self._no_noise()}")
         return self._all_columns(X, reset=False).toarray()
+
+    def _complete_with_noise(self, *_: Any) -> Any:
+        raise ValueError(f"There are no deviations and draws: {self._no_noise()}")
 
     def _scale(self, Y: FloatArray) -> FloatArray:
         """Return rows as they are: what was validated are components."""

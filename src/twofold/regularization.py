@@ -14,11 +14,16 @@ at infinity (Klanke 2007, section 4.3). These small objects say what is done abo
 Density(penalty=0.05, threshold=None, start=None, decay=0.7, target=None)
 """
 
-import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, get_args
 
-from twofold.checks.parameters import check_count, is_number
+from twofold.checks.parameters import (
+    check_at_least,
+    check_choice,
+    check_count,
+    check_positive,
+    is_number,
+)
 
 Homotopy = Literal["auto", "none", "density", "box"]
 
@@ -48,7 +53,7 @@ class LeaveOneOut:
     homotopy: Homotopy = "auto"
 
     def __post_init__(self) -> None:
-        _check_homotopy(self.homotopy)
+        check_choice("homotopy", self.homotopy, get_args(Homotopy))
 
 
 @dataclass(frozen=True)
@@ -82,9 +87,8 @@ class LeaveKOut:
 
     def __post_init__(self) -> None:
         check_count("k", self.k)
-        if not _is_finite_number(self.border, 0):
-            raise ValueError(f"`border` must be a number of at least 0; got {self.border!r}.")
-        _check_homotopy(self.homotopy)
+        check_at_least("border", self.border)
+        check_choice("homotopy", self.homotopy, get_args(Homotopy))
 
 
 @dataclass(frozen=True)
@@ -205,13 +209,6 @@ def n_left_out(regularization: Regularization) -> int:
     return int(regularization.k) if isinstance(regularization, LeaveKOut) else 1
 
 
-def _check_homotopy(homotopy: object) -> None:
-    if homotopy not in ("auto", "none", "density", "box"):
-        raise ValueError(
-            f"`homotopy` must be 'auto', 'none', 'density' or 'box'; got {homotopy!r}."
-        )
-
-
 def _check_one_given(owner: object, **options: float | None) -> None:
     given = {name: value for name, value in options.items() if value is not None}
     if len(given) != 1:
@@ -220,8 +217,7 @@ def _check_one_given(owner: object, **options: float | None) -> None:
             f"got {given or 'none'}."
         )
     for name, value in given.items():
-        if not _is_finite_number(value, 0) or value == 0:
-            raise ValueError(f"`{name}` must be a positive number; got {value!r}.")
+        check_positive(name, value)
 
 
 def _check_schedule(
@@ -229,15 +225,9 @@ def _check_schedule(
 ) -> None:
     if penalty is None and (start is not None or target is not None):
         raise ValueError("`start` and `target` belong to `penalty`; give that, or leave them out.")
-    if penalty is not None and start is not None and not _is_finite_number(start, penalty):
-        raise ValueError(
-            f"`start` must be a finite number not below `penalty` = {penalty}; got {start!r}."
-        )
+    if penalty is not None and start is not None:
+        check_at_least("start", start, penalty)
     if not is_number(decay) or not 0 < decay < 1:
         raise ValueError(f"`decay` must be a number between 0 and 1; got {decay!r}.")
-    if target is not None and not _is_finite_number(target, 0):
-        raise ValueError(f"`target` must be a number of at least 0; got {target!r}.")
-
-
-def _is_finite_number(value: Any, least: float) -> bool:
-    return is_number(value) and math.isfinite(value) and float(value) >= least
+    if target is not None:
+        check_at_least("target", target)

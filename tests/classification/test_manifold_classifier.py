@@ -58,7 +58,7 @@ def rejecting() -> ManifoldClassifier:
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @pytest.mark.filterwarnings("ignore:Class .* Their mean stands for the class:UserWarning")
-@parametrize_with_checks([ManifoldClassifier(quick_model(max_iter=10))])
+@parametrize_with_checks([ManifoldClassifier(quick_model(max_iter=3))])
 def test_scikit_learn_check(estimator, check):
     check(estimator)
 

@@ -67,7 +67,7 @@ def test_streams_and_exit_codes_of_the_real_command(model_file, table, tmp_path)
     assert done.stdout.splitlines()[0] == "specimen,x1,x2,species"
     assert len(done.stdout.splitlines()) == 61
     assert "not used" in done.stderr
-    failed = execute("transform", model_file, tmp_path / "none.csv")
+    failed = execute("info", tmp_path / "none.twofold")
     assert (failed.returncode, failed.stdout) == (1, "")
     assert failed.stderr.startswith("error: ")
     wrong = execute("transform", "--what")

@@ -179,11 +179,16 @@ def test_companions_of_a_matrix_are_labels(tmp_path, key):
     assert set(model.notes_.labels[key]) == {"0", "1", "2"}
     placed = run_well("transform", tmp_path / "t.twofold", tmp_path / "t.npz").stdout
     assert placed.splitlines()[0] == f"latent1,latent2,{key}"
+
+
+def test_companions_are_not_needed_and_may_be_columns(tmp_path):
+    Y = make_frame(30)[COLUMNS].to_numpy()
+    np.savez(tmp_path / "t.npz", X=Y, y=np.arange(30) % 3)
     np.save(tmp_path / "plain.npy", Y)
     run_well("fit", tmp_path / "plain.npy", *QUICK)
     run_well("transform", tmp_path / "plain.twofold", tmp_path / "t.npz")
-    facts = run_json("fit", tmp_path / "t.npz", "--columns", f"x1,x2,{key}", *QUICK)
-    assert facts["columns"] == ["x1", "x2", key]
+    facts = run_json("fit", tmp_path / "t.npz", "--columns", "x1,x2,y", *QUICK)
+    assert facts["columns"] == ["x1", "x2", "y"]
 
 
 def test_many_columns_are_shown_by_their_ends(tmp_path):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
-import sys
 import threading
 
 import numpy as np
@@ -298,13 +296,3 @@ def test_callbacks_stay_at_home():
     model.fit(sheet(40))
     Y = sheet(10, seed=1)
     assert_bits(model.transform(da.from_array(Y, chunks=(4, 4))), model.transform(Y))
-
-
-def test_nobody_needs_dask_who_has_no_table_of_it():
-    code = (
-        "import sys, numpy as np; from twofold import UKR; "
-        "Y = np.random.default_rng(0).normal(size=(30, 3)); "
-        "UKR(max_iter=1, init='pca').fit(Y).transform(Y); "
-        "assert not {'dask', 'distributed'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -55,6 +55,7 @@ def client():
         yield client
 
 
+@pytest.mark.slow  # two processes; tests/cli/test_cluster.py has workers behind sockets
 def test_two_workers_give_the_bits_of_one_machine(client):
     Y = ribbon(1500)
     rows = da.from_array(Y, chunks=(200, 3))

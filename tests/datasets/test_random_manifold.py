@@ -84,5 +84,5 @@ def test_impossible_dimension_is_refused(q):
 
 @pytest.mark.parametrize("curvature", [-1.0, np.nan])
 def test_impossible_curvature_is_refused(curvature):
-    with pytest.raises(ValueError, match="`curvature` must be a finite number >= 0"):
+    with pytest.raises(ValueError, match="`curvature` must be a finite number of at least 0"):
         make_random_manifold(10, 2, 4, curvature=curvature)

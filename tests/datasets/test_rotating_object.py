@@ -76,7 +76,7 @@ def test_other_sizes():
 
 
 def test_bad_input_is_explained():
-    with pytest.raises(ValueError, match="`n` must be at least 1"):
+    with pytest.raises(ValueError, match="`n` must be an integer of at least 1"):
         make_rotating_object(0)
     with pytest.raises(ValueError, match=r"\(n, 884\)"):
         POT.distance(np.zeros((2, 10)))

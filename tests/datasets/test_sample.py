@@ -110,7 +110,7 @@ def test_distance_refuses_rows_it_cannot_measure(make):
 
 @pytest.mark.parametrize("make", GENERATORS)
 def test_no_rows_are_refused(make):
-    with pytest.raises(ValueError, match="`n` must be at least 1; got 0"):
+    with pytest.raises(ValueError, match="`n` must be an integer of at least 1; got 0"):
         make(0)
 
 
@@ -152,7 +152,7 @@ def test_coordinates_are_independent():
 
 @pytest.mark.parametrize("noise", [-0.1, np.nan, np.inf])
 def test_impossible_noise_is_refused(noise):
-    with pytest.raises(ValueError, match="`noise` must be a finite number >= 0"):
+    with pytest.raises(ValueError, match="`noise` must be a finite number of at least 0"):
         draw_noise((3,), noise, "gaussian", np.random.default_rng(0))
 
 

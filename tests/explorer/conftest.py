@@ -21,7 +21,7 @@ from explorer.browsing import (
 from twofold import explorer, upgrade
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser():
     try:
         from playwright.sync_api import sync_playwright

@@ -51,6 +51,8 @@ MODELS = {
     "single precision": lambda: UNN(2, **OPTIONS).fit(digits().astype(np.float32)),
     "submanifolds": lambda: SubmanifoldUNN(**OPTIONS).fit(digits()),
 }
+# To the scripts these are like others; what the page holds of them is tested for all.
+ALIKE = ("lattice of three", "equal rows", "filled gaps", "single precision")
 # Made once: several tests look at them.
 _made = {}
 
@@ -118,7 +120,10 @@ def test_the_payload_has_the_model_itself(kind):
 
 
 @pytest.mark.skipif(NODE is None, reason="node is not installed")
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=[pytest.mark.slow] if kind in ALIKE else []) for kind in MODELS],
+)
 def test_the_scripts_answer_as_the_model(kind, ask):  # noqa: F811
     model = model_of(kind)
     found = fit_payload(model, make_wanted(model, None, None, None, "auto", None, None), 10**7)

@@ -184,7 +184,7 @@ def test_names_objects_and_callables():
         (lambda: Polynomial(0), "`degree` must be an integer of at least 1; got 0"),
         (lambda: Polynomial(2.5), "`degree` must be an integer"),
         (lambda: Polynomial(gamma=-1.0), "`gamma` must be a finite number above 0; got -1.0"),
-        (lambda: Polynomial(coef0=-0.5), "`coef0` must be a finite number, not below 0; got -0.5"),
+        (lambda: Polynomial(coef0=-0.5), "`coef0` must be a finite number of at least 0; got -0.5"),
         (lambda: RBF(0.0), "`gamma` must be a finite number above 0; got 0.0"),
         (lambda: RBF("auto"), "`gamma` must be a finite number above 0; got 'auto'"),
     ],

@@ -225,7 +225,7 @@ def test_asking_for_sizes():
     for wrong in (0, 20, 2.5, True):
         with pytest.raises(ValueError, match=r"within \[1, 19\]"):
             found.q_nx(wrong)
-    with pytest.raises(ValueError, match="must be one of q_nx"):
+    with pytest.raises(ValueError, match=r"must be one of .'q_nx'"):
         found.standard_error("stress")
 
 

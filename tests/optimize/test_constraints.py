@@ -203,7 +203,5 @@ def test_a_bound_start_can_leave_the_boundary(method):
 @pytest.mark.parametrize("kind", [Box, Ball])
 @pytest.mark.parametrize("bound", [0.0, -1.0, np.inf, np.nan])
 def test_bounds_must_be_positive(kind, bound):
-    with pytest.raises(
-        ValueError, match=r"must be a positive finite number; got .*constraint=None"
-    ):
+    with pytest.raises(ValueError, match="must be a finite number above 0; got "):
         kind(bound)

@@ -357,11 +357,11 @@ def test_every_reason_has_a_sentence():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"method": "adam"}, r"`method` must be one of 'lbfgs'.*got 'adam'"),
+        ({"method": "adam"}, r"`method` must be one of .'lbfgs'.*got 'adam'"),
         ({"X0": np.zeros(3)}, r"shape \(n, q\).*got \(3,\).*reshape"),
         ({"X0": np.zeros((0, 2))}, r"n, q >= 1; got \(0, 2\)"),
         ({"X0": np.array([[0.0, 1.0], [math.nan, 2.0]])}, "got nan in row 1, column 0"),
-        ({"max_iter": -1}, "`max_iter` must be at least 0; got -1"),
+        ({"max_iter": -1}, "`max_iter` must be an integer of at least 0; got -1"),
         ({"tol": -0.1}, "`tol` must be at least 0"),
         ({"tol": math.nan}, "`tol` must be at least 0"),
     ],

@@ -181,11 +181,11 @@ def test_errors_say_what_came():
         gp_evidence(Y, X[:, [0, 0]])
     with pytest.raises(ValueError, match="20 and 19 rows"):
         gp_evidence(Y, X[:19])
-    with pytest.raises(ValueError, match="`n_starts` must be at least 1; got 0"):
+    with pytest.raises(ValueError, match="`n_starts` must be an integer of at least 1; got 0"):
         gp_evidence(Y, X, n_starts=0)
-    with pytest.raises(ValueError, match="`repeats` must be at least 2; got 1"):
+    with pytest.raises(ValueError, match="`repeats` must be an integer of at least 2; got 1"):
         gp_evidence(Y, X, repeats=1)
-    with pytest.raises(ValueError, match="`max_points` must be at least 3; got 2"):
+    with pytest.raises(ValueError, match="`max_points` must be an integer of at least 3; got 2"):
         gp_evidence(Y, X, max_points=2)
     with pytest.raises(ValueError, match="`Y` cannot be whitened"):
         gp_evidence(np.ones((20, 2)), X)

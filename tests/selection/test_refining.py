@@ -68,7 +68,7 @@ def test_descent_goes_down():
 
 
 def test_requests_are_checked():
-    with pytest.raises(ValueError, match="'ukr' or 'evidence'"):
+    with pytest.raises(ValueError, match="'ukr', 'evidence'"):
         refine(BOWL.Y, START, by="magic")
     with pytest.raises(ValueError, match="same point"):
         refine(BOWL.Y, START[:-1])

@@ -140,11 +140,11 @@ def test_neighbour_graphs_work_on_bootstrap_samples(method):
 
 
 def test_errors_say_what_came():
-    with pytest.raises(ValueError, match="'bootstrap' or 'noise'; got 'jackknife'"):
+    with pytest.raises(ValueError, match=r"'bootstrap', 'noise'.*got 'jackknife'"):
         stability(PCA(1), CIGAR, by="jackknife")
     with pytest.raises(ValueError, match=r"within \(0, 1\); got 1.5"):
         stability(PCA(1), CIGAR, by="noise", noise=1.5)
-    with pytest.raises(ValueError, match="`repeats` must be at least 2; got 1"):
+    with pytest.raises(ValueError, match="`repeats` must be an integer of at least 2; got 1"):
         stability(PCA(1), CIGAR, repeats=1)
     with pytest.raises(ValueError, match="returned 2 points for 120 rows"):
         stability(Halver(), CIGAR)

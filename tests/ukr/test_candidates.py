@@ -205,6 +205,7 @@ def test_digits_start_reaches_the_leave_one_out_error():
 # Hard cases: warnings are errors here
 
 
+@pytest.mark.cover(1)
 @pytest.mark.parametrize("n", [3, 4, 7, 8, 9, 12, 20])
 @pytest.mark.parametrize("q", [1, 2, 6])
 def test_few_rows(n, q):
@@ -295,16 +296,16 @@ def test_many_rows_are_placed_beside_their_representatives():
 
 
 @pytest.mark.usefixtures("few")
-@pytest.mark.parametrize("q", [1, 2, 3, 5])
+@pytest.mark.parametrize("q", [1, 2, pytest.param(3, marks=pytest.mark.slow), 5])
 def test_tsne_goes_on_with_all_rows(q):
-    Y = curved_sheet(800, D=12)
+    Y = curved_sheet(500, D=12)
     candidates = Candidates(Y, q)
     candidates.find(["tsne", "isomap"])
     placed = candidates.place("tsne")
     told = []
     refined = candidates.refine("tsne", placed, lambda *words: told.append(words))
     assert told[-1] == ("t-SNE of all rows", 79, 80)
-    assert refined.shape == (800, q)
+    assert refined.shape == (500, q)
     assert np.ptp(refined, axis=0).min() > 0
     if q <= 3:  # the sheet has no more dimensions to tell rows apart by
         assert leave_one_out(refined, Y) < 0.95 * leave_one_out(placed, Y)

@@ -91,7 +91,7 @@ CASES = {
 ALSO_PROJECTED = ["missing", "huber", "out of reach", "degree 1", "degree 1, missing"]
 
 
-SLOW_CASES = ("degree 1, missing", "degree 2-axes, leave-3-out")
+SLOW_CASES = ("degree 2", "degree 1, missing", "degree 2-axes, leave-3-out")
 
 
 @pytest.mark.parametrize(
@@ -372,13 +372,13 @@ def test_projections_are_as_good_as_those_of_the_cpu(case):
 def test_rows_near_known_places_are_sought_there():
     problem, X, Y = make_problem(n=60)
     here, there = problem.surface(X), on_device(problem).surface(X)
-    near = X[:9] + 0.3
-    expected = project(here, Y[:9], None, problem.loss, near)
-    places = project_on_device(there, Y[:9], None, problem.loss, near)
+    near = X[:3] + 0.3
+    expected = project(here, Y[:3], None, problem.loss, near)
+    places = project_on_device(there, Y[:3], None, problem.loss, near)
     np.testing.assert_allclose(places, expected.X, atol=2e-2)
 
 
-@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("degree", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_sums_at_many_places_are_those_of_the_cpu(degree, monkeypatch):
     monkeypatch.setattr("twofold.engine.sums.MANY_QUERIES", 10)
     problem, X, _ = make_problem(n=90, degree=degree)
@@ -414,12 +414,19 @@ def test_memory_of_the_host_is_not_taken_for_that_of_the_device(monkeypatch):
         train_on_device(on_device(problem), X, Training("lbfgs", 2, 0.0, []))
 
 
-@pytest.mark.parametrize("case", ["plain", "missing", "leave-3-out", "degree 1"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        "plain",
+        "degree 1",
+        *(pytest.param(case, marks=pytest.mark.slow) for case in ("missing", "leave-3-out")),
+    ],
+)
 def test_a_fit_out_of_memory_goes_on_in_smaller_parts(case, monkeypatch):
-    problem, X, _ = make_problem(**CASES[case])
+    problem, X, _ = make_problem(n=48, **CASES[case])
     whole = DeviceReconstruction(on_device(problem))
     value, grad = whole.value_and_grad(whole.tensor(X))
-    kind, most = FittedRun if case.startswith("degree") else TileRun, 30
+    kind, most = FittedRun if case.startswith("degree") else TileRun, 14
     run = kind.sums
 
     def sums(self, **how):
@@ -435,7 +442,7 @@ def test_a_fit_out_of_memory_goes_on_in_smaller_parts(case, monkeypatch):
     assert found == pytest.approx(value, rel=1e-5)
     assert relative_error(slope.cpu().numpy(), grad.cpu().numpy()) < 1e-5
     assert objective.engine.n_pairs > 0
-    most = 3
+    most = 2
     with pytest.raises(torch.OutOfMemoryError):
         objective.value_and_grad(objective.tensor(X))
 

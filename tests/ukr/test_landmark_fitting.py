@@ -335,6 +335,7 @@ class TestRim:
         assert (density >= lowest).all()
         return (density < 1.01 * lowest).mean(), model.score(self.Y)
 
+    @pytest.mark.slow  # tests/ukr/test_stopping.py puts landmarks on the rim of less
     def test_few_rows_end_on_the_border(self, monkeypatch):
         share, score = self.share_on_border()
         monkeypatch.setattr(landmark_fitting, "RIM_ROUNDS", 0)

@@ -68,8 +68,14 @@ INTERRUPTED = {
 }
 
 
-@pytest.mark.parametrize("stage", INTERRUPTED)
-@pytest.mark.parametrize("checkpoint", [False, True])
+@pytest.mark.parametrize(
+    ("stage", "checkpoint"),
+    [
+        *[(stage, False) for stage in INTERRUPTED],
+        ("placing", True),
+        *[pytest.param(s, True, marks=pytest.mark.slow) for s in ("choosing", "rim", "adapting")],
+    ],
+)
 def test_an_interrupt_of_a_landmark_fit_keeps_a_model(stage, checkpoint, monkeypatch, tmp_path):
     Y = make_half_circle(600, noise=0.2, random_state=1).Y
     made = {"landmarks": 200, "max_iter": 5, "random_state": 0}

@@ -193,7 +193,7 @@ def test_every_row_needs_its_place(refine, n_places):
 
 def test_bad_arguments_are_refused():
     X, Y = drawn_sheet(40)
-    with pytest.raises(ValueError, match="'per_dimension' or 'local'; got 'global'"):
+    with pytest.raises(ValueError, match=r"'per_dimension', 'local'.*got 'global'"):
         upgrade(X, Y, bandwidth="global")
     with pytest.raises(ValueError, match="refine=True"):
         upgrade(X, Y, bandwidth="local", refine=True)

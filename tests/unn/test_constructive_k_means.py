@@ -161,7 +161,9 @@ def expected_failures(estimator):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@parametrize_with_checks([ConstructiveKMeans()], expected_failed_checks=expected_failures)
+@parametrize_with_checks(
+    [ConstructiveKMeans(threshold=1.0)], expected_failed_checks=expected_failures
+)
 def test_scikit_learn_check(estimator, check):
     check(estimator)
 
@@ -169,7 +171,8 @@ def test_scikit_learn_check(estimator, check):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks(
-    [ConstructiveKMeans(order="given")], expected_failed_checks=expected_failures
+    [ConstructiveKMeans(), ConstructiveKMeans(order="given")],
+    expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_check_of_a_variant(estimator, check):
     check(estimator)

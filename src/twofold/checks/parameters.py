@@ -31,11 +31,9 @@ def is_integer(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def check_count(name: str, value: object, at_least: int = 1, *, may_be_auto: bool = False) -> None:
+def check_count(name: str, value: Any, at_least: int = 1, *, may_be_auto: bool = False) -> None:
     """Raise ValueError unless the value is an integer of at least that size, or else "auto"."""
-    if may_be_auto and isinstance(value, str) and value == "auto":
-        return
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < at_least:
+    if not (may_be_auto and _is_auto(value)) and (not is_integer(value) or value < at_least):
         other = "'auto' or " if may_be_auto else ""
         raise ValueError(
             f"`{name}` must be {other}an integer of at least {at_least}; got {value!r}."
@@ -48,9 +46,22 @@ def check_positive(name: str, value: Any) -> None:
         raise ValueError(f"`{name}` must be a finite number above 0; got {value!r}.")
 
 
+def check_at_least(
+    name: str, value: Any, at_least: float = 0, *, may_be_auto: bool = False
+) -> None:
+    """Raise ValueError unless the value is a finite number of at least that size, or "auto"."""
+    if may_be_auto and _is_auto(value):
+        return
+    if not is_number(value) or not at_least <= float(value) < math.inf:
+        other = "'auto' or " if may_be_auto else ""
+        raise ValueError(
+            f"`{name}` must be {other}a finite number of at least {at_least}; got {value!r}."
+        )
+
+
 def check_width(name: str, value: Any) -> None:
     """Raise ValueError unless the value is "auto" or can be the width of a kernel."""
-    if isinstance(value, str) and value == "auto":
+    if _is_auto(value):
         return
     if not is_number(value) or not NARROWEST <= float(value) <= WIDEST:
         raise ValueError(
@@ -73,6 +84,10 @@ def check_progress(verbose: object, callbacks: object = ()) -> None:
             "`callbacks` must be a list of functions that take an event, such as [print]; got "
             f"{callbacks!r}."
         )
+
+
+def _is_auto(value: object) -> bool:
+    return isinstance(value, str) and value == "auto"  # what an array answers is an array
 
 
 def _is_one_of(value: object, allowed: tuple[object, ...]) -> bool:

@@ -304,7 +304,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         filled : ndarray of shape (n_samples, n_features), or draws of it
         std : ndarray of shape (n_samples, n_features), with ``return_std``
         """
-        Y = self._rows_to_fill(X)
+        Y = self._rows_to_complete(X)
         wants_noise = return_std or n_draws is not None
         if use_residuals is None:
             use_residuals = wants_noise or (self._fills_by_noise() and self._has_noise())
@@ -511,6 +511,10 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         Y = self._validate(X, reset=False)
         check_missing(Y, columns=False)
         return Y
+
+    def _rows_to_complete(self, X: Any) -> FloatArray:
+        """Return rows that come back as they are but for what is missing."""
+        return self._rows_to_fill(X)
 
     def _validate(self, X: Any, *, reset: bool) -> FloatArray:
         Y = validate_rows(self, X, reset=reset)

@@ -29,7 +29,8 @@ from typing import NamedTuple
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.datasets.sample import Seed, check_size
+from twofold.checks.parameters import check_choice, check_count
+from twofold.datasets.sample import Seed
 
 READINGS_PER_SECOND = 5
 N_READINGS = 33
@@ -130,9 +131,8 @@ def make_appliance_loads(
     """
     n = {"field": 2620, "install": 120}.get(study, 0) if n is None else n
     n_kinds = 2 * len(APPLIANCES)
-    if study not in STUDIES:
-        raise ValueError(f"`study` must be one of {STUDIES}; got {study!r}.")
-    check_size(n)
+    check_choice("study", study, STUDIES)
+    check_count("n", n)
     if study == "install" and n % n_kinds:
         raise ValueError(
             f"With study='install' each of the {n_kinds} kinds of events is seen equally often, so "

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from twofold.array_types import FloatArray
-from twofold.datasets.sample import Sample, Searched, Seed, as_rows, check_size, observe, row_norms
+from twofold.checks.parameters import check_at_least, check_count
+from twofold.datasets.sample import Sample, Searched, Seed, as_rows, observe, row_norms
 
 N_DESCENT_STEPS = 60
 # Rows whose damping grew to this can no longer move by more than rounding.
@@ -105,13 +106,10 @@ def make_random_manifold(
     >>> sample.Y.shape, sample.latent.shape
     ((500, 20), (500, 3))
     """
-    check_size(n)
+    check_count("n", n)
     if not 1 <= q <= D:
         raise ValueError(f"`q` must be in [1, D = {D}]; got {q}. Lower `q` or raise `D`.")
-    if not (np.isfinite(curvature) and curvature >= 0):
-        raise ValueError(
-            f"`curvature` must be a finite number >= 0; got {curvature}. Use 0 for a flat manifold."
-        )
+    check_at_least("curvature", curvature)
     rng = np.random.default_rng(random_state)
     n_waves = D - q
     directions = rng.normal(size=(n_waves, q))

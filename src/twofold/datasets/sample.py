@@ -27,6 +27,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from twofold.array_types import FloatArray
+from twofold.checks.parameters import check_at_least, check_choice, check_count
 
 NoiseKind: TypeAlias = Literal["gaussian", "uniform", "laplacian"]
 Seed: TypeAlias = int | np.random.Generator | None
@@ -108,7 +109,7 @@ def observe(
     random_state: Seed,
 ) -> Sample:
     """Draw n latent rows, carry them to data space and add noise."""
-    check_size(n)
+    check_count("n", n)
     rng = np.random.default_rng(random_state)
     latent = draw_latent(rng)
     clean = manifold.point(latent)
@@ -119,28 +120,13 @@ def draw_noise(
     shape: tuple[int, ...], noise: float, kind: NoiseKind, rng: np.random.Generator
 ) -> FloatArray:
     """Draw noise of mean zero, see the module's table for the meaning of `noise`."""
-    check_noise(noise)
+    check_at_least("noise", noise)
+    check_choice("noise_kind", kind, get_args(NoiseKind))
     if kind == "gaussian":
         return rng.normal(scale=noise, size=shape)
     if kind == "laplacian":
         return rng.laplace(scale=noise / np.sqrt(2), size=shape)
-    if kind == "uniform":
-        return rng.uniform(-noise, noise, size=shape)
-    raise ValueError(f"`noise_kind` must be one of {get_args(NoiseKind)}; got {kind!r}.")
-
-
-def check_size(n: int) -> None:
-    """Refuse a sample without rows."""
-    if n < 1:
-        raise ValueError(f"`n` must be at least 1; got {n}. Ask for one row or more.")
-
-
-def check_noise(noise: float) -> None:
-    """Refuse a size of the noise that is negative or no number."""
-    if not (np.isfinite(noise) and noise >= 0):
-        raise ValueError(
-            f"`noise` must be a finite number >= 0; got {noise}. Use 0 for clean rows."
-        )
+    return rng.uniform(-noise, noise, size=shape)
 
 
 def row_norms(Y: FloatArray) -> FloatArray:

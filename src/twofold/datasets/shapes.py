@@ -45,6 +45,7 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.checks.parameters import check_at_least, check_choice, check_count, check_positive
 from twofold.datasets.sample import (
     Manifold,
     NoiseKind,
@@ -52,8 +53,6 @@ from twofold.datasets.sample import (
     Searched,
     Seed,
     as_rows,
-    check_noise,
-    check_size,
     draw_noise,
     observe,
     row_norms,
@@ -274,8 +273,7 @@ def make_spiral(
     >>> sample.Y.shape, sample.latent.shape
     ((300, 2), (300, 1))
     """
-    if sampling not in get_args(Sampling):
-        raise ValueError(f"`sampling` must be one of {get_args(Sampling)}; got {sampling!r}.")
+    check_choice("sampling", sampling, get_args(Sampling))
 
     def draw(rng: np.random.Generator) -> FloatArray:
         # Shuffled, so that the order of the rows does not give the latent order away.
@@ -312,7 +310,7 @@ def make_half_circle(
     >>> bool(sample.distance(sample.clean).max() < 1e-12)
     True
     """
-    check_size(n)
+    check_count("n", n)
     if not 0 <= n_outliers <= n:
         raise ValueError(
             f"`n_outliers` must be in [0, n = {n}]; got {n_outliers}. Lower it or raise `n`."
@@ -441,14 +439,13 @@ def make_s_structure(
     >>> sample.Y.shape, sample.latent.shape
     ((350, 3), (350, 2))
     """
-    check_size(n)
+    check_count("n", n)
     if dim not in (2, 3):
         raise ValueError(f"`dim` must be 2 (a curve) or 3 (a sheet); got {dim!r}.")
     if hole and dim == 2:
         raise ValueError("A curve has no hole; use dim=3 or hole=False.")
-    if not (np.isfinite(height) and height > 0):
-        raise ValueError(f"`height` must be a finite number above 0; got {height}.")
-    check_noise(noise)
+    check_positive("height", height)
+    check_at_least("noise", noise)
     rng = np.random.default_rng(random_state)
     halves = [_draw_half(n // 2, height, hole, rng), _draw_half(n - n // 2, height, hole, rng)]
     halves[1][:, 0] = S_LENGTH - halves[1][:, 0]

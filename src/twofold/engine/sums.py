@@ -25,7 +25,7 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.checks.parameters import is_number
+from twofold.checks.parameters import check_choice, is_number
 from twofold.checks.rows import check_finite_points
 from twofold.engine import cells
 from twofold.engine.grid import (
@@ -100,8 +100,7 @@ class KernelSums:
         device: str = "cpu",
         precision: str = "fp32",
     ) -> None:
-        if backend not in BACKENDS:
-            raise ValueError(f"`backend` must be one of {BACKENDS}; got {backend!r}.")
+        check_choice("backend", backend, BACKENDS)
         self.kernel = kernel
         self.cutoff = cutoff
         self.n_threads = count_threads(n_jobs)

@@ -32,7 +32,7 @@ import numpy as np
 from scipy import spatial
 
 from twofold.array_types import FloatArray
-from twofold.checks.parameters import check_count, check_positive, is_number
+from twofold.checks.parameters import check_at_least, check_count, check_positive, is_number
 from twofold.compiled import compiled
 from twofold.rowwise import GAP, OVERLAP, PRODUCT, SQUARED_GAP, exponentials, own_sums, pair_sums
 
@@ -131,8 +131,7 @@ class Polynomial(_OfSums):
     def __post_init__(self) -> None:
         check_count("degree", self.degree)
         check_positive("gamma", self.gamma)
-        if not is_number(self.coef0) or not 0 <= self.coef0 < math.inf:
-            raise ValueError(f"`coef0` must be a finite number, not below 0; got {self.coef0!r}.")
+        check_at_least("coef0", self.coef0)
 
     def _curve(self, sums: FloatArray) -> FloatArray:
         base = self.gamma * sums + self.coef0

@@ -29,6 +29,7 @@ from twofold.array_types import FloatArray, IntArray
 from twofold.checks.parameters import (
     NARROWEST,
     WIDEST,
+    check_at_least,
     check_choice,
     check_count,
     check_width,
@@ -271,8 +272,7 @@ class DiffusionMap(SpectralModel):
         super()._check_parameters()
         if not is_number(self.alpha) or not 0 <= self.alpha <= 1:
             raise ValueError(f"`alpha` must be a number from 0 to 1; got {self.alpha!r}.")
-        if not is_number(self.time) or not 0 <= self.time < np.inf:
-            raise ValueError(f"`time` must be a finite number of at least 0; got {self.time!r}.")
+        check_at_least("time", self.time)
         check_width("bandwidth", self.bandwidth)
         if self.n_neighbors is not None:
             check_count("n_neighbors", self.n_neighbors)

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.checks.parameters import check_choice, check_count, is_number
+from twofold.checks.parameters import check_at_least, check_choice, check_count
 from twofold.contract.distinct_rows import merge_duplicates
 from twofold.contract.fitted_state import SAMPLE, Array, FittedState, Number, Value, check_there
 from twofold.engine.gpu.library import DEVICES
@@ -366,8 +366,7 @@ class KernelPCA(SparseMatrixModel):
         kernel = get_kernel(self.kernel)
         check_choice("eigen_solver", self.eigen_solver, SOLVERS)
         check_choice("device", self.device, DEVICES)
-        if not is_number(self.tol) or not self.tol >= 0:
-            raise ValueError(f"`tol` must be a number of at least 0; got {self.tol!r}.")
+        check_at_least("tol", self.tol)
         if self.landmarks is not None:
             check_count("landmarks", self.landmarks, LEAST_LANDMARKS)
         if kernel.is_precomputed and self.landmarks is not None:

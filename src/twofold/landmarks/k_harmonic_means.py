@@ -44,7 +44,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.checks.parameters import check_count, is_number
+from twofold.checks.parameters import check_at_least, check_count
 from twofold.checks.rows import check_entries, checked_weights
 from twofold.compiled import compiled
 from twofold.engine.threads import count_threads, run_tasks, single_threaded_blas
@@ -201,14 +201,8 @@ class KHarmonicMeans(
     def _check_parameters(self) -> None:
         for name in ("n_clusters", "max_iter"):
             check_count(name, getattr(self, name))
-        for name, least, other in (("p", 2, "'auto' or "), ("tol", 0, "")):
-            value = getattr(self, name)
-            if other and isinstance(value, str) and value == "auto":
-                continue
-            if not is_number(value) or not least <= float(value) < np.inf:
-                raise ValueError(
-                    f"`{name}` must be {other}a number of at least {least}; got {value!r}."
-                )
+        check_at_least("p", self.p, 2, may_be_auto=True)
+        check_at_least("tol", self.tol)
         is_name = isinstance(self.init, str)
         if not (self.init == "k-means++" if is_name else np.ndim(self.init) == 2):
             raise ValueError(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray
-from twofold.checks.parameters import check_count
+from twofold.checks.parameters import check_choice, check_count
 
 # Of drawing again: a domain may be a small part of the box around it.
 MOST_ROUNDS = 1_000
@@ -28,8 +28,7 @@ def scott_widths(X: FloatArray, weights: FloatArray, least_share: float = 0.0) -
 def check_request(n: object, spread: object) -> None:
     """Raise unless n points can be drawn in that way."""
     check_count("n_samples", n)
-    if spread not in ("density", "uniform"):
-        raise ValueError(f"`spread` must be 'density' or 'uniform'; got {spread!r}.")
+    check_choice("spread", spread, ("density", "uniform"))
 
 
 def draw_latent_points(

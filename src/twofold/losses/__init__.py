@@ -38,7 +38,7 @@ from typing import Any, ClassVar, Literal, Protocol, cast
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.checks.parameters import is_number
+from twofold.checks.parameters import check_choice, is_number
 
 __all__ = [
     "EpsilonInsensitive",
@@ -127,7 +127,7 @@ class Huber:
     per: Literal["component", "vector"] = "component"
 
     def __post_init__(self) -> None:
-        _check_per(self.per)
+        check_choice("per", self.per, ("component", "vector"))
         if self.trim is not None and not (is_number(self.trim) and 1 < self.trim < math.inf):
             raise ValueError(
                 "`trim` must be a number above 1, or None to let every row take part; "
@@ -214,7 +214,7 @@ class EpsilonInsensitive:
     order: Literal[1, 2] = 2
 
     def __post_init__(self) -> None:
-        _check_per(self.per)
+        check_choice("per", self.per, ("component", "vector"))
         if self.order not in (1, 2) or isinstance(self.order, bool):
             raise ValueError(f"`order` must be 1 or 2; got {self.order!r}.")
         try:
@@ -290,11 +290,6 @@ class EpsilonInsensitive:
             return R.new_tensor(self.eps if self.eps.ndim == 2 else self.eps[:, None])
         eps = self.eps.astype(R.dtype, copy=False)
         return eps if eps.ndim == 2 else eps[:, None]
-
-
-def _check_per(per: object) -> None:
-    if per not in ("component", "vector"):
-        raise ValueError(f"`per` must be 'component' or 'vector'; got {per!r}.")
 
 
 def _lengths(R: FloatArray) -> FloatArray:

@@ -60,6 +60,7 @@ from joblib import cpu_count
 from sklearn.utils import check_random_state
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.checks.parameters import check_choice
 from twofold.compiled import compiled_in_order
 from twofold.metrics.checks import check_neighbors, check_same_rows, checked_table
 from twofold.rowwise import power_of_two
@@ -196,9 +197,7 @@ class CoRanking:
         ``score`` is the name of a curve or number of this object, e.g. "q_nx" or "auc"; ``K`` are
         the sizes, for a curve.
         """
-        if score not in (*CURVES, *NUMBERS):
-            known = ", ".join((*CURVES, *NUMBERS))
-            raise ValueError(f"`score` must be one of {known}; got {score!r}.")
+        check_choice("score", score, (*CURVES, *NUMBERS))
         if self.is_exact:
             errors = np.zeros_like(self._score(score))
         else:

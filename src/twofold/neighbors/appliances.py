@@ -29,6 +29,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 from twofold.array_types import BoolArray, FloatArray
+from twofold.checks.parameters import check_choice
 
 MEMBERS = ("svm", "knn", "all")
 TIES = ("smallest", "first")
@@ -130,9 +131,8 @@ def appliance_ensemble(
     >>> [name for name, _ in appliance_ensemble("knn").estimators]
     ['knn1', 'knn5', 'knn7']
     """
-    for name, value, allowed in (("members", members, MEMBERS), ("tie", tie, TIES)):
-        if value not in allowed:
-            raise ValueError(f"`{name}` must be one of {allowed}; got {value!r}.")
+    check_choice("members", members, MEMBERS)
+    check_choice("tie", tie, TIES)
     voters: list[tuple[str, Any]] = []
     if members != "knn":
         voters += [

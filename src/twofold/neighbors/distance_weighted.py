@@ -17,7 +17,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.utils.multiclass import check_classification_targets
 
 from twofold.array_types import FloatArray
-from twofold.checks.parameters import is_integer, is_number
+from twofold.checks.parameters import check_count, is_number
 from twofold.engine.threads import count_threads
 from twofold.process_settings import same_warnings_after
 from twofold.rowwise import blocks
@@ -57,8 +57,8 @@ class _DistanceWeighted(BaseEstimator):
 
     def _neighbors(self, kind: Any, n: int) -> Any:
         k = self.n_neighbors
-        if k is not None and (not is_integer(k) or k < 1):
-            raise ValueError(f"`n_neighbors` must be None (all) or at least 1; got {k!r}.")
+        if k is not None:
+            check_count("n_neighbors", k)
         if not is_number(self.p) or not self.p >= 1:
             raise ValueError(f"`p` must be a number of at least 1; got {self.p!r}.")
         count_threads(self.n_jobs)

@@ -7,12 +7,12 @@ optimization problems with simple constraints", SIAM J. Control Optim. 20 (1982)
 experiment of the UKR thesis uses with a growing box.
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray
+from twofold.checks.parameters import check_positive
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Box(Constraint):
     half_width: float
 
     def __post_init__(self) -> None:
-        _check_positive("half_width", self.half_width)
+        check_positive("half_width", self.half_width)
 
     def project(self, X: FloatArray) -> FloatArray:
         """Clip every coordinate."""
@@ -105,7 +105,7 @@ class Ball(Constraint):
     radius: float
 
     def __post_init__(self) -> None:
-        _check_positive("radius", self.radius)
+        check_positive("radius", self.radius)
 
     def project(self, X: FloatArray) -> FloatArray:
         """Scale the rows outside the ball back to its boundary."""
@@ -148,11 +148,3 @@ def _in_dtype(bound: float, X: FloatArray) -> float:
     The result is a Python float even for a NumPy float64, which would turn float32 into float64.
     """
     return float(X.dtype.type(bound))
-
-
-def _check_positive(name: str, bound: float) -> None:
-    if not (math.isfinite(bound) and bound > 0):
-        raise ValueError(
-            f"`{name}` must be a positive finite number; got {bound!r}. "
-            "Pass constraint=None for a problem without bounds."
-        )

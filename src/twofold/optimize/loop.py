@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from twofold.array_types import FloatArray
+from twofold.checks.parameters import check_choice, check_count
 from twofold.optimize.constraints import Constraint, Unconstrained
 from twofold.optimize.lbfgs import Lbfgs
 from twofold.optimize.rprop import RPROP_VARIANTS, Rprop
@@ -145,11 +146,8 @@ def minimize(
     >>> minimize(Valley(), np.zeros((2, 1)), constraint=Box(1.5)).X.tolist()
     [[1.5], [1.5]]
     """
-    if method not in METHODS:
-        known = ", ".join(repr(known) for known in METHODS)
-        raise ValueError(f"`method` must be one of {known}; got {method!r}.")
-    if max_iter < 0:
-        raise ValueError(f"`max_iter` must be at least 0; got {max_iter}.")
+    check_choice("method", method, tuple(METHODS))
+    check_count("max_iter", max_iter, 0)
     if not tol >= 0:
         raise ValueError(f"`tol` must be at least 0 (0 turns the test off); got {tol}.")
     chosen = METHODS[method]

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 
 from twofold.array_types import FloatArray
-from twofold.checks.parameters import check_count
+from twofold.checks.parameters import check_choice, check_count
 from twofold.contract import TwoWayModel
 from twofold.plots import drawing
 from twofold.plots.drawing import COLORS, MISSING, QUIET
@@ -264,8 +264,7 @@ def item_style(
     units: tuple[Any, Any] = (0.0, 1.0),
 ) -> ItemStyle:
     """Return how the items of a model are drawn; ``given`` is the shape of an image, if told."""
-    if kind not in ("auto", "image", "curve"):
-        raise ValueError(f"`kind` must be 'auto', 'image' or 'curve'; got {kind!r}.")
+    check_choice("kind", kind, ("auto", "image", "curve"))
     shape = None if kind == "curve" else known_shape(model, given)
     if kind == "image" and shape is None:
         raise ValueError(

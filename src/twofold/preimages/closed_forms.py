@@ -63,7 +63,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.checks.parameters import check_count
+from twofold.checks.parameters import check_choice, check_count
 from twofold.features import L1, RBF, Linear, Polynomial
 from twofold.preimages.medians import SortedColumns
 from twofold.preimages.points import ClosedForm, FeaturePoints
@@ -130,8 +130,7 @@ class Direct(ClosedForm):
     suits: ClassVar = {RBF: "Gaussian kernel, one weighted mean of rows"}
 
     def __post_init__(self) -> None:
-        if self.values not in ("products", "distances"):
-            raise ValueError(f"`values` must be 'products' or 'distances'; got {self.values!r}.")
+        check_choice("values", self.values, ("products", "distances"))
 
     def rows_for(self, target: FeaturePoints) -> FloatArray:
         """Return weighted means with guessed kernel values."""

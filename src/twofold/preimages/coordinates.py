@@ -36,6 +36,7 @@ import numpy as np
 from scipy import linalg
 
 from twofold.array_types import FloatArray
+from twofold.checks.parameters import check_positive
 from twofold.neighborhoods import nearest
 from twofold.rowwise import TILE, GaussianRows, aligned, blocks
 
@@ -108,8 +109,7 @@ class GaussianCoordinates(CoordinateMap):
                 "Expected rows (m, D), coefficients (m, r) and an offset (r,); got shapes "
                 f"{np.shape(self.rows)}, {np.shape(self.coefficients)}, {np.shape(self.offset)}."
             )
-        if not 0 < self.scale < np.inf:
-            raise ValueError(f"`scale` must be a finite number above 0; got {self.scale!r}.")
+        check_positive("scale", self.scale)
 
     @classmethod
     def by_ridge(cls, rows: FloatArray, X: FloatArray, scale: float, ridge: float) -> Self:

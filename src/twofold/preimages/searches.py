@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.checks.parameters import check_choice
 from twofold.features import RBF, Linear, Polynomial
 from twofold.preimages.criteria import Criterion, distance_criterion, projection_criterion
 from twofold.preimages.descent import Descent, mark_strayed
@@ -44,10 +45,7 @@ class _Search(Iterative):
     _memory: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
-        if self.criterion not in self._criteria:
-            raise ValueError(
-                f"`criterion` must be one of {self._criteria}; got {self.criterion!r}."
-            )
+        check_choice("criterion", self.criterion, self._criteria)
         super().__post_init__()
 
     def find(self, target: FeaturePoints) -> PreImages:

@@ -24,7 +24,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.checks.parameters import WIDEST, check_count, is_number
+from twofold.checks.parameters import WIDEST, check_count, check_positive, is_number
 
 # The rows of both experiments of the thesis, for which its λ are given.
 ROWS_OF_SCHEDULE = 1000
@@ -70,8 +70,7 @@ class Annealing:
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        if not (is_number(self.start) and 0 < self.start < np.inf):
-            raise ValueError(f"`start` must be a number > 0; got {self.start!r}.")
+        check_positive("start", self.start)
         if not (is_number(self.factor) and 0 < self.factor <= 1):
             raise ValueError(f"`factor` must be above 0 and at most 1; got {self.factor!r}.")
         for name in ("n_steps", "cycles"):

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
 from twofold.array_types import FloatArray
-from twofold.checks.parameters import is_number
+from twofold.checks.parameters import check_positive, is_number
 
 # Range of λ relative to the largest s². Data without noise drive it to the lower end.
 LEAST, MOST = 1e-10, 1e3
@@ -70,10 +70,7 @@ class Discrepancy:
     sigma: float
 
     def __post_init__(self) -> None:
-        if not (is_number(self.sigma) and 0 < float(self.sigma) < math.inf):
-            raise ValueError(
-                f"`sigma`, the standard deviation of the noise, must be > 0; got {self.sigma!r}."
-            )
+        check_positive("sigma", self.sigma)
 
 
 Rule = GCV | Discrepancy

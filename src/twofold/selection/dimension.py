@@ -19,6 +19,7 @@ from sklearn.decomposition import PCA
 from sklearn.manifold import Isomap
 
 from twofold.array_types import FloatArray
+from twofold.checks.parameters import check_count
 from twofold.checks.rows import check_differences
 from twofold.engine.threads import single_threaded
 from twofold.metrics import local_dimension as local
@@ -109,8 +110,7 @@ def choose_dimension(
     table = checked_table(scaled_features(Y) if has_other_columns(Y) else Y, "Y")
     check_differences(table)
     most = local.USUAL_MOST if max_dimension is None else max_dimension
-    if most < 1:
-        raise ValueError(f"`max_dimension` must be at least 1; got {max_dimension!r}.")
+    check_count("max_dimension", most)
     rng = np.random.default_rng(random_state)
     # A row that is there several times has itself for neighbours.
     rows = local.drawn_rows(np.unique(table, axis=0), local.MOST_ROWS, rng)

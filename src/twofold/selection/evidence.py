@@ -48,6 +48,7 @@ from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.checks.parameters import check_count
 from twofold.compiled import compiled
 from twofold.engine.threads import single_threaded_blas
 from twofold.metrics.checks import check_same_rows, checked_table
@@ -153,10 +154,9 @@ def gp_evidence(
     >>> good.nlml_per_entry < 0.1 < 0.9 < bad.nlml_per_entry
     True
     """
-    least = {"n_starts": (n_starts, 1), "repeats": (repeats, 2), "max_points": (max_points, 3)}
-    for name, (value, smallest) in least.items():
-        if value < smallest:
-            raise ValueError(f"`{name}` must be at least {smallest}; got {value!r}.")
+    check_count("n_starts", n_starts)
+    check_count("repeats", repeats, 2)
+    check_count("max_points", max_points, 3)
     table, embedding = checked_table(Y, "Y"), checked_table(X, "X")
     check_same_rows(table, "Y", embedding, "X")
     rng = np.random.default_rng(random_state)

@@ -18,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from twofold.array_types import FloatArray
+from twofold.checks.parameters import check_choice
 from twofold.metrics.checks import check_same_rows, checked_table
 
 
@@ -84,8 +85,7 @@ def whitened_distance(X: FloatArray, Z: FloatArray) -> float:
 
 def whitened(table: Any, name: str, rank: str) -> FloatArray:
     """Whiten rows; ``name`` is what messages call them."""
-    if rank not in ("full", "numerical"):
-        raise ValueError(f"`rank` must be 'full' or 'numerical'; got {rank!r}.")
+    check_choice("rank", rank, ("full", "numerical"))
     # Rows in single precision carry rounding of that size into directions that have no variance.
     is_single = getattr(table, "dtype", None) in (np.float32, np.float16)
     eps = np.finfo(np.float32 if is_single else np.float64).eps

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from twofold.array_types import FloatArray
+from twofold.checks.parameters import check_choice, check_count
 from twofold.checks.rows import check_differences
 from twofold.engine.threads import single_threaded_blas
 from twofold.metrics.checks import check_same_rows, checked_table
@@ -90,14 +91,12 @@ def refine(
     >>> better.after["reconstruction_error"] < better.before["reconstruction_error"]
     True
     """
-    if by not in USUAL_ITERATIONS:
-        raise ValueError(f"`by` must be 'ukr' or 'evidence'; got {by!r}.")
+    check_choice("by", by, tuple(USUAL_ITERATIONS))
     rows, start = checked_table(Y, "Y"), checked_table(X, "X")
     check_same_rows(rows, "Y", start, "X")
     check_differences(rows)
     steps = USUAL_ITERATIONS[by] if max_iter is None else max_iter
-    if steps < 1:
-        raise ValueError(f"`max_iter` must be at least 1; got {max_iter!r}.")
+    check_count("max_iter", steps)
     common: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs}
     with single_threaded_blas():
         before = score_embedding(rows, start, **common)

@@ -26,6 +26,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.checks.parameters import check_choice, check_count
 from twofold.metrics.checks import checked_table
 from twofold.selection.embedders import few_threads, unfitted
 from twofold.selection.procrustes import whitened, whitened_distance
@@ -145,10 +146,8 @@ def stability(
 
 def _check_request(estimator: Any, Y: Any, by: str, repeats: int, noise: float) -> None:
     """Raise unless surrogates can be made as asked and the estimator can embed them."""
-    if by not in ("bootstrap", "noise"):
-        raise ValueError(f"`by` must be 'bootstrap' or 'noise'; got {by!r}.")
-    if repeats < 2:
-        raise ValueError(f"`repeats` must be at least 2; got {repeats!r}.")
+    check_choice("by", by, ("bootstrap", "noise"))
+    check_count("repeats", repeats, 2)
     if not 0 < noise < 1:
         raise ValueError(f"`noise` is a share of the variance, within (0, 1); got {noise!r}.")
     if not hasattr(estimator, "fit_transform"):

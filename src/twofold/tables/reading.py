@@ -20,6 +20,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from twofold.checks.parameters import check_count
 from twofold.tables.excel_files import ExcelTable
 from twofold.tables.parts import split_part
 from twofold.tables.table import (
@@ -119,8 +120,8 @@ class TableSource:
         self, rows: int | None = None, *, numbers: Iterable[str] = ()
     ) -> Iterator[pd.DataFrame]:
         """Yield the table in frames of ``rows``, by default of 64 MB, ``numbers`` as float64."""
-        if rows is not None and rows < 1:
-            raise ValueError(f"`rows` must be at least 1; got {rows}.")
+        if rows is not None:
+            check_count("rows", rows)
         wanted, known = [numbers] if isinstance(numbers, str) else list(numbers), set(self.columns)
         for name in wanted:
             if name not in known:

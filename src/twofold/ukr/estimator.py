@@ -20,7 +20,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.checks.parameters import check_choice, check_count, check_progress, is_number
+from twofold.checks.parameters import (
+    check_at_least,
+    check_choice,
+    check_count,
+    check_progress,
+)
 from twofold.checks.rows import check_differences, check_entries
 from twofold.contract.distinct_rows import merge_duplicates, row_keys
 from twofold.engine import DEGREES, check_cutoff
@@ -448,11 +453,9 @@ class UKR(KernelManifold):
 
     def _check_parameters(self) -> None:
         given = self.get_params(deep=False)
-        if not (isinstance(self.n_components, str) and self.n_components == "auto"):
-            check_count("n_components", self.n_components)
+        check_count("n_components", self.n_components, may_be_auto=True)
         check_count("max_iter", self.max_iter, 0, may_be_auto=True)
-        if not is_number(self.tol) or not self.tol >= 0:
-            raise ValueError(f"`tol` must be a number of at least 0; got {self.tol!r}.")
+        check_at_least("tol", self.tol)
         check_cutoff(self.cutoff)
         count_threads(self.n_jobs)
         get_kernel(self.kernel, training=True)

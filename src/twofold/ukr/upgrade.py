@@ -16,6 +16,7 @@ from scipy import optimize, spatial
 from sklearn.utils.validation import check_array
 
 from twofold.array_types import FloatArray
+from twofold.checks.parameters import check_choice
 from twofold.checks.rows import (
     check_differences,
     check_entries,
@@ -78,8 +79,7 @@ def upgrade(
     >>> model.inverse_transform(picture[:1]).shape
     (1, 4)
     """
-    if bandwidth not in ("per_dimension", "local"):
-        raise ValueError(f"`bandwidth` must be 'per_dimension' or 'local'; got {bandwidth!r}.")
+    check_choice("bandwidth", bandwidth, ("per_dimension", "local"))
     if refine and bandwidth == "local":
         raise ValueError("refine=True moves points under one bandwidth; use 'per_dimension'.")
     # What the picture itself decides; without `refine` it does not move at all.

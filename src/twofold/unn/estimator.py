@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.checks.parameters import check_choice, check_count, check_progress, is_integer
+from twofold.checks.parameters import check_choice, check_count, check_progress
 from twofold.contract import TwoWayModel
 from twofold.contract.distinct_rows import DistinctRows
 from twofold.contract.fitted_state import COMMON, Array, FittedState, Value
@@ -371,11 +371,7 @@ class UNN(NeighborModel, GrowingModel):
     def _check_parameters(self) -> None:
         check_count("n_components", self.n_components)
         check_count("n_neighbors", self.n_neighbors)
-        is_count = is_integer(self.refine) and int(self.refine) >= 0
-        if not is_count and not (isinstance(self.refine, str) and self.refine == "auto"):
-            raise ValueError(
-                f"`refine` must be 'auto' or an integer of at least 0; got {self.refine!r}."
-            )
+        check_count("refine", self.refine, 0, may_be_auto=True)
         check_choice("missing", self.missing, MISSING)
         check_choice("shuffle", self.shuffle, (True, False))
         check_progress(self.verbose)

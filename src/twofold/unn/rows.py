@@ -18,6 +18,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.checks.parameters import check_choice, check_count
 from twofold.checks.rows import check_differences, check_entries
 from twofold.compiled import compiled, square
 from twofold.unn.point_errors import NO_KERNEL, PointError, row_error
@@ -105,10 +106,8 @@ class Rule(NamedTuple):
 
 def get_rule(n_neighbors: int, criterion: str, error: PointError, include_self: bool) -> Rule:
     """Return the rule of neighbours and costs, checked."""
-    if n_neighbors < 1:
-        raise ValueError(f"`n_neighbors` must be at least 1; got {n_neighbors!r}.")
-    if criterion not in ("point", "full"):
-        raise ValueError(f"`criterion` must be 'point' or 'full'; got {criterion!r}.")
+    check_count("n_neighbors", n_neighbors)
+    check_choice("criterion", criterion, ("point", "full"))
     # At least one other, or nothing would count.
     n_others = max(1, int(n_neighbors) - 1) if include_self else int(n_neighbors)
     return Rule(n_others, bool(include_self), criterion == "full", error)

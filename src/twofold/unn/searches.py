@@ -17,7 +17,12 @@ import math
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from twofold.checks.parameters import check_count, check_positive, is_number
+from twofold.checks.parameters import (
+    check_at_least,
+    check_choice,
+    check_count,
+    check_positive,
+)
 from twofold.model_files import register_value_type
 
 # Up to this many rows "auto" looks at every gap of the line.
@@ -30,10 +35,8 @@ def _check(search: Any, *counts: str, **choices: tuple[str, ...]) -> None:
     for name in counts:
         check_count(name, getattr(search, name))
     for name, allowed in choices.items():
-        if getattr(search, name) not in allowed:
-            raise ValueError(f"`{name}` must be one of {allowed}; got {getattr(search, name)!r}.")
-    if not isinstance(search.include_self, bool):
-        raise ValueError(f"`include_self` must be True or False; got {search.include_self!r}.")
+        check_choice(name, getattr(search, name), allowed)
+    check_choice("include_self", search.include_self, (True, False))
 
 
 @dataclass(frozen=True)
@@ -291,8 +294,7 @@ class CMAES:
 
     def __post_init__(self) -> None:
         _check(self, "n_generations", space=("penalty", "box"))
-        if not is_number(self.penalty) or not 0 <= self.penalty < math.inf:
-            raise ValueError(f"`penalty` must be a number of at least 0; got {self.penalty!r}.")
+        check_at_least("penalty", self.penalty)
         if self.population is not None:
             check_count("population", self.population, 4)
         check_positive("sigma", self.sigma)
