@@ -33,11 +33,14 @@ for each function, so
 """
 
 import functools
+import gc
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar, cast
+
+from twofold.process_settings import HeldSetting
 
 FAST_MATH = {"reassoc", "contract", "nsz", "nnan"}
 NOTICE = "compiling for this machine, once; this can take ten seconds or more ..."
@@ -149,6 +152,21 @@ def _warn_once() -> None:
     )
 
 
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+# Looking through all that numba makes, again and again, would be a seventh of the compilation.
+_uncollected = HeldSetting(_without_garbage_collection)
+
+
 # ---- what is said while loops are compiled ------------------------------------------------------
 
 _listeners: list[Callable[[str], None]] = []
@@ -178,14 +196,19 @@ def _numba() -> Any:
     from numba.core import event
 
     class Listener(event.Listener):
+        def __init__(self) -> None:
+            self.under_way: list[ExitStack] = []  # numba compiles on one thread at a time
+
         def on_start(self, event: Any) -> None:
             is_ours = event.data["dispatcher"].py_func.__module__.startswith(f"{__package__}.")
             if is_ours and _listeners and not _announced.is_set():
                 _announced.set()
                 _listeners[0](NOTICE)
+            self.under_way.append(ExitStack())
+            self.under_way[-1].enter_context(_uncollected.held())
 
         def on_end(self, event: Any) -> None:
-            pass
+            self.under_way.pop().close()
 
     event.register("numba:compile", Listener())
     return numba
