@@ -171,7 +171,7 @@ def _part(members: IntArray, X: FloatArray, axis: int, middle: int) -> None:
 def insert(tree: PointTree, i: int) -> None:
     """Take row i of ``tree.X`` in."""
     tree.used[1] += 1
-    node, depth, x = 0, 0, tree.X[i]
+    node, depth, x = i - i, 0, tree.X[i]
     while tree.axis[node] >= 0:
         _take_in(tree, node, x)
         first, cut, value = tree.child[node], tree.cut[node], x[tree.axis[node]]
