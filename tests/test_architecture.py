@@ -38,7 +38,7 @@ LAYERS = [
     {"__main__"},
 ]
 # Modules of the first layer that others there may import.
-LOWEST = ("array_types", "compiled", "kernels")
+LOWEST = ("array_types", "compiled", "kernels", "process_settings")
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 

@@ -27,17 +27,22 @@ The first process of a machine waits while all that it calls is compiled, a few 
 for each function, so
 
 * rows are copied by `assign`, not by ``a[:] = b``: numba compiles a message for shapes that differ
-  into such a line, three seconds of it in the first function that has one;
+  into such a line, one to three seconds of it in the first function that has one;
+* one loop does what two would do by the same functions, and what has one caller is written into it:
+  each function that is compiled is optimised together with all that it calls;
 * what begins at a constant, changes in a loop and is passed on begins as an expression, such as
   ``k - k``: numba would compile what is called once for the constant and once for any number.
 """
 
 import functools
+import gc
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar, cast
+
+from twofold.process_settings import HeldSetting
 
 FAST_MATH = {"reassoc", "contract", "nsz", "nnan"}
 NOTICE = "compiling for this machine, once; this can take ten seconds or more ..."
@@ -61,6 +66,7 @@ def written_into_callers(function: Function) -> Function:
 
     For parts of one or two long loops: each function of its own is optimised with all that it
     calls, and so is each of its callers. What has many callers is compiled many times that way.
+    There additions keep their order if those of the caller do.
     """
     return cast(Function, Loop(function, fastmath=FAST_MATH, inline="always"))
 
@@ -149,6 +155,21 @@ def _warn_once() -> None:
     )
 
 
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+# To look through all that numba makes, again and again, takes a tenth of the time of compiling.
+_uncollected = HeldSetting(_without_garbage_collection)
+
+
 # ---- what is said while loops are compiled ------------------------------------------------------
 
 _listeners: list[Callable[[str], None]] = []
@@ -178,14 +199,20 @@ def _numba() -> Any:
     from numba.core import event
 
     class Listener(event.Listener):
+        def __init__(self) -> None:
+            # Numba compiles on one thread at a time, and what is called within what calls it.
+            self.under_way: list[AbstractContextManager[None]] = []
+
         def on_start(self, event: Any) -> None:
+            self.under_way.append(_uncollected.held())
+            self.under_way[-1].__enter__()
             is_ours = event.data["dispatcher"].py_func.__module__.startswith(f"{__package__}.")
             if is_ours and _listeners and not _announced.is_set():
                 _announced.set()
                 _listeners[0](NOTICE)
 
         def on_end(self, event: Any) -> None:
-            pass
+            self.under_way.pop().__exit__(None, None, None)
 
     event.register("numba:compile", Listener())
     return numba

@@ -42,6 +42,7 @@ def weigh_block(
     limit = far = 0.0
     if kernel.is_exponential:
         limit, far = 2 * kernel.reach(cutoff), kernel.reach(NOTHING)
+    hidden = np.ascontiguousarray(hidden)  # one memory layout: the loop is compiled for each
     _squared_distances(queries, points, hidden, kernel.is_exponential, limit, far, out, shift)
     weight, slope = kernel.weigh(out)
     if not kernel.is_exponential:

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.compiled import compiled_in_order
+from twofold.compiled import compiled_in_order, written_into_callers
 from twofold.small_systems import assign, factor, solve_factored
 
 # Rough searches begin with shorter steps: a long one from a start among many may end elsewhere.
@@ -416,7 +416,7 @@ def _take_close(
     return better
 
 
-@compiled_in_order
+@written_into_callers
 def _keep(i: int, row: int, new: _New, state: _State) -> None:
     """Take over what is new of one row, all but its curvature."""
     state.error[row] = new.error[i]
@@ -424,14 +424,14 @@ def _keep(i: int, row: int, new: _New, state: _State) -> None:
     assign(state.gradient[row], new.gradient[i])
 
 
-@compiled_in_order
+@written_into_callers
 def _copy_matrix(out: FloatArray, values: FloatArray) -> None:
     for a in range(values.shape[0]):
         for c in range(values.shape[1]):
             out[a, c] = values[a, c]
 
 
-@compiled_in_order
+@written_into_callers
 def _update(
     H: FloatArray,
     gauss_newton: FloatArray,
@@ -460,7 +460,7 @@ def _update(
             H[a, c] += change[a] * change[c] / along - moved[a] * moved[c] / length
 
 
-@compiled_in_order
+@written_into_callers
 def _learn(
     S: FloatArray,
     H: FloatArray,

@@ -12,7 +12,7 @@ import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled
-from twofold.small_systems import dot
+from twofold.small_systems import assign, dot
 
 # A step and a change of the gradient at a wider angle than this tell no curvature.
 _SMALLEST_COSINE = 1e-8
@@ -74,7 +74,7 @@ def directions(
         j = rows[r]
         if not inverse[j].any():
             continue
-        g[:] = gradient[r]
+        assign(g, gradient[r])
         for p in range(k - 1, -1, -1):
             shares[p] = inverse[j, p] * dot(steps[j, p], g)
             for d in range(D):

@@ -28,6 +28,7 @@ from twofold.engine.threads import run_tasks
 from twofold.features import Laplacian
 from twofold.preimages.points import FeaturePoints, Iterative, PreImages, Status
 from twofold.rowwise import GAP, blocks, exponentials, in_tiles, pair_sums
+from twofold.small_systems import assign
 
 # Sums of weights below this share of the sum of their sizes are cancelled; see `criteria`.
 _CANCELLED = 1e-3
@@ -169,7 +170,8 @@ def _medians(W: FloatArray, values: FloatArray, order: IntArray) -> FloatArray:
                 first_slope[k] -= W[first + k, i]
                 steep[k] -= min(lanes[i, k], 0.0)
         for d in range(values.shape[0]):
-            slope[:], height[:], lowest[:], best[:] = first_slope, 0, 0, values[d, 0]
+            assign(slope, first_slope)
+            height[:], lowest[:], best[:] = 0, 0, values[d, 0]
             before = values[d, 0]
             for start in range(0, m, _CORNERS):
                 for i in range(start, min(start + _CORNERS, m)):

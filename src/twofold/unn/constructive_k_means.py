@@ -41,6 +41,7 @@ from twofold.checks.rows import checked_weights
 from twofold.compiled import compiled, square
 from twofold.engine.threads import single_threaded
 from twofold.rowwise import blocks
+from twofold.small_systems import assign
 from twofold.unn.rows import new_rows, training_rows
 
 ORDERS = ("farthest", "given")
@@ -183,7 +184,9 @@ def _one_pass(
     n, D = Y.shape
     k = len(centers)
     C, total = np.empty((k + n, D)), np.empty(k + n)  # room for a cluster of each row
-    C[:k], total[:k] = centers, counts
+    assign(total, counts)
+    for j in range(k):
+        assign(C[j], centers[j])
     labels = np.empty(n, dtype=np.int64)
     for i in range(n):
         nearest, best = -1, np.inf
@@ -194,7 +197,8 @@ def _one_pass(
             if sq_dist < best:
                 nearest, best = j, sq_dist
         if nearest < 0 or np.sqrt(best) > zeta:
-            C[k], total[k], labels[i] = Y[i], weights[i], k
+            assign(C[k], Y[i])
+            total[k], labels[i] = weights[i], k
             k += 1
         else:
             # The weighted mean so far, c + w (y - c) / Σ w, without keeping the rows.

@@ -27,14 +27,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.compiled import compiled, square
+from twofold.compiled import compiled, square, written_into_callers
 from twofold.rowwise import blocks
 from twofold.small_systems import assign
 from twofold.unn.growing import ROUNDING, PointTree, find_nearest, insert, remove, tree_of
 from twofold.unn.nearest_rows import nearest_rows
 from twofold.unn.point_errors import PointError
 from twofold.unn.rows import (
-    NOBODY,
     Rows,
     Rule,
     Watch,
@@ -91,13 +90,14 @@ class ContinuousPoints:
             self.tree = tree_of(self.latent, n + max(n // 2, BLOCK))
         rows, judge = self._rows()
         nearest = np.zeros(n - before, dtype=np.int64)  # the first row of all has none
+        new = np.empty(0)
         if n > first:
             some = self._nearest(rows, self.by_value, first=first, earlier=True)
             nearest[first - before :] = some
         for part in blocks(n - before, 1, at_a_time=BLOCK):
             # The stream of random numbers is one for all blocks, so their size does not matter.
             tries = self._draw(part.stop - part.start)
-            insert_rows(self.tree, rows, before + part.start, nearest[part], tries, judge)
+            put_rows(self.tree, rows, before + part.start, nearest[part], tries, judge, new, new)
             if watch is not None:
                 watch(before + part.stop)
         self.latent = self.tree.X[:n].copy()
@@ -109,7 +109,7 @@ class ContinuousPoints:
             rows, (rule, found, sq_dists, f) = self._rows()
             x = self.latent[number]
             count = find_nearest(self.tree, x, number, rule.n_others, found, sq_dists)
-            write_mean(rows, found, count, NOBODY, f)
+            write_mean(rows, found, count, f)
             self.Y[number, gaps] = f[gaps]
         return self.Y[number]
 
@@ -128,7 +128,7 @@ class ContinuousPoints:
             for sweep in range(n_sweeps):
                 for part in blocks(n, 1, at_a_time=BLOCK):
                     near, tries = nearest[part], self._draw(part.stop - part.start)
-                    move_rows(self.tree, rows, part.start, near, tries, judge, errors, reach)
+                    put_rows(self.tree, rows, part.start, near, tries, judge, errors, reach)
                 self.latent = self.tree.X[:n].copy()
                 totals.append(float(self.weights @ errors))
                 if watch is not None:
@@ -170,7 +170,7 @@ class Judge(NamedTuple):
     """What a latent place of a row is judged by, and room for what is found there."""
 
     rule: Rule
-    found: IntArray  # (k,) the neighbours of the latest place
+    found: IntArray  # (k + 1,) the neighbours of the latest place, and the row itself
     sq_dists: FloatArray  # (k,) their squared distances
     f: FloatArray  # (D,) their mean
 
@@ -179,7 +179,7 @@ class Judge(NamedTuple):
 def judge_of(rows: Rows, rule: Rule) -> Judge:
     """Return a judge of the places of such rows."""
     k = rule.n_others
-    return Judge(rule, np.empty(k, dtype=np.int64), np.empty(k), np.empty(rows.values.shape[1]))
+    return Judge(rule, np.empty(k + 1, dtype=np.int64), np.empty(k), np.empty(rows.values.shape[1]))
 
 
 @compiled
@@ -188,9 +188,23 @@ def place_error(tree: PointTree, rows: Rows, x: FloatArray, i: int, judge: Judge
     rule, found, f = judge.rule, judge.found, judge.f
     count = find_nearest(tree, x, i, rule.n_others, found, judge.sq_dists)
     # Places with the same neighbours must tie to the last bit, whatever the order of these.
-    found[:count].sort()
-    write_mean(rows, found, count, i if rule.include_self else NOBODY, f)
+    _sort_few(found, count)
+    if rule.include_self:
+        found[count] = i
+        count += 1
+    write_mean(rows, found, count, f)
     return error_of_mean(f, rows, i, rule.error)
+
+
+@compiled
+def _sort_few(numbers: IntArray, count: int) -> None:
+    """Sort the first numbers, of which there are few, by insertion; numba compiles a quicksort."""
+    for k in range(1, count):
+        number, place = numbers[k], k
+        while place > 0 and numbers[place - 1] > number:
+            numbers[place] = numbers[place - 1]
+            place -= 1
+        numbers[place] = number
 
 
 @compiled
@@ -213,7 +227,7 @@ class Tries(NamedTuple):
     pull: FloatArray  # (2,) how strongly a particle is drawn
 
 
-@compiled
+@written_into_callers
 def _find_place(
     tree: PointTree,
     rows: Rows,
@@ -249,22 +263,7 @@ def _find_place(
 
 
 @compiled
-def insert_rows(
-    tree: PointTree, rows: Rows, first: int, nearest: IntArray, tries: Tries, judge: Judge
-) -> None:
-    """Embed rows from ``first`` on, each around the place of its nearest one."""
-    best = np.zeros(tree.X.shape[1])
-    for place in range(nearest.size):
-        i = first + place
-        best[:] = 0.0
-        if i > 0:
-            _find_place(tree, rows, i, nearest[place], tries, place, judge, best)
-        assign(tree.X[i], best)
-        insert(tree, i)
-
-
-@compiled
-def move_rows(
+def put_rows(
     tree: PointTree,
     rows: Rows,
     first: int,
@@ -274,21 +273,30 @@ def move_rows(
     errors: FloatArray,
     reach: FloatArray,
 ) -> None:
-    """Take rows from ``first`` on up and put them where the whole error is lower."""
-    n, q = rows.values.shape[0], tree.X.shape[1]
+    """Embed rows from ``first`` on, each around the place of its nearest one.
+
+    Rows that are there, with the ``errors`` (n,) and ``reach`` (n,) of all that `list_errors` has
+    found, are taken up and put where the whole error is lower. There are none for new rows.
+    """
+    n, q, is_there = rows.values.shape[0], tree.X.shape[1], errors.size > 0
     last = min(judge.rule.n_others, n - 1) - 1
     best, old = np.zeros(q), np.zeros(q)
     touched, e_new, r_new = np.empty(n + 1, dtype=np.int64), np.empty(n), np.empty(n)
     for place in range(nearest.size):
-        i = first + place
-        assign(old, tree.X[i])
-        remove(tree, i)
-        lowest = _find_place(tree, rows, i, nearest[place], tries, place, judge, best)
-        if lowest >= errors[i]:  # what is no better for the row itself is not tried on all others
-            insert(tree, i)
-            continue
-        assign(tree.X[i], best)
+        i, lowest = first + place, 0.0
+        best[:] = 0.0
+        if is_there:
+            assign(old, tree.X[i])
+            remove(tree, i)
+        if i > 0 or is_there:
+            lowest = _find_place(tree, rows, i, nearest[place], tries, place, judge, best)
+        # What is no better for the row itself is not tried on all others.
+        is_tried = is_there and lowest < errors[i]
+        if is_tried or not is_there:
+            assign(tree.X[i], best)
         insert(tree, i)
+        if not is_tried:
+            continue
         count = 0
         for j in range(n):  # the rows that have row i among their neighbours before or after
             before, after = 0.0, 0.0
@@ -309,5 +317,5 @@ def move_rows(
                 errors[touched[t]], reach[touched[t]] = e_new[t], r_new[t]
         else:
             remove(tree, i)
-            tree.X[i] = old
+            assign(tree.X[i], old)
             insert(tree, i)

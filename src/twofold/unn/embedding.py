@@ -29,6 +29,7 @@ from sklearn.exceptions import ConvergenceWarning
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled
 from twofold.process_settings import warn
+from twofold.small_systems import assign
 from twofold.unn import searches
 from twofold.unn.continuous import ContinuousPoints
 from twofold.unn.growing import keep_nearest
@@ -297,7 +298,7 @@ def _repair_in_order(
     for i in range(n_complete, n):
         seen = np.flatnonzero(observed[i])
         if seen.size == 0:
-            Y[i] = means
+            assign(Y[i], means)
             continue
         count = 0
         for j in range(i):

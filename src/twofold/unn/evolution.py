@@ -41,7 +41,7 @@ from twofold.small_systems import assign
 from twofold.unn.continuous import Judge, judge_of, list_errors
 from twofold.unn.embedding import INTERRUPTED, Embedding, Task
 from twofold.unn.growing import PointTree, empty_tree, rebuild
-from twofold.unn.rows import NOBODY, Rows, RowStore, error_of_mean, get_rule, rows_of, write_mean
+from twofold.unn.rows import Rows, RowStore, error_of_mean, get_rule, rows_of, write_mean
 from twofold.unn.searches import CMAES, Evolution, EvolutionStrategy
 from twofold.unn.swaps import places_of, try_swaps
 
@@ -279,13 +279,17 @@ def _error_on_line(x: FloatArray, rows: Rows, judge: Judge) -> float:
     for rank in range(n):
         i = order[rank]
         left, right = rank - 1, rank + 1
-        for place in range(near.size):
+        for place in range(rule.n_others):
             if right == n or (left >= 0 and x[i] - x[order[left]] <= x[order[right]] - x[i]):
                 near[place] = order[left]
                 left -= 1
             else:
                 near[place] = order[right]
                 right += 1
-        write_mean(rows, near, near.size, i if rule.include_self else NOBODY, f)
+        count = rule.n_others
+        if rule.include_self:
+            near[count] = i
+            count += 1
+        write_mean(rows, near, count, f)
         total += rows.weights[i] * error_of_mean(f, rows, i, rule.error)
     return total

@@ -22,7 +22,7 @@ import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.checks.rows import check_finite_points
-from twofold.compiled import compiled, square
+from twofold.compiled import compiled, square, written_into_callers
 from twofold.small_systems import assign
 
 LEAF = 16
@@ -79,13 +79,20 @@ def tree_of(X: FloatArray, capacity: int | None = None) -> PointTree:
 @compiled
 def rebuild(tree: PointTree) -> None:
     """Build the tree anew over the points that are in it, as flat as it can be."""
+    members = _points_of(tree)
+    tree.used[0], tree.used[1] = 1, members.size
+    _build(tree, tree.used[0] - 1, members)
+
+
+@compiled
+def _points_of(tree: PointTree) -> IntArray:
+    """Return the numbers of the points in the tree."""
     members, count = np.empty(tree.leaf_of.size, dtype=np.int64), 0
     for i in range(tree.leaf_of.size):
         if tree.leaf_of[i] >= 0:
             members[count] = i
             count += 1
-    tree.used[0], tree.used[1] = 1, count
-    _build(tree, tree.used[0] - 1, members[:count])
+    return members[:count]
 
 
 @compiled
@@ -120,7 +127,7 @@ def _take_in(tree: PointTree, node: int, x: FloatArray) -> None:
         tree.box[node, 1, m] = max(tree.box[node, 1, m], x[m])
 
 
-@compiled
+@written_into_callers
 def _cut_in_half(tree: PointTree, node: int, members: IntArray) -> int:
     """Cut a node whose box is known, give it two children, return how many go to the first."""
     # Afterwards no one of the first half is above the cut, and no one of the second below.
@@ -137,7 +144,7 @@ def _cut_in_half(tree: PointTree, node: int, members: IntArray) -> int:
     return half
 
 
-@compiled
+@written_into_callers
 def _part(members: IntArray, X: FloatArray, axis: int, middle: int) -> None:
     """Order points so that those before `middle` lie below it along an axis, the others above."""
     # Quickselect; equal points are exchanged, too, so that they are halved and not counted off.
@@ -164,7 +171,7 @@ def _part(members: IntArray, X: FloatArray, axis: int, middle: int) -> None:
 def insert(tree: PointTree, i: int) -> None:
     """Take row i of ``tree.X`` in."""
     tree.used[1] += 1
-    node, depth, x = 0, 0, tree.X[i]
+    node, depth, x = i - i, 0, tree.X[i]
     while tree.axis[node] >= 0:
         _take_in(tree, node, x)
         first, cut, value = tree.child[node], tree.cut[node], x[tree.axis[node]]
@@ -178,14 +185,14 @@ def insert(tree: PointTree, i: int) -> None:
         tree.bucket[node, held] = i
         tree.leaf_of[i] = node
         _take_in(tree, node, x)
-    elif depth > 8 + 2 * math.log2(1.0 + tree.used[1]) or tree.used[0] + 2 > tree.axis.size:
-        tree.leaf_of[i] = 0
-        rebuild(tree)
-    else:
-        members = np.empty(LEAF + 1, dtype=np.int64)
-        assign(members, tree.bucket[node])
-        members[LEAF] = i
-        _build(tree, node, members)
+        return
+    members: IntArray = np.empty(LEAF + 1, dtype=np.int64)
+    assign(members, tree.bucket[node])
+    members[LEAF] = i
+    if depth > 8 + 2 * math.log2(1.0 + tree.used[1]) or tree.used[0] + 2 > tree.axis.size:
+        tree.leaf_of[i] = 0  # and all others are built anew with it
+        node, members, tree.used[0] = 0, _points_of(tree), 1
+    _build(tree, node, members)
 
 
 @compiled

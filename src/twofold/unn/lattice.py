@@ -290,7 +290,7 @@ def _commit(push: Push, at: IntArray, n: int, cells: Cells, rule: Rule) -> None:
         cells.grid[push.at + step * stride] = j
         cells.sites[j, push.axis] += push.sign
     cells.grid[push.at] = push.number
-    cells.sites[push.number] = at
+    assign(cells.sites[push.number], at)
     if rule.is_full:
         _refresh(touched, n + 1, cells, rule)
 

@@ -171,14 +171,7 @@ class Line(SortedRows):
         line_moves.rebuild(order, self._line(self._rule))
 
     def _insert(self, part: slice, nearest: IntArray) -> None:
-        line = self._line(self._rule)
-        if not self._exhaustive:
-            line_gaps.insert_beside(part.start, nearest, line)
-        elif line.products.size:
-            products = self._products(part, part.stop)
-            line_products.insert_by_products(part.start, products, line)
-        else:
-            line_gaps.insert_anywhere(part.start, part.stop, line)
+        self._put(part, nearest[:, None], self._rule, is_there=False)
 
     def _fill(self, number: int) -> None:
         line_moves.fill_row(number, self._line(self._rule))
@@ -192,16 +185,18 @@ class Line(SortedRows):
         return super()._candidates()
 
     def _sweep(self, candidates: IntArray, rule: Rule) -> int:
-        line, moves = self._line(rule), 0
-        for part in self._parts(0):
-            if not self._exhaustive:
-                moves += line_gaps.refine_beside(part.start, candidates[part], line)
-            elif line.products.size:
-                products = self._products(part, len(self))
-                moves += line_products.refine_by_products(part.start, products, line)
-            else:
-                moves += line_gaps.refine_anywhere(part.start, part.stop, line)
-        return moves
+        parts = self._parts(0)
+        return sum(self._put(part, candidates[part], rule, is_there=True) for part in parts)
+
+    def _put(self, part: slice, beside: IntArray, rule: Rule, is_there: bool) -> int:
+        """Put rows in their places, or those that are there in better ones; return how many are."""
+        line = self._line(rule)
+        if not self._exhaustive:
+            return line_gaps.put_beside(part.start, beside, line, is_there)
+        if not line.products.size:
+            return line_gaps.put_anywhere(part.start, part.stop, line, is_there)
+        products = self._products(part, len(self) if is_there else part.stop)
+        return line_products.put_by_products(part.start, products, line, is_there)
 
     def _append(self, Y: FloatArray, weights: Weights) -> None:
         start, store = len(self), self._store

@@ -83,59 +83,42 @@ def _costs(number: int, n: int, line: LinkedRows, room: Room) -> FloatArray:
 
 
 @compiled
-def insert_anywhere(start: int, stop: int, line: LinkedRows) -> None:
-    """Put rows where it costs least."""
-    room = room_for(line.rows, line.rule)
+def put_anywhere(start: int, stop: int, line: LinkedRows, is_there: bool) -> int:
+    """Put rows where it costs least, by the rules of `put_by_products`."""
+    moves, room = 0, room_for(line.rows, line.rule)
     for number in range(start, stop):
         gap = 0
-        if number > 0:
-            gap = cheapest(_costs(number, number, line, room))
-        left, right = put_into(line.order, number, gap, number)
+        n = len(line.beside) - 1 if is_there else number
+        if is_there:
+            unlink(number, line, room)
+            gap = take_out(line.order, n + 1, number)
+        if n > 0:
+            costs = _costs(number, n, line, room)
+            best = cheapest(costs)
+            if not is_there or is_cheaper(costs[best], costs[gap]):
+                gap = best
+                moves += is_there
+        left, right = put_into(line.order, n, gap, number)
         link(left, right, number, line, room)
-
-
-@compiled
-def refine_anywhere(start: int, stop: int, line: LinkedRows) -> int:
-    """Take rows out and put them back where the full error is smallest; return how many moved."""
-    # The rule of the line is that of the full criterion. A row stays unless the sum of errors
-    # falls by more than rounding.
-    n, moves, room = len(line.beside), 0, room_for(line.rows, line.rule)
-    for number in range(start, stop):
-        unlink(number, line, room)
-        rank = take_out(line.order, n, number)
-        costs = _costs(number, n - 1, line, room)
-        gap = cheapest(costs)
-        is_moved = is_cheaper(costs[gap], costs[rank])
-        left, right = put_into(line.order, n - 1, gap if is_moved else rank, number)
-        link(left, right, number, line, room)
-        moves += is_moved
     return moves
 
 
 @compiled
-def insert_beside(start: int, nearest: IntArray, line: LinkedRows) -> None:
-    """Put rows next to their `nearest`, NOBODY for the first of all."""
-    room = room_for(line.rows, line.rule)
-    for i in range(len(nearest)):
-        number, left, right = start + i, NOBODY, NOBODY
-        if number > 0:
-            left, right, _ = _best_side(number, nearest[i], line, room)
-        link(left, right, number, line, room)
-
-
-@compiled
-def refine_beside(start: int, nearest: IntArray, line: LinkedRows) -> int:
-    """Take rows out and put them back as `refine_anywhere`, next to `nearest` rows (rows, k)."""
+def put_beside(start: int, nearest: IntArray, line: LinkedRows, is_there: bool) -> int:
+    """Put rows next to those of `nearest` (rows, k) where it costs least, by the same rules."""
     moves, room = 0, room_for(line.rows, line.rule)
     for i in range(len(nearest)):
-        number, is_moved = start + i, False
-        left, right = unlink(number, line, room)
-        count, gap = look_around(left, right, line, room.near)
-        best = _cost_at(room.near, count, gap, number, line, room)
+        number, left, right, best, is_moved = start + i, NOBODY, NOBODY, np.inf, False
+        if is_there:
+            left, right = unlink(number, line, room)
+            count, gap = look_around(left, right, line, room.near)
+            best = _cost_at(room.near, count, gap, number, line, room)
         for beside in nearest[i]:
+            if beside == NOBODY:  # the first of all has none
+                continue
             a, b, cost = _best_side(number, beside, line, room)
-            if is_cheaper(cost, best):
-                left, right, best, is_moved = a, b, cost, True
+            if best == np.inf or is_cheaper(cost, best):
+                left, right, best, is_moved = a, b, cost, is_there
         link(left, right, number, line, room)
         moves += is_moved
     return moves

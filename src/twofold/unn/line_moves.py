@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.compiled import compiled
+from twofold.compiled import compiled, written_into_callers
 from twofold.small_systems import assign, dot
 from twofold.unn.point_errors import row_error
 from twofold.unn.rows import NOBODY, Rows, Rule, add_row, error_of_sums, fill_gaps, is_cheaper
@@ -62,7 +62,7 @@ def room_for(rows: Rows, rule: Rule) -> Room:
     return Room(np.empty(D), np.empty(width), np.empty(D), np.empty(2 * m + 1), near, grown)
 
 
-@compiled
+@written_into_callers
 def _first_rank(rank: int, n: int, m: int) -> int:
     return min(max(rank - (m + 1) // 2, 0), n - 1 - m)
 
@@ -91,7 +91,7 @@ def slide(near: IntArray, before: int, first: int, m: int, rows: Rows, room: Roo
             room.sums[d] += w_in * rows.values[into, d] - w_out * rows.values[out, d]
 
 
-@compiled
+@written_into_callers
 def error_with(number: int, w: float, rows: Rows, rule: Rule, room: Room) -> float:
     """Return the error of a complete row for the present sum and itself by the weight w."""
     y, f, mass = rows.values[number], room.f, room.masses[0] + w
@@ -111,7 +111,7 @@ def error_at(near: IntArray, count: int, rank: int, rows: Rows, rule: Rule, room
     return error_of_sums(room.sums, room.masses, rows, near[rank], rule.error)
 
 
-@compiled
+@written_into_callers
 def errors_around(
     near: IntArray, count: int, at: int, line: LinkedRows, room: Room
 ) -> tuple[int, int]:
@@ -186,7 +186,7 @@ def look_around(left: int, right: int, line: LinkedRows, near: IntArray) -> tupl
     return count, gap
 
 
-@compiled
+@written_into_callers
 def link(left: int, right: int, number: int, line: LinkedRows, room: Room) -> None:
     """Put a row between two others."""
     line.beside[number, LEFT], line.beside[number, RIGHT] = left, right
@@ -199,7 +199,7 @@ def link(left: int, right: int, number: int, line: LinkedRows, room: Room) -> No
         _refresh(room.near, count, gap - 1, line, room)
 
 
-@compiled
+@written_into_callers
 def unlink(number: int, line: LinkedRows, room: Room) -> tuple[int, int]:
     """Take one of several rows out; return those that were beside it."""
     left, right = line.beside[number, LEFT], line.beside[number, RIGHT]

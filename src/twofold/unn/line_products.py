@@ -102,31 +102,26 @@ def _costs(number: int, n: int, products: FloatArray, line: LinkedRows) -> Float
 
 
 @compiled
-def insert_by_products(start: int, products: FloatArray, line: LinkedRows) -> None:
-    """Put rows from `start` on where it costs least, by products (rows, n) with those before."""
-    room = room_for(line.rows, line.rule)
+def put_by_products(start: int, products: FloatArray, line: LinkedRows, is_there: bool) -> int:
+    """Put rows from `start` on where it costs least, by products (rows, n) with the others.
+
+    Rows that are there are taken out before; return how many of them go elsewhere.
+    """
+    # The rule of a line with all its rows is that of the full criterion. A row stays unless the sum
+    # of errors falls by more than rounding.
+    moves, room = 0, room_for(line.rows, line.rule)
     for i in range(len(products)):
         number, gap = start + i, 0
-        if number > 0:
-            gap = cheapest(_costs(number, number, products[i], line))
-        left, right = put_into(line.order, number, gap, number)
+        n = len(line.beside) - 1 if is_there else number
+        if is_there:
+            unlink(number, line, room)
+            gap = take_out(line.order, n + 1, number)
+        if n > 0:
+            costs = _costs(number, n, products[i], line)
+            best = cheapest(costs)
+            if not is_there or is_cheaper(costs[best], costs[gap]):
+                gap = best
+                moves += is_there
+        left, right = put_into(line.order, n, gap, number)
         link(left, right, number, line, room)
-
-
-@compiled
-def refine_by_products(start: int, products: FloatArray, line: LinkedRows) -> int:
-    """Take rows out and put them back where the full error is smallest; return how many moved."""
-    # The rule of the line is that of the full criterion. A row stays unless the sum of errors
-    # falls by more than rounding.
-    n, moves, room = len(line.beside), 0, room_for(line.rows, line.rule)
-    for i in range(len(products)):
-        number = start + i
-        unlink(number, line, room)
-        rank = take_out(line.order, n, number)
-        costs = _costs(number, n - 1, products[i], line)
-        gap = cheapest(costs)
-        is_moved = is_cheaper(costs[gap], costs[rank])
-        left, right = put_into(line.order, n - 1, gap if is_moved else rank, number)
-        link(left, right, number, line, room)
-        moves += is_moved
     return moves

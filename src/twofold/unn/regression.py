@@ -31,8 +31,9 @@ from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled
 from twofold.engine.threads import run_tasks
 from twofold.rowwise import SQUARED_GAP, blocks, pair_sums
+from twofold.small_systems import assign
 from twofold.unn.growing import PointTree, find_nearest, keep_nearest, tree_of
-from twofold.unn.rows import NOBODY, Rows, is_complete, rows_of, squared_gap, write_mean
+from twofold.unn.rows import Rows, is_complete, rows_of, squared_gap, write_mean
 
 # Rows handled by one task; fixed, so that tasks do not depend on the number of threads.
 BLOCK = 512
@@ -58,7 +59,7 @@ def find_neighbors(
 @compiled
 def _write_means(rows: Rows, found: IntArray, F: FloatArray) -> None:
     for j in range(F.shape[0]):
-        write_mean(rows, found[j], found.shape[1], NOBODY, F[j])
+        write_mean(rows, found[j], found.shape[1], F[j])
 
 
 class Surface:
@@ -225,21 +226,21 @@ def _project_rows(
     for j in range(Y.shape[0]):
         at = np.argmin(to_images[j])
         lowest = to_images[j, at]
-        X[j] = tree.X[at]
+        assign(X[j], tree.X[at])
         if links.size == 0:
             continue
         count = 0
         for i in range(n):
             count = keep_nearest(near, gaps, count, k, i, to_rows[j, i])
-        write_mean(places, near, count, NOBODY, x)
+        write_mean(places, near, count, x)
         for place in range(-1, count * links.shape[1]):
             if place >= 0:  # -1 is F(y)
                 i = near[place // links.shape[1]]
                 other = links[i, place % links.shape[1]]
                 for m in range(q):
                     x[m] = 0.5 * (tree.X[i, m] + tree.X[other, m])
-            write_mean(rows, found, find_nearest(tree, x, -1, k, found, sq_dists), NOBODY, f)
+            write_mean(rows, found, find_nearest(tree, x, -1, k, found, sq_dists), f)
             gap, _ = squared_gap(f, whole, Y[j], seen[j])
             if gap < lowest or (place < 0 and gap <= lowest):
                 lowest = gap
-                X[j] = x
+                assign(X[j], x)

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from twofold.array_types import FloatArray, IntArray
 from twofold.checks.parameters import check_choice, check_count
 from twofold.checks.rows import check_differences, check_entries
-from twofold.compiled import compiled, square
+from twofold.compiled import compiled, square, written_into_callers
 from twofold.unn.point_errors import NO_KERNEL, PointError, row_error
 
 # Hears how many rows were embedded, or sweeps made.
@@ -133,7 +133,7 @@ def add_row(sums: FloatArray, masses: FloatArray, rows: Rows, number: int) -> No
             sums[d] += rows.mass[number, d] * rows.values[number, d]
 
 
-@compiled
+@written_into_callers
 def divide(sums: FloatArray, masses: FloatArray, rows: Rows) -> None:
     """Turn sums (D,) into means."""
     if masses.size == 1:
@@ -146,15 +146,14 @@ def divide(sums: FloatArray, masses: FloatArray, rows: Rows) -> None:
 
 
 @compiled
-def write_mean(rows: Rows, found: IntArray, count: int, own: int, f: FloatArray) -> None:
-    """Write the mean of ``found[:count]`` into f (D,), and of row ``own`` unless it is NOBODY."""
+def write_mean(rows: Rows, found: IntArray, count: int, f: FloatArray) -> None:
+    """Write the mean of ``found[:count]`` into f (D,)."""
     # Not by `add_row`: a call for each row would cost more than the row.
-    last = count + 1 if own >= 0 else count
     f[:] = 0.0
     if rows.mass.shape[1] == 1:
         mass = 0.0
-        for place in range(last):
-            j = found[place] if place < count else own
+        for place in range(count):
+            j = found[place]
             w = rows.weights[j]
             mass += w
             for d in range(f.size):
@@ -164,14 +163,14 @@ def write_mean(rows: Rows, found: IntArray, count: int, own: int, f: FloatArray)
         return
     for d in range(f.size):
         mass = 0.0
-        for place in range(last):
-            j = found[place] if place < count else own
+        for place in range(count):
+            j = found[place]
             mass += rows.mass[j, d]
             f[d] += rows.mass[j, d] * rows.values[j, d]
         f[d] = f[d] / mass if mass > 0.0 else rows.usual[d]
 
 
-@compiled
+@written_into_callers
 def error_of_mean(f: FloatArray, rows: Rows, number: int, error: PointError) -> float:
     """Return the error of a row for the mean f (D,) of its neighbours; may write over that."""
     y = rows.values[number]
@@ -186,7 +185,7 @@ def error_of_mean(f: FloatArray, rows: Rows, number: int, error: PointError) -> 
     return row_error(f, y, error)
 
 
-@compiled
+@written_into_callers
 def error_of_sums(
     sums: FloatArray, masses: FloatArray, rows: Rows, number: int, error: PointError
 ) -> float:

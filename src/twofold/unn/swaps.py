@@ -16,6 +16,7 @@ import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled
+from twofold.small_systems import assign
 from twofold.unn.growing import tree_of
 from twofold.unn.regression import find_neighbors
 from twofold.unn.rows import Rows, Rule, add_row, error_of_sums, is_even
@@ -88,8 +89,8 @@ def _refresh(some: IntArray, places: Places, rule: Rule) -> None:
     """Compute sums, masses and errors of some places."""
     for place in some:
         _sum_up(place, place, places)
-        places.sums[-1] = places.sums[place]
-        places.masses[-1] = places.masses[place]
+        assign(places.sums[-1], places.sums[place])
+        assign(places.masses[-1], places.masses[place])
         places.errors[place] = _error_in_try(places.row_at[place], places, rule)
 
 
