@@ -304,7 +304,7 @@ def test_tsne_goes_on_with_all_rows(q):
     placed = candidates.place("tsne")
     told = []
     refined = candidates.refine("tsne", placed, lambda *words: told.append(words))
-    assert told[-1] == ("t-SNE of all rows", 79, 80)
+    assert told[-1] == ("t-SNE of all rows", 99, 100)
     assert refined.shape == (500, q)
     assert np.ptp(refined, axis=0).min() > 0
     if q <= 3:  # the sheet has no more dimensions to tell rows apart by
