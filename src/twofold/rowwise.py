@@ -266,6 +266,16 @@ def center_and_spread(
 
     A row of weight 2 counts like two rows, in the quartiles, too.
     """
+    center, spread = mean_and_deviation(Y, weights)
+    if how == "robust":
+        Y = Y.astype(np.float64)
+        low, center, high = _quartiles(Y, weights[:, None] * ~np.isnan(Y))
+        spread = np.where(high > low, QUARTILES_TO_DEVIATION * (high - low), spread)
+    return center, np.where(spread >= np.finfo(np.float64).tiny, spread, 1)
+
+
+def mean_and_deviation(Y: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the weighted mean and standard deviation of each column's observed entries."""
     Y = Y.astype(np.float64)
     seen = weights[:, None] * ~np.isnan(Y)
     total = seen.sum(axis=0)
@@ -273,12 +283,7 @@ def center_and_spread(
     unit = power_of_two(np.nanmax(np.abs(Y), axis=0))  # squares must not vanish
     deviation = unit * np.sqrt(np.nansum(seen * ((Y - mean) / unit) ** 2, axis=0) / total)
     # Rounding leaves a constant column a deviation that is not quite 0.
-    deviation = np.where(np.nanmax(Y, axis=0) > np.nanmin(Y, axis=0), deviation, 0)
-    center, spread = mean, deviation
-    if how == "robust":
-        low, center, high = _quartiles(Y, seen)
-        spread = np.where(high > low, QUARTILES_TO_DEVIATION * (high - low), deviation)
-    return center, np.where(spread >= np.finfo(np.float64).tiny, spread, 1)
+    return mean, np.where(np.nanmax(Y, axis=0) > np.nanmin(Y, axis=0), deviation, 0)
 
 
 def _quartiles(Y: FloatArray, seen: FloatArray) -> FloatArray:
