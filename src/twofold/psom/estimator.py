@@ -300,9 +300,7 @@ class PSOM(TwoWayModel):
         self.places_are_known_ = True
         counted = weights > 0
         distinct = merge_duplicates(Y[counted], weights[counted])
-        self.data_, self.weights_ = distinct.Y, distinct.weights
-        self.member_ = np.full(len(Y), -1)
-        self.member_[counted] = distinct.member
+        self._keep_distinct(distinct, counted)
         self.latent_ = X[counted][distinct.first].astype(Y.dtype)
         factor = 0.0 if isinstance(found.smoothness, np.ndarray) else found.smoothness
         error = found.squared_error * unit**2
