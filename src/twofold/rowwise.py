@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled, square
-from twofold.engine.threads import run_tasks
+from twofold.engine.threads import run_tasks, slices
 
 # Numbers in memory at a time, while rows pass by: 32 MB.
 VALUES_AT_A_TIME = 4_000_000
@@ -53,8 +53,7 @@ Arrays = TypeVar("Arrays", bound=tuple[FloatArray | BoolArray, ...])
 def blocks(n: int, values_each: int, *, at_a_time: int | None = None) -> list[slice]:
     """Return slices of n rows, each small enough that its values stay within the bound."""
     bound = VALUES_AT_A_TIME if at_a_time is None else at_a_time
-    size = max(1, bound // max(1, values_each))
-    return [slice(first, min(first + size, n)) for first in range(0, n, size)]
+    return slices(n, max(1, bound // max(1, values_each)))
 
 
 def power_of_two(sizes: ArrayLike) -> FloatArray:
@@ -163,7 +162,7 @@ def in_tiles(work: Callable[[slice], Arrays], n: int, n_threads: int) -> list[Fl
 
     There is always one tile, so that no rows give arrays of the right shapes.
     """
-    tiles = blocks(n, 1, at_a_time=TILE) or [slice(0, 0)]
+    tiles = slices(n, TILE) or [slice(0, 0)]
     parts = run_tasks(work, tiles, n_threads)
     return [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
 

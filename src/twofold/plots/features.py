@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from twofold.array_types import FloatArray, IntArray
 from twofold.checks.parameters import check_count
 from twofold.contract import TwoWayModel
+from twofold.engine.threads import slices
 from twofold.plots import drawing
 from twofold.plots.drawing import COLORS, category_style
 from twofold.plots.latent_view import BLOCK, LatentView, latent_name
@@ -292,8 +293,8 @@ def _changes(model: TwoWayModel) -> FloatArray:
     X = np.asarray(model.embedding_, dtype=np.float64)
     chosen = X[:: -(-len(X) // MOST_ROWS)]
     squares = np.zeros((model.n_features_in_, X.shape[1]))
-    for start in range(0, len(chosen), BLOCK):
-        J = _slopes(model, chosen[start : start + BLOCK]).astype(np.float64)
+    for part in slices(len(chosen), BLOCK):
+        J = _slopes(model, chosen[part]).astype(np.float64)
         squares += (J**2).sum(axis=0)
     return np.sqrt(squares / len(chosen)) * X.std(axis=0)
 

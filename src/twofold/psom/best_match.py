@@ -30,11 +30,11 @@ from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.checks.parameters import check_count
 from twofold.checks.rows import LARGEST
 from twofold.compiled import compiled
-from twofold.engine.threads import count_threads, run_tasks
+from twofold.engine.threads import count_threads, run_tasks, slices
 from twofold.optimize.levenberg_marquardt import LeastSquares, Residuals, levenberg_marquardt
 from twofold.psom.grid import Grid
 from twofold.psom.interpolation import Windows, checked_values, jets
-from twofold.rowwise import blocks, power_of_two
+from twofold.rowwise import power_of_two
 
 ROWS_PER_TASK = 256
 # Fewer rows where each is long: the Jacobians of a task have at most this many entries.
@@ -104,7 +104,7 @@ def best_match(
 
     size = max(1, min(ROWS_PER_TASK, ENTRIES_PER_TASK // max(1, len(used) * grid.n_axes)))
     n_threads = count_threads(n_jobs)
-    tasks = blocks(len(data), 1, at_a_time=size) or [slice(0)]
+    tasks = slices(len(data), size) or [slice(0)]
     found = LeastSquares.joined(run_tasks(work, tasks, n_threads))
     around = search.windows.around(found.X)
     shifted = jets(search.windows, scaled.W, found.X, around, 0, n_threads)[:, 0] * scaled.unit
