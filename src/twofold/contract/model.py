@@ -483,11 +483,6 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     # ---- inside -------------------------------------------------------------------------------
 
-    def _shows_progress(self) -> bool:
-        """Say whether the parameter ``verbose`` asks for progress: "auto" does on a terminal."""
-        verbose = getattr(self, "verbose", False)
-        return sys.stderr.isatty() if verbose == "auto" else bool(verbose)
-
     def _wake(self) -> None:
         self._index = RowIndex(self.data_)
         with single_threaded_blas():  # a file is opened to the bits that were saved

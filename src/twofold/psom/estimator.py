@@ -26,7 +26,7 @@ from twofold.contract.fitted_state import COMMON, Array, FittedState, Report, Va
 from twofold.engine.threads import count_threads
 from twofold.latent.density import scott_widths
 from twofold.model_files import register_value_type
-from twofold.optimize import Callback, ProgressBar
+from twofold.optimize import Callback
 from twofold.optimize.loop import enter_all
 from twofold.process_settings import warn
 from twofold.psom import parameters
@@ -379,8 +379,7 @@ class PSOM(TwoWayModel):
         parameters.warn_of_size(grid, len(Y))
         rng = check_random_state(self.random_state)
         with ExitStack() as stack:
-            bars = [ProgressBar()] if self._shows_progress() else []
-            callbacks: list[Callback] = [*self.callbacks, *bars]
+            callbacks: list[Callback] = [*self.callbacks, *self._bars()]
             enter_all(stack, callbacks)
             rows, unit = Y.astype(np.float64), data_unit(Y)
             start = find_start(self.init, grid, rows, weights, source, self.n_jobs)

@@ -46,7 +46,7 @@ from twofold.features import (
 from twofold.kernels import KERNELS, Kernel, get_kernel
 from twofold.landmarks import get_landmarks
 from twofold.losses import Loss, Squared, get_loss
-from twofold.optimize import Callback, ProgressBar, Solution, StopReason
+from twofold.optimize import Callback, Solution, StopReason
 from twofold.process_settings import warn
 from twofold.regularization import Density, Smoothest, get_regularization
 from twofold.rowwise import blocks
@@ -337,9 +337,7 @@ class KernelManifold(GrowingModel):
         Y = self.data_
         problem = self._pose(Y, self.weights_, self.loss_).cross_validated(Y)
         # Rounded up: at least one iteration, unless none is wanted at all.
-        training = self._training(
-            -(-self._most_iterations() // PARTIAL_SHARE), self._progress_bars()
-        )
+        training = self._training(-(-self._most_iterations() // PARTIAL_SHARE), self._bars())
         scaled = self.latent_ * self.latent_scale_
         solution, violation = settle(problem, scaled, training)
         if violation is not None:
@@ -432,9 +430,6 @@ class KernelManifold(GrowingModel):
         is_bound = not isinstance(self.max_iter, str)
         callbacks = [*self.callbacks, *bars]
         return Training(method, max_iter, self.tol, callbacks, seed, self.n_jobs, is_bound=is_bound)
-
-    def _progress_bars(self) -> list[ProgressBar]:
-        return [ProgressBar()] if self._shows_progress() else []
 
     def _report(self, solution: Solution, problem: Problem) -> None:
         """Set the attributes that tell how the optimisation went."""
