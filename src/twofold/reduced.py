@@ -31,7 +31,7 @@ from twofold.contract.fitted_state import (
 )
 from twofold.contract.left_open import LeftOpen
 from twofold.noise.noise_model import NoiseModel
-from twofold.rowwise import weighted_sums
+from twofold.rowwise import fix_signs, weighted_sums
 from twofold.scaled import ScaledModel
 
 
@@ -216,8 +216,7 @@ def principal_axes(Y: Any, weights: FloatArray, rank: int) -> tuple[FloatArray, 
     n_told = int((sizes > sizes[0] * max(n, D) * np.finfo(np.float64).eps).sum())
     rank = max(1, min(rank, n_told))
     sizes, axes = sizes[:rank], axes[:rank]
-    largest = np.abs(axes).argmax(axis=1)
-    axes = axes * np.sign(axes[np.arange(len(axes)), largest])[:, None]
+    axes = fix_signs(axes.T).T
     variance = float((root**2) @ np.asarray(Y.multiply(Y).sum(axis=1)).ravel() - mean @ mean)
     explained = min(float((sizes**2).sum()) / variance, 1.0) if variance > 0 else 1.0
     return mean, np.ascontiguousarray(axes), explained

@@ -25,6 +25,7 @@ Memory is bounded by `blocks`: blocks of rows for which what is computed holds
 
 `power_of_two` and `data_unit` are units of the size of data: squares then neither overflow nor
 vanish, and dividing by a power of two loses no digit. `center_and_spread` are those of columns.
+`fix_signs` chooses between an axis and its opposite, which libraries leave open.
 """
 
 import math
@@ -252,6 +253,12 @@ def weighted_sums(W: FloatArray, rows: FloatArray, n_threads: int = 1) -> FloatA
     """Return ``Σ_i W_i y_i`` (n, D) for weights W (n, m) of rows (m, D)."""
     multiplied = MultipliedRows(rows)
     return in_tiles(lambda tile: (multiplied.sums(W[tile]),), len(W), n_threads)[0]
+
+
+def fix_signs(U: FloatArray) -> FloatArray:
+    """Return vectors (m, q) turned so that the largest entry of each is positive."""
+    largest = U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])]
+    return U * np.where(largest < 0, -1.0, 1.0)
 
 
 # Turns the distance between the quartiles of normal data into its standard deviation.

@@ -29,7 +29,7 @@ from twofold.engine import Degree, KernelSums, Respond
 from twofold.latent.starts import fill_for_start
 from twofold.losses import Loss, in_unit, rows_of
 from twofold.regularization import Regularization, n_left_out
-from twofold.rowwise import data_unit
+from twofold.rowwise import data_unit, fix_signs
 from twofold.tables.dask_workers import sharing_workers
 from twofold.ukr.surface import CarriedRows, Surface
 
@@ -387,8 +387,4 @@ def principal_axes(X: FloatArray) -> FloatArray:
     """Turn latent points so that their axes fall in variance; the model does not change by it."""
     X = X - X.mean(axis=0)
     _, axes = np.linalg.eigh(X.T.astype(np.float64) @ X.astype(np.float64))
-    axes = axes[:, ::-1]
-    # Eigenvectors come with either sign; the largest entry of each is made positive.
-    largest = np.abs(axes).argmax(axis=0)
-    signs = np.sign(axes[largest, np.arange(len(largest))])
-    return (X @ (axes * signs)).astype(X.dtype)
+    return (X @ fix_signs(axes[:, ::-1])).astype(X.dtype)
