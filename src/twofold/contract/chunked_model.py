@@ -8,7 +8,6 @@ another, the table was changed in between.
 """
 
 import hashlib
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, nullcontext
@@ -111,14 +110,9 @@ class ChunkedModel(KeptModel):
         """Say whether a device is asked for that this process does not have."""
         return False
 
-    def _shows_progress(self) -> bool:
-        """Say whether the parameter ``verbose`` asks for progress: "auto" does on a terminal."""
-        verbose = getattr(self, "verbose", False)
-        return sys.stderr.isatty() if verbose == "auto" else bool(verbose)
-
     def _bars(self) -> list[ProgressBar]:
         """Return what shows progress, if that is wanted."""
-        return [ProgressBar()] if self._shows_progress() else []
+        return []
 
     def _kept_steps(self) -> Journal:
         """Return where the steps of a fit are kept."""

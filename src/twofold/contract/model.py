@@ -63,6 +63,7 @@ from twofold.contract.tensors import takes_tensors
 from twofold.contract.uncertain_model import UncertainModel
 from twofold.engine.threads import single_threaded_blas
 from twofold.latent.density import check_request, draw_latent_points
+from twofold.optimize import ProgressBar
 from twofold.rowwise import power_of_two
 from twofold.tables.dask_workers import sharing_workers
 
@@ -418,7 +419,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
                 n_samples,
                 check_random_state(random_state),
                 None if spread == "uniform" else self._latent_unit(),
-                lambda X: self._density(X) >= self.domain_threshold_,
+                self._is_inside,
             )
 
     @takes_tensors
@@ -482,6 +483,14 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return ()
 
     # ---- inside -------------------------------------------------------------------------------
+
+    def _shows_progress(self) -> bool:
+        """Say whether the parameter ``verbose`` asks for progress: "auto" does on a terminal."""
+        verbose = getattr(self, "verbose", False)
+        return sys.stderr.isatty() if verbose == "auto" else bool(verbose)
+
+    def _bars(self) -> list[ProgressBar]:
+        return [ProgressBar()] if self._shows_progress() else []
 
     def _wake(self) -> None:
         self._index = RowIndex(self.data_)

@@ -464,9 +464,6 @@ class PSOM(TwoWayModel):
         p = np.ones(len(X)) if self._space is None else self._space.density(X)
         return np.where(in_box, p, 0.0).astype(X.dtype)
 
-    def _is_inside(self, X: FloatArray) -> BoolArray:
-        return self._density(X) >= self.domain_threshold_
-
     def _latent_unit(self) -> FloatArray:
         return scott_widths(self.latent_, self.weights_, LEAST_WIDTH)
 

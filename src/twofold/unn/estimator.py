@@ -110,7 +110,7 @@ class NeighborModel(TwoWayModel):
     ) -> FloatArray:
         def is_inside(X: FloatArray) -> BoolArray:
             # As the user gets to see them: a place on the border must not fall out by rounding.
-            return self._density(X.astype(Y.dtype)) >= self.domain_threshold_
+            return self._is_inside(X.astype(Y.dtype))
 
         return project(surface, Y, observed, is_inside)
 
