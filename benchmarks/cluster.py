@@ -252,13 +252,19 @@ def per_row(args: argparse.Namespace) -> None:
     print(f"places: {model.latent_.shape[1] * model.latent_.itemsize} bytes a row")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rows", type=int, nargs="+", default=[50_000, 200_000])
+def parser_of_sizes(description: str, rows: list[int]) -> argparse.ArgumentParser:
+    """Return a parser of the sizes of tables, models and clusters."""
+    parser = argparse.ArgumentParser(description=description.split("\n")[0])
+    parser.add_argument("--rows", type=int, nargs="+", default=rows)
     parser.add_argument("--part", type=int, default=25_000, help="rows of a part")
     parser.add_argument("--columns", type=int, default=50)
     parser.add_argument("--landmarks", type=int, default=100)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
+    return parser
+
+
+def main() -> None:
+    parser = parser_of_sizes(__doc__, [50_000, 200_000])
     parser.add_argument(
         "--no-landmarks", action="store_true", help="fits of all rows, whose sums workers share"
     )

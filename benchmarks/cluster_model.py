@@ -18,7 +18,6 @@ docs/cluster.md says what follows for clusters that nobody has here.
 
 from __future__ import annotations
 
-import argparse
 import math
 import tempfile
 from collections.abc import Iterator
@@ -33,7 +32,7 @@ import psutil
 from distributed import Client, LocalCluster, wait
 
 from benchmarks.beyond_memory import chunks, write
-from benchmarks.cluster import computing_of, in_parts, settings
+from benchmarks.cluster import computing_of, in_parts, parser_of_sizes, settings
 from benchmarks.cluster_parquet import Watched
 from twofold import UKR
 
@@ -152,13 +151,7 @@ def measured(model: UKR, lazy: Any, workers: int) -> tuple[float, float, float, 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rows", type=int, nargs="+", default=[400_000])
-    parser.add_argument("--part", type=int, default=25_000, help="rows of a part")
-    parser.add_argument("--columns", type=int, default=50)
-    parser.add_argument("--landmarks", type=int, default=100)
-    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
-    args = parser.parse_args()
+    args = parser_of_sizes(__doc__, [400_000]).parse_args()
     rows = next(chunks(20 * args.landmarks, args.columns))
     model = UKR(**settings(args, 1)).fit(rows)
     with tempfile.TemporaryDirectory() as folder:

@@ -41,7 +41,7 @@ from benchmarks.gpu_kernels import (
 )
 from twofold import UKR, KernelPCA
 from twofold.engine.gpu.library import why_no_gpu
-from twofold.engine.gpu.sums import CarriedTiles, DeviceSums, carried
+from twofold.engine.gpu.sums import DeviceSums, carried
 from twofold.engine.gpu.tiles import along_a_curve
 from twofold.engine.local_fit import FitGroup, LocalFit, polynomial_terms
 from twofold.kernels import GAUSSIAN
@@ -90,9 +90,23 @@ def chunked(X: torch.Tensor, V: torch.Tensor, rows: int, weigh=weights_of):
     return total / len(X), grad
 
 
-def ours(X: torch.Tensor, V: torch.Tensor, precision: str, cutoff: float, *, nodes: bool = False):
+def ours(
+    X: torch.Tensor,
+    V: torch.Tensor,
+    precision: str = "fp32",
+    cutoff: float = 1e-6,
+    *,
+    nodes: bool | None = False,
+    degree: int = 0,
+):
     """Return the engine and a run of it, over pairs or over the nodes of a grid."""
-    engine, tiles = DeviceSums(GAUSSIAN, cutoff, nodes=nodes), CarriedTiles(X, V, precision)
+    local = None
+    if degree:
+        local = LocalFit(
+            polynomial_terms(degree, 2), (FitGroup(np.arange(D + 1), np.ones(len(X))),)
+        )
+    engine = DeviceSums(GAUSSIAN, cutoff, nodes=nodes)
+    tiles = carried(X, V, GAUSSIAN, precision, local)
 
     def run() -> torch.Tensor:
         def answer(order: torch.Tensor, A: torch.Tensor, shift: torch.Tensor):
@@ -126,7 +140,7 @@ def objective() -> None:
     for n, extent, what in ((70_000, 20.0, "wide kernel"), (1_000_000, 1_000.0, "spread")):
         X, V = made_up(n, extent)
         for degree in (1, 2):
-            engine, run = fitted(X, V, degree)
+            engine, run = ours(X, V, nodes=None, degree=degree)
             rows += kernel_rows(engine, run, n, what, "fp32", degree, most)
     for n in (70_000, 1_000_000):
         rows.append(attraction(n, most))
@@ -179,7 +193,7 @@ def nodes() -> None:
         X, V = made_up(n, extent)
         times, found = [], []
         for over_nodes in (False, True):
-            engine, run = ours(X, V, "fp32", 1e-6, nodes=over_nodes)
+            engine, run = ours(X, V, nodes=over_nodes)
             times.append(milliseconds(run, 3))
             found.append(run())
         engine.nodes = None
@@ -191,25 +205,6 @@ def nodes() -> None:
         )
 
 
-def fitted(X: torch.Tensor, V: torch.Tensor, degree: int):
-    """Return the engine and a run with local polynomials of that degree."""
-    local = None
-    if degree:
-        local = LocalFit(
-            polynomial_terms(degree, 2), (FitGroup(np.arange(D + 1), np.ones(len(X))),)
-        )
-    engine, tiles = DeviceSums(GAUSSIAN, 1e-6), carried(X, V, GAUSSIAN, "fp32", local)
-
-    def run() -> torch.Tensor:
-        def answer(order: torch.Tensor, A: torch.Tensor, shift: torch.Tensor):
-            return respond(V, order, A)
-
-        found = engine.evaluate(tiles.moved_to(X), answer, hides_itself=True)
-        return found[1] + found[2]
-
-    return engine, run
-
-
 def degrees() -> None:
     """Time local polynomials: one evaluation by kernel, and fits of MNIST."""
     from benchmarks.landmarks import rows_of_mnist
@@ -218,7 +213,7 @@ def degrees() -> None:
         X, V = made_up(n, extent)
         for degree in (0, 1, 2):
             torch.cuda.reset_peak_memory_stats()
-            engine, run = fitted(X, V, degree)
+            engine, run = ours(X, V, nodes=None, degree=degree)
             ms, parts = milliseconds(run), seconds_by_kernel(run)
             shown = ", ".join(f"{name} {1e3 * s:.2f}" for name, s in parts.items() if s)
             peak = torch.cuda.max_memory_allocated() / 2**30

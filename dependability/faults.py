@@ -32,7 +32,7 @@ import twofold.cli
 from dependability.child import FINE, REFUSED, Outcome, computing_seconds, try_cases
 from dependability.report import conclude, numbers_from_command_line
 from dependability.table_mutations import sample_frame
-from twofold.model_files import replacing
+from twofold.replacing import replacing
 
 OLD = b"the older file\n"
 COMMANDS = {

@@ -362,12 +362,10 @@ def clusters(draws: Draws) -> str:
 
 def reach(draws: Draws) -> str:
     """Return whether rows off the curve keep their order along it."""
-    t = np.linspace(0.5, 2 * np.pi - 0.5, 60)
-    normal = np.column_stack([-np.cos(t), np.ones(60)]) / np.hypot(1, np.cos(t))[:, None]
+    t, sides = preimage_toys.beside_curve()
     orders = []
     for seed in range(draws):
         model = DiffusionMap(1).fit(preimage_toys.Sinusoid.draw(150, 0.4, seed).Y)
-        sides = [preimage_toys.curve(t) + side * normal for side in (-2, 2)]
         orders += [abs(spearmanr(t, model.transform(rows)[:, 0])[0]) for rows in sides]
     order = typical(orders)
     return (

@@ -142,15 +142,21 @@ def all_axes(K: FloatArray) -> Spectrum:
     return decompose(K.copy(), np.ones(len(K)), rank, "dense")
 
 
+def beside_curve() -> tuple[FloatArray, list[FloatArray]]:
+    """Return places t along the curve, and the rows 2 away from it there, on either side."""
+    t = np.linspace(0.5, 2 * np.pi - 0.5, 60)
+    normal = np.column_stack([-np.cos(t), np.ones(60)]) / np.hypot(1, np.cos(t))[:, None]
+    return t, [curve(t) + side * normal for side in (-2, 2)]
+
+
 def reach(Y: FloatArray, neighbor: int) -> tuple[float, float, float]:
     """Return σ_h, the share of x_1 left 2 away from the curve, and its order along the curve."""
     axes = all_axes(Diffusion(scale=neighbor_scale(Y, 10)).matrix(Y))
     scale = neighbor_scale(Y, neighbor)
     first = GaussianCoordinates.by_ridge(Y, axes.latent[:, :1], scale, RIDGE)
-    t = np.linspace(0.5, 2 * np.pi - 0.5, 60)
-    normal = np.column_stack([-np.cos(t), np.ones(60)]) / np.hypot(1, np.cos(t))[:, None]
+    t, sides = beside_curve()
     on = first.values(curve(t))[:, 0] - first.offset
-    off = np.concatenate([first.values(curve(t) + side * normal)[:, 0] for side in (-2, 2)])
+    off = np.concatenate([first.values(rows)[:, 0] for rows in sides])
     rises = np.mean(np.diff(on) > 0)
     left = np.abs(off - first.offset).mean() / np.abs(on).mean()
     return scale, float(left), float(max(rises, 1 - rises))

@@ -95,13 +95,13 @@ DIMENSIONS = (1, 2, 3, 5, 10)
 PLACES = (5, 30, 100)
 
 
-def load() -> dict[str, np.ndarray]:
-    """Return the rows of both tables; without the file of the second, of the first only."""
+def load(name: str = "Boston", file: str = "boston") -> dict[str, np.ndarray]:
+    """Return the rows of digits and of another table; without its file of the digits only."""
     data = {"Digits": load_digits(n_class=6).data[:N_ROWS]}
     try:
-        data["Boston"] = load_npz("boston")["X"][:N_ROWS].astype(float)
+        data[name] = load_npz(file)["X"][:N_ROWS].astype(float)
     except FileNotFoundError as error:
-        print(f"Boston housing is left out: {error}")
+        print(f"{name} is left out: {error}")
     return data
 
 
@@ -280,13 +280,8 @@ def table_7_2(runs: int) -> None:
 
 def figure_7_3(runs: int) -> None:
     """Print errors by the number of latent dimensions and of places."""
-    data = {"Digits": load_digits(n_class=6).data[:N_ROWS]}
-    try:
-        data["Faces, 32 x 32"] = load_npz("isomap_faces_32x32")["X"][:N_ROWS].astype(float)
-    except FileNotFoundError as error:
-        print(f"The faces are left out: {error}")
     rows = []
-    for name, Y in data.items():
+    for name, Y in load("Faces, 32 x 32", "isomap_faces_32x32").items():
         for n_places in PLACES:
             means, errors = [], {}
             for q in DIMENSIONS:

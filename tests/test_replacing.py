@@ -10,11 +10,11 @@ import sys
 
 import pytest
 
-from twofold.model_files import replacing
+from twofold.replacing import replacing
 
 SAVE_AND_DIE = """
 import os, signal, sys
-from twofold.model_files import replacing
+from twofold.replacing import replacing
 with replacing(sys.argv[1]) as partial:
     partial.write_text("half")
     os.kill(os.getpid(), signal.SIGKILL)
@@ -23,7 +23,7 @@ SAVE_AND_WAIT = """
 import sys
 
 import pytest
-from twofold.model_files import replacing
+from twofold.replacing import replacing
 with replacing(sys.argv[1]) as partial:
     partial.write_text("from the other process")
     print("writing", flush=True)

@@ -10,12 +10,11 @@ method (ARPACK) with products of the sparse matrix, which is never centred itsel
 the table nor a matrix of D x D is ever filled up.
 """
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse.linalg import LinearOperator, svds
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twofold.array_types import FloatArray
@@ -29,15 +28,11 @@ from twofold.contract.fitted_state import (
     Number,
     Size,
     Value,
-    check_state,
 )
 from twofold.contract.left_open import LeftOpen
-from twofold.contract.nested_models import Families, from_fitted_part, from_template
-from twofold.model_files import ModelFile
 from twofold.noise.noise_model import NoiseModel
-from twofold.rowwise import weighted_sums
+from twofold.rowwise import fix_signs, weighted_sums
 from twofold.scaled import ScaledModel
-from twofold.ukr import UKR
 
 
 class Reduced(ScaledModel):
@@ -89,6 +84,8 @@ class Reduced(ScaledModel):
         "notes_": Notes(),
     }
 
+    _columns_inside = "r"
+
     def __init__(self, model: TwoWayModel | None = None, rank: int = 50) -> None:
         self.model = model
         self.rank = rank
@@ -103,8 +100,7 @@ class Reduced(ScaledModel):
         counted = np.flatnonzero(weights > 0)
         found = principal_axes(Y[counted], weights[counted], self.rank)
         self.center_, self.components_, self.explained_ = found
-        inner = UKR() if self.model is None else clone(self.model)
-        self.model_ = inner.fit(self._reduced(Y), sample_weight=weights)
+        self._fit_inside(self._reduced(Y), weights)
 
     def _most_rows(self, D: int) -> int | None:
         return None  # axes are those of all rows
@@ -191,21 +187,6 @@ class Reduced(ScaledModel):
         check_is_fitted(self)
         return self.model_.left_open()
 
-    # ---- files ----------------------------------------------------------------------------------
-
-    @classmethod
-    def from_file(cls, stored: ModelFile, families: Families) -> Self:
-        """Return the fitted model of a file that was read; see :func:`twofold.load`."""
-        reduced = cls(from_template(stored.params["model"], families), stored.params["rank"])
-        inside = from_fitted_part(stored.attributes["model_"], families)
-        state = {**stored.attributes, **stored.arrays, "model_": inside}
-        sizes = check_state(state, cls.fitted_state, {"N": len(inside.embedding_)})
-        if inside.n_features_in_ != sizes["r"]:
-            raise ValueError(f"`model_` has {inside.n_features_in_} features, not {sizes['r']}")
-        reduced._check_parameters()
-        reduced.__dict__.update(state)
-        return reduced
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = False
@@ -235,8 +216,7 @@ def principal_axes(Y: Any, weights: FloatArray, rank: int) -> tuple[FloatArray, 
     n_told = int((sizes > sizes[0] * max(n, D) * np.finfo(np.float64).eps).sum())
     rank = max(1, min(rank, n_told))
     sizes, axes = sizes[:rank], axes[:rank]
-    largest = np.abs(axes).argmax(axis=1)
-    axes = axes * np.sign(axes[np.arange(len(axes)), largest])[:, None]
+    axes = fix_signs(axes.T).T
     variance = float((root**2) @ np.asarray(Y.multiply(Y).sum(axis=1)).ravel() - mean @ mean)
     explained = min(float((sizes**2).sum()) / variance, 1.0) if variance > 0 else 1.0
     return mean, np.ascontiguousarray(axes), explained

@@ -25,6 +25,7 @@ Memory is bounded by `blocks`: blocks of rows for which what is computed holds
 
 `power_of_two` and `data_unit` are units of the size of data: squares then neither overflow nor
 vanish, and dividing by a power of two loses no digit. `center_and_spread` are those of columns.
+`fix_signs` chooses between an axis and its opposite, which libraries leave open.
 """
 
 import math
@@ -36,7 +37,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled, square
-from twofold.engine.threads import run_tasks
+from twofold.engine.threads import run_tasks, slices
 
 # Numbers in memory at a time, while rows pass by: 32 MB.
 VALUES_AT_A_TIME = 4_000_000
@@ -53,8 +54,7 @@ Arrays = TypeVar("Arrays", bound=tuple[FloatArray | BoolArray, ...])
 def blocks(n: int, values_each: int, *, at_a_time: int | None = None) -> list[slice]:
     """Return slices of n rows, each small enough that its values stay within the bound."""
     bound = VALUES_AT_A_TIME if at_a_time is None else at_a_time
-    size = max(1, bound // max(1, values_each))
-    return [slice(first, min(first + size, n)) for first in range(0, n, size)]
+    return slices(n, max(1, bound // max(1, values_each)))
 
 
 def power_of_two(sizes: ArrayLike) -> FloatArray:
@@ -163,7 +163,7 @@ def in_tiles(work: Callable[[slice], Arrays], n: int, n_threads: int) -> list[Fl
 
     There is always one tile, so that no rows give arrays of the right shapes.
     """
-    tiles = blocks(n, 1, at_a_time=TILE) or [slice(0, 0)]
+    tiles = slices(n, TILE) or [slice(0, 0)]
     parts = run_tasks(work, tiles, n_threads)
     return [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
 
@@ -255,6 +255,12 @@ def weighted_sums(W: FloatArray, rows: FloatArray, n_threads: int = 1) -> FloatA
     return in_tiles(lambda tile: (multiplied.sums(W[tile]),), len(W), n_threads)[0]
 
 
+def fix_signs(U: FloatArray) -> FloatArray:
+    """Return vectors (m, q) turned so that the largest entry of each is positive."""
+    largest = U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])]
+    return U * np.where(largest < 0, -1.0, 1.0)
+
+
 # Turns the distance between the quartiles of normal data into its standard deviation.
 QUARTILES_TO_DEVIATION = 0.741301109252801
 
@@ -266,6 +272,16 @@ def center_and_spread(
 
     A row of weight 2 counts like two rows, in the quartiles, too.
     """
+    center, spread = mean_and_deviation(Y, weights)
+    if how == "robust":
+        Y = Y.astype(np.float64)
+        low, center, high = _quartiles(Y, weights[:, None] * ~np.isnan(Y))
+        spread = np.where(high > low, QUARTILES_TO_DEVIATION * (high - low), spread)
+    return center, np.where(spread >= np.finfo(np.float64).tiny, spread, 1)
+
+
+def mean_and_deviation(Y: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the weighted mean and standard deviation of each column's observed entries."""
     Y = Y.astype(np.float64)
     seen = weights[:, None] * ~np.isnan(Y)
     total = seen.sum(axis=0)
@@ -273,12 +289,7 @@ def center_and_spread(
     unit = power_of_two(np.nanmax(np.abs(Y), axis=0))  # squares must not vanish
     deviation = unit * np.sqrt(np.nansum(seen * ((Y - mean) / unit) ** 2, axis=0) / total)
     # Rounding leaves a constant column a deviation that is not quite 0.
-    deviation = np.where(np.nanmax(Y, axis=0) > np.nanmin(Y, axis=0), deviation, 0)
-    center, spread = mean, deviation
-    if how == "robust":
-        low, center, high = _quartiles(Y, seen)
-        spread = np.where(high > low, QUARTILES_TO_DEVIATION * (high - low), deviation)
-    return center, np.where(spread >= np.finfo(np.float64).tiny, spread, 1)
+    return mean, np.where(np.nanmax(Y, axis=0) > np.nanmin(Y, axis=0), deviation, 0)
 
 
 def _quartiles(Y: FloatArray, seen: FloatArray) -> FloatArray:

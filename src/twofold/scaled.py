@@ -56,6 +56,9 @@ class ScaledModel(GrowingModel):
     center_: FloatArray
     spread_: FloatArray
 
+    # What the model inside sees as columns, in the sizes of `fitted_state`.
+    _columns_inside: ClassVar[str] = "D"
+
     def __getattr__(self, name: str) -> Any:
         """Return a fitted attribute of the model inside."""
         if name.endswith("_") and not name.startswith("_") and "model_" in self.__dict__:
@@ -81,6 +84,11 @@ class ScaledModel(GrowingModel):
 
     def _take_in(self, Y: FloatArray, weights: FloatArray) -> None:
         self.model_.partial_fit(self._scale(Y), sample_weight=weights)  # whole or not at all
+
+    def _fit_inside(self, rows: Any, sample_weight: Any) -> None:
+        """Fit the model inside to rows as it takes them."""
+        inside = UKR() if self.model is None else clone(self.model)
+        self.model_ = inside.fit(rows, sample_weight=sample_weight)
 
     def _scale(self, Y: FloatArray) -> FloatArray:
         """Return rows in the units of the model inside, which must be able to hold them."""
@@ -237,6 +245,19 @@ class ScaledModel(GrowingModel):
         state.pop("noise_", None)  # of an earlier version; the model inside has it, or makes it
         return state, sizes
 
+    @classmethod
+    def from_file(cls, stored: ModelFile, families: Families) -> Self:
+        """Return the fitted model of a file that was read; see :func:`twofold.load`."""
+        model = cls(**{**stored.params, "model": from_template(stored.params["model"], families)})
+        inside = from_fitted_part(stored.attributes["model_"], families)
+        state, sizes = cls._stored_state(stored, inside)
+        wanted = sizes[cls._columns_inside]
+        if inside.n_features_in_ != wanted:
+            raise ValueError(f"`model_` has {inside.n_features_in_} features, not {wanted}")
+        model._check_parameters()
+        model.__dict__.update(state)
+        return model
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         inside = self.model if isinstance(self.model, TwoWayModel) else UKR()
@@ -306,8 +327,7 @@ class Scaled(ScaledModel):
         distinct = merge_duplicates(Y[counted], weights[counted])
         distinct = distinct.lowest(self._most_rows(Y.shape[1]) or len(Y))
         self.center_, self.spread_ = center_and_spread(self.how, distinct.Y, distinct.weights)
-        inner = UKR() if self.model is None else clone(self.model)
-        self.model_ = inner.fit(self._scale(Y), sample_weight=weights)
+        self._fit_inside(self._scale(Y), weights)
 
     def _fit_chunks(self, table: ChunkedTable, sample_weight: Any) -> None:
         if self._most_rows(1) is None:
@@ -315,25 +335,12 @@ class Scaled(ScaledModel):
             return
         sample = self._look_through(table, sample_weight).sample
         self.center_, self.spread_ = center_and_spread(self.how, sample.Y, sample.weights)
-        inner = UKR() if self.model is None else clone(self.model)
         rows: Any = _ScaledChunks(self, table)
         if isinstance(table, DaskTable):
             from twofold.contract.spread_fitting import rows_through
 
             rows = rows_through(self, table, "_scale")
-        self.model_ = inner.fit(rows, sample_weight=sample_weight)
-
-    @classmethod
-    def from_file(cls, stored: ModelFile, families: Families) -> Self:
-        """Return the fitted model of a file that was read; see :func:`twofold.load`."""
-        scaled = cls(from_template(stored.params["model"], families), stored.params["how"])
-        inside = from_fitted_part(stored.attributes["model_"], families)
-        state, sizes = cls._stored_state(stored, inside)
-        if inside.n_features_in_ != sizes["D"]:
-            raise ValueError(f"`model_` has {inside.n_features_in_} features, not {sizes['D']}")
-        scaled._check_parameters()
-        scaled.__dict__.update(state)
-        return scaled
+        self._fit_inside(rows, sample_weight)
 
 
 class _ScaledChunks:

@@ -14,7 +14,7 @@ from twofold.cli.console import explain
 SLOW_SAVE = """
 import sys, time
 import twofold.cli.app
-from twofold.model_files import replacing
+from twofold.replacing import replacing
 
 def save(*args, **options):
     with replacing(sys.argv[1]) as partial:

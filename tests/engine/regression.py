@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
+from finite_differences import numerical_gradient, relative_error
 from oracles import kernel_sums as oracle
 
 from twofold.engine import KernelSums
@@ -36,6 +37,17 @@ class Regression:
             references=references,
             hidden=self.own,
         )
+
+    def gradient_error(self, kernel, backend):
+        """How far the gradient of rows among themselves is from central differences."""
+        engine = KernelSums(kernel, cutoff=1e-15, n_jobs=1, backend=backend)
+        V = self.carried()
+
+        def error(X):
+            return engine.evaluate(X, V, self.respond, hidden=self.own)[0].sum()
+
+        _, by_query, by_reference = engine.evaluate(self.X, V, self.respond, hidden=self.own)
+        return relative_error(by_query + by_reference, numerical_gradient(error, self.X))
 
     def carried(self):
         """Numerators and denominators, column by column."""

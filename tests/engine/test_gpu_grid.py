@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from engine.regression import make_regression
-from engine.test_gpu_sums import expected_with_hidden, rounded, tensor
+from engine.test_gpu_sums import expected_with_hidden, responding, rounded, tensor
 from finite_differences import relative_error
 from on_device import DEVICE, torch
 
@@ -24,10 +24,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* encountered in .*:RuntimeWarn
 
 
 def found(problem, hidden=None, nodes=True):
-    def respond(numbers, A, shift):
-        losses, U = problem.respond(numbers.cpu().numpy(), A.double().cpu().numpy(), shift)
-        return tensor(losses), tensor(U)
-
     is_own, own = problem.Q is problem.X, problem.own if hidden is None else hidden
     how = {"hides_itself": True}
     if not is_own or own is None or own.ndim == 2:
@@ -35,7 +31,7 @@ def found(problem, hidden=None, nodes=True):
     engine = DeviceSums(GAUSSIAN, CUTOFF, nodes=nodes)
     references = CarriedTiles(tensor(problem.X), tensor(problem.carried()))
     queries = None if is_own else tensor(problem.Q)
-    parts = engine.evaluate(references, respond, queries=queries, **how)
+    parts = engine.evaluate(references, responding(problem), queries=queries, **how)
     return engine, [part.double().cpu().numpy() for part in parts]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from engine.test_gpu_sums import rounded
 from engine.test_local_fit import DEGREES, Fits, largest_error
 from on_device import DEVICE
 
@@ -54,11 +55,7 @@ def _all_on_device(monkeypatch):
 
 def make_fits(*args, **options):
     """Fits at places that float32 can tell, so that only sums differ."""
-    fits = Fits(*args, **options)
-    is_own = fits.Q is fits.X
-    fits.X = fits.X.astype(np.float32).astype(np.float64)
-    fits.Q = fits.X if is_own else fits.Q.astype(np.float32).astype(np.float64)
-    return fits
+    return rounded(Fits(*args, **options))
 
 
 @pytest.mark.parametrize(

@@ -42,22 +42,27 @@ def rounded(problem):
     return problem
 
 
-def found(problem, kernel, precision="fp32", cutoff=1e-10, hidden=None):
-    """What the device gives for losses and the gradients by Q and by X, in float64."""
-    precision = tile_precision(kernel, precision)
-    is_own = problem.Q is problem.X
+def responding(problem):
+    """What a problem responds to sums, for tensors."""
 
     def respond(numbers, A, shift):
         losses, U = problem.respond(numbers.cpu().numpy(), A.double().cpu().numpy(), shift)
         return tensor(losses), tensor(U)
 
-    own = problem.own if hidden is None else hidden
+    return respond
+
+
+def found(problem, kernel, precision="fp32", cutoff=1e-10, hidden=None):
+    """What the device gives for losses and the gradients by Q and by X, in float64."""
+    precision = tile_precision(kernel, precision)
+    is_own, own = problem.Q is problem.X, problem.own if hidden is None else hidden
     references = CarriedTiles(tensor(problem.X), tensor(problem.carried()), precision)
     if is_own and own is not None and own.ndim == 1:
         how = {"hides_itself": True}
     else:
         how = {} if own is None else {"hidden": tensor(own.reshape(len(own), -1), torch.int64)}
     queries = None if is_own else tensor(problem.Q)
+    respond = responding(problem)
     parts = DeviceSums(kernel, cutoff).evaluate(references, respond, queries=queries, **how)
     return [part.double().cpu().numpy() for part in parts]
 

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from features.test_data_kernels import name_of, rows, wave
 from oracles import feature_space as oracle
 
 from twofold import rowwise
@@ -18,17 +19,8 @@ from twofold.features import (
     PrecomputedDistance,
 )
 
-
-def wave(A, B):
-    return np.cos(A) @ np.cos(B).T + 0.5 * np.sin(A) @ np.sin(B).T
-
-
 ON_ROWS = [Linear(), Polynomial(2, 0.5, 1.0), Polynomial(3), RBF(0.3), L1(), Custom(wave)]
-on_rows = pytest.mark.parametrize("kernel", ON_ROWS, ids=lambda kernel: type(kernel).__name__)
-
-
-def rows(seed, n, D=4):
-    return np.random.default_rng(seed).normal(size=(n, D))
+on_rows = pytest.mark.parametrize("kernel", ON_ROWS, ids=name_of)
 
 
 def explicit_features(kernel, Y):

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from preimages.cases import sinusoid
 from sklearn.exceptions import ConvergenceWarning
 
 from twofold import DiffusionMap, KernelPCA, load
@@ -14,13 +15,6 @@ from twofold.features import RBF
 from twofold.kernel_pca.data_dependent import LLE, Diffusion
 from twofold.neighborhoods.nearest import neighbor_scale
 from twofold.preimages import Constrained, Gradient
-
-
-def sinusoid(m, noise=0.4, seed=0):
-    rng = np.random.default_rng(seed)
-    t = rng.uniform(0, 2 * np.pi, m)
-    clean = np.column_stack([t, np.sin(t)])
-    return clean + noise * rng.normal(size=(m, 2)), clean
 
 
 def distance(A, B):

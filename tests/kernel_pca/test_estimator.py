@@ -260,12 +260,10 @@ def test_saved_and_pickled_models_are_the_same(model, tmp_path):
         assert again.preimage_ == model.preimage_
 
 
-def test_float32_and_threads():
+def test_float32_stays_float32():
     model = KernelPCA(kernel=RBF(0.1), preimage=QUICK, n_jobs=1).fit(TRAIN.astype(np.float32))
     X = model.transform(NEW.astype(np.float32))
     assert model.embedding_.dtype == X.dtype == model.inverse_transform(X).dtype == np.float32
-    one, two = (KernelPCA(preimage=QUICK, n_jobs=n).fit(TRAIN) for n in (1, 2))
-    np.testing.assert_array_equal(one.transform(NEW), two.transform(NEW))
 
 
 @pytest.mark.parametrize(

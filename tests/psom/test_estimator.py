@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from oracles.sheets import quarter_bowl
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 
@@ -25,12 +26,6 @@ def arm():
     angles = Grid.make((8, 8, 8, 8), bounds=LIMITS).places()
     Y = np.hstack([forward_kinematics(angles), angles])
     return PSOM(4, grid=(8, 8, 8, 8), nodes="chebyshev", bounds=LIMITS).fit_grid(Y)
-
-
-def quarter_bowl(grid):
-    """Return data (N, 3) of the nodes of a grid with two axes."""
-    x = grid.places()
-    return np.column_stack([x[:, 0], np.sin(2 * x[:, 1]), x[:, 0] * np.cos(x[:, 1])])
 
 
 # ---- the robot arm ------------------------------------------------------------------------------
@@ -91,7 +86,7 @@ def test_searches_that_do_not_end_are_counted(arm):
 
 def test_grid_data_are_interpolated_and_keep_their_places():
     grid = Grid.make((6, 5))
-    Y = quarter_bowl(grid)
+    Y = quarter_bowl(grid.places())
     model = PSOM(2, grid=(6, 5)).fit_grid(Y)
     assert_array_equal(model.node_values_, Y)
     assert_array_equal(model.embedding_, grid.places())
@@ -106,7 +101,7 @@ def test_grid_data_are_interpolated_and_keep_their_places():
 
 def test_missing_nodes_and_entries_are_filled():
     grid = Grid.make((7, 7))
-    Y = quarter_bowl(grid)
+    Y = quarter_bowl(grid.places())
     holes = Y.copy()
     holes[[3, 17, 30]] = np.nan
     holes[[5, 22], 1] = np.nan
@@ -121,7 +116,7 @@ def test_missing_nodes_and_entries_are_filled():
 
 def test_noisy_grid_data_are_smoothed():
     grid = Grid.make((9, 9))
-    Y = quarter_bowl(grid)
+    Y = quarter_bowl(grid.places())
     noisy = Y + 0.1 * np.random.default_rng(0).normal(size=Y.shape)
     plain = PSOM(2, grid=(9, 9)).fit_grid(noisy)
     for smoothness in ("gcv", Discrepancy(0.1), 0.01):
@@ -150,7 +145,7 @@ def test_equal_rows_at_several_places():
 
 def test_local_maps():
     grid = Grid.make((9, 9), "regular")
-    Y = quarter_bowl(grid)
+    Y = quarter_bowl(grid.places())
     model = PSOM(2, grid=(9, 9), nodes="regular", local=3).fit_grid(Y)
     x = np.array([[0.31, -0.44]])
     truth = [0.31, np.sin(-0.88), 0.31 * np.cos(0.44)]
@@ -320,7 +315,7 @@ def test_bad_parameters_are_explained(parameters, message):
 
 
 def test_failed_fits_leave_the_model_as_it_was():
-    Y = quarter_bowl(Grid.make((4, 4)))
+    Y = quarter_bowl(Grid.make((4, 4)).places())
     model = PSOM(2, grid=(4, 4)).fit_grid(Y)
     with pytest.raises(ValueError, match="16 nodes"):
         model.fit_grid(Y[:5])
@@ -330,7 +325,7 @@ def test_failed_fits_leave_the_model_as_it_was():
 @pytest.mark.parametrize("smoothness", [None, Discrepancy(0.1), np.full(16, 0.1)])
 def test_files_keep_every_kind_of_fit(tmp_path, smoothness):
     grid = Grid.make((4, 4), bounds=[(0, 2), (-1, 1)])
-    Y = quarter_bowl(grid) + 0.1 * np.random.default_rng(0).normal(size=(16, 3))
+    Y = quarter_bowl(grid.places()) + 0.1 * np.random.default_rng(0).normal(size=(16, 3))
     model = PSOM(2, grid=(4, 4), bounds=[(0, 2), (-1, 1)], smoothness=smoothness).fit_grid(Y)
     model.save(tmp_path / "map.twofold")
     again = twofold.load(tmp_path / "map.twofold")
@@ -341,6 +336,6 @@ def test_files_keep_every_kind_of_fit(tmp_path, smoothness):
 
 
 def test_samples_of_known_places_lie_in_the_box():
-    model = PSOM(2, grid=(4, 4)).fit_grid(quarter_bowl(Grid.make((4, 4))))
+    model = PSOM(2, grid=(4, 4)).fit_grid(quarter_bowl(Grid.make((4, 4)).places()))
     for spread in ("density", "uniform"):
         assert model.in_domain(model.sample_latent(50, 0, spread=spread)).all()

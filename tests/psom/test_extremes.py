@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from oracles.sheets import quarter_bowl
 
 from twofold import PSOM
 from twofold.datasets import make_random_manifold
@@ -15,19 +16,15 @@ from twofold.psom.known_places import fit_scattered
 GRID = Grid.make((5, 5))
 
 
-def sheet(x):
-    return np.column_stack([x[:, 0], np.sin(2 * x[:, 1]), x[:, 0] * np.cos(x[:, 1])])
-
-
 def scattered(n, noise=0.05, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1, 1, size=(n, 2))
-    return X, sheet(X) + noise * rng.normal(size=(n, 3))
+    return X, quarter_bowl(X) + noise * rng.normal(size=(n, 3))
 
 
 @pytest.fixture(scope="module")
 def model():
-    return PSOM(2, grid=(5, 5)).fit_grid(sheet(GRID.places()))
+    return PSOM(2, grid=(5, 5)).fit_grid(quarter_bowl(GRID.places()))
 
 
 # ---- units of the data --------------------------------------------------------------------------
@@ -36,8 +33,8 @@ def model():
 @pytest.mark.parametrize("unit", [1e-150, 1e-100, 1e100, 1e135])
 def test_tiny_and_huge_data_give_the_same_map(unit):
     x = np.random.default_rng(1).uniform(-0.9, 0.9, size=(20, 2))
-    plain = PSOM(2, grid=(5, 5)).fit_grid(sheet(GRID.places()))
-    scaled = PSOM(2, grid=(5, 5)).fit_grid(unit * sheet(GRID.places()))
+    plain = PSOM(2, grid=(5, 5)).fit_grid(quarter_bowl(GRID.places()))
+    scaled = PSOM(2, grid=(5, 5)).fit_grid(unit * quarter_bowl(GRID.places()))
     asked = plain.inverse_transform(x)
     found = scaled.best_match(unit * asked)
     assert found.converged.all()
@@ -71,7 +68,7 @@ def test_numbers_whose_squares_overflow_are_refused(model):
     with pytest.raises(ValueError, match="scale the data"):
         PSOM(2, grid=(3, 3)).fit_scattered(X, 1e200 * Y)
     with pytest.raises(ValueError, match="scale the data"):
-        PSOM(2, grid=(5, 5)).fit_grid(1e200 * sheet(GRID.places()))
+        PSOM(2, grid=(5, 5)).fit_grid(1e200 * quarter_bowl(GRID.places()))
 
 
 # ---- searches -----------------------------------------------------------------------------------
@@ -105,7 +102,7 @@ def test_the_size_of_weights_does_not_matter(model, factor):
 
 
 def test_a_component_of_another_size_is_searched_in_its_own_unit():
-    W = sheet(GRID.places()) * [1.0, 1e-120, 1.0]
+    W = quarter_bowl(GRID.places()) * [1.0, 1e-120, 1.0]
     x = np.array([[0.3, -0.4]])
     asked = PSOM(2, grid=(5, 5)).fit_grid(W).inverse_transform(x)
     found = best_match(GRID, W, asked, component_weights=[0, 1, 0], start=[[0.3, 0.1]])
@@ -113,7 +110,7 @@ def test_a_component_of_another_size_is_searched_in_its_own_unit():
 
 
 def test_constant_components_count_in_the_error_only(model):
-    W = np.column_stack([sheet(GRID.places()), np.full(25, 5.0)])
+    W = np.column_stack([quarter_bowl(GRID.places()), np.full(25, 5.0)])
     Y = np.column_stack([model.inverse_transform([[0.3, -0.4]]), [1e9]])
     found = best_match(GRID, W, Y, n_starts=3)
     assert_allclose(found.places, [[0.3, -0.4]], atol=1e-6)
@@ -179,7 +176,7 @@ def test_given_smoothness_goes_before_the_sum_over_copies():
 
 
 def test_equal_rows_at_several_nodes_are_placed_at_the_first():
-    W = sheet(GRID.places())
+    W = quarter_bowl(GRID.places())
     W[17] = W[4]
     W[9] = np.nan
     fitted = PSOM(2, grid=(5, 5)).fit_grid(W)

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from oracles.sheets import quarter_bowl
 
 from twofold import PSOM, load
 from twofold.datasets import make_random_manifold
@@ -16,13 +17,9 @@ from twofold.psom.annealing import MOST_STEPS, Goal
 from twofold.psom.parameters import usual_grid
 
 
-def sheet(x):
-    return np.column_stack([x[:, 0], np.sin(2 * x[:, 1]), x[:, 0] * np.cos(x[:, 1])])
-
-
 def scattered(n=300, seed=0):
     X = np.random.default_rng(seed).uniform(-1, 1, size=(n, 2))
-    return X, sheet(X)
+    return X, quarter_bowl(X)
 
 
 # ---- second derivatives -------------------------------------------------------------------------
@@ -32,7 +29,7 @@ def scattered(n=300, seed=0):
 def test_hessian(local):
     grid = Grid.make((6, 5), bounds=[(0, 2), (-1, 1)])
     model = PSOM(2, grid=(6, 5), bounds=[(0, 2), (-1, 1)], local=local).fit_grid(
-        sheet(grid.places())
+        quarter_bowl(grid.places())
     )
     x, h = np.array([[0.31, 0.22], [1.63, -0.57]]), 1e-5
     H = model.hessian(x)
@@ -42,7 +39,7 @@ def test_hessian(local):
         slopes = (model.jacobian(x + step) - model.jacobian(x - step)) / (2 * h)
         assert_allclose(H[..., axis], slopes, atol=1e-6)
     assert_allclose(H, H.swapaxes(2, 3), atol=1e-12)
-    small = PSOM(2, grid=(6, 5)).fit_grid(sheet(grid.places()).astype(np.float32))
+    small = PSOM(2, grid=(6, 5)).fit_grid(quarter_bowl(grid.places()).astype(np.float32))
     assert small.hessian(x / 2).dtype == np.float32
     with pytest.raises(ValueError, match="2 columns"):
         model.hessian([[0.1]])
@@ -58,7 +55,7 @@ def test_axes_of_very_different_lengths_are_told_of(ratio):
         PSOM(2, grid=(8, 8)).fit_scattered(X * [1, ratio], Y)
     assert caught[0].filename == __file__
     grid = {"bounds": [(0, 1), (0, ratio)], "grid": (4, 4)}
-    data = sheet(Grid.make((4, 4)).places())
+    data = quarter_bowl(Grid.make((4, 4)).places())
     with pytest.warns(UserWarning, match="comparable units"):
         PSOM(**grid, smoothness="gcv").fit_grid(data)
     with warnings.catch_warnings():
@@ -75,7 +72,7 @@ def test_axes_beyond_all_measure_are_refused(lengths):
     bounds = np.column_stack([np.zeros(2), lengths])
     with pytest.raises(ValueError, match="long; their roughness cannot"):
         PSOM(2, grid=(4, 4), bounds=bounds, smoothness="gcv").fit_grid(
-            sheet(Grid.make((4, 4)).places())
+            quarter_bowl(Grid.make((4, 4)).places())
         )
 
 
@@ -83,7 +80,7 @@ def test_axes_beyond_all_measure_are_refused(lengths):
 
 
 def test_data_of_the_nodes_may_have_the_shape_of_the_grid():
-    Y = sheet(Grid.make((5, 4)).places())
+    Y = quarter_bowl(Grid.make((5, 4)).places())
     flat, shaped = (
         PSOM(2, grid=(5, 4)).fit_grid(Y),
         PSOM(2, grid=(5, 4)).fit_grid(Y.reshape(5, 4, 3)),
@@ -148,7 +145,7 @@ def test_one_axis_may_be_a_number():
 )
 def test_bad_parameters_are_explained(parameters, message):
     with pytest.raises(ValueError, match=message):
-        PSOM(**{"grid": (5, 4), **parameters}).fit_grid(sheet(Grid.make((5, 4)).places()))
+        PSOM(**{"grid": (5, 4), **parameters}).fit_grid(quarter_bowl(Grid.make((5, 4)).places()))
 
 
 def test_complex_data_are_refused_without_a_warning():
@@ -164,7 +161,7 @@ def test_a_map_of_equal_rows_is_opened_again(tmp_path):
 
 
 def test_infinity_is_told_of_by_the_name_of_the_argument():
-    Y = sheet(Grid.make((5, 4)).places())
+    Y = quarter_bowl(Grid.make((5, 4)).places())
     Y[3, 1] = np.inf
     with pytest.raises(ValueError, match="`Y` must be finite"):
         PSOM(2, grid=(5, 4)).fit_grid(Y)

@@ -16,9 +16,10 @@ from same_models import assert_same
 import twofold
 from twofold import UKR, ManifoldClassifier, Scaled
 from twofold.losses import EpsilonInsensitive, Huber
-from twofold.model_files import ModelFile, ModelFileError, replacing, write_model_file
+from twofold.model_files import ModelFile, ModelFileError, write_model_file
 from twofold.optimize import minimize
 from twofold.regularization import Extension, LeaveOneOut
+from twofold.replacing import replacing
 from twofold.ukr import checkpoint as checkpoints
 from twofold.ukr.checkpoint import Checkpoint
 

@@ -207,8 +207,8 @@ def test_all_rows_start_beside_their_representatives(name, monkeypatch):
     monkeypatch.setattr(starts, "MAX_REPRESENTATIVES", 60)
     for module in ("objective", "gpu_objective"):  # few evaluations are enough to compare
         monkeypatch.setattr(f"twofold.ukr.{module}.GRID", 3)
-        monkeypatch.setattr(f"twofold.ukr.{module}.MOST_STEPS", 1)
         monkeypatch.setattr(f"twofold.ukr.{module}.MOST_SCALED_ROWS", 50)
+    monkeypatch.setattr("twofold.ukr.objective.MOST_STEPS", 1)
     monkeypatch.setattr(placing, "ALL_ROWS_STEPS", 3)
     monkeypatch.setattr(placing, "EXAGGERATED_STEPS", 2)
     problem, _, Y = make_problem(n=130)

@@ -9,7 +9,7 @@ import threading
 
 import numpy as np
 import pytest
-from contract.test_workers import wait_until_replaced
+from contract.test_workers import ribbon, wait_until_replaced
 
 from twofold import UKR, Scaled
 from twofold.engine import KernelSums
@@ -57,12 +57,6 @@ def asked(monkeypatch):
 
     monkeypatch.setattr(dask_workers.KeptByAll, "ask", ask)
     return asked
-
-
-def ribbon(n: int, seed: int = 0) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    t = rng.uniform(0, 3, n)
-    return np.c_[np.cos(t), np.sin(t), rng.uniform(0, 1, n)] + rng.normal(scale=0.02, size=(n, 3))
 
 
 def problem(n: int, backend: str, *, gaps: bool = False, degree: int = 0) -> Problem:

@@ -154,7 +154,7 @@ def save_figure(figure: Any, path: str | Path, dpi: float = DOTS_PER_INCH) -> No
     """Write a figure to a file, whole or not at all, and close it."""
     from matplotlib import pyplot
 
-    from twofold.model_files import replacing
+    from twofold.replacing import replacing
 
     try:
         with replacing(path) as partial:

@@ -63,6 +63,10 @@ class Family(ABC):
         """Set ``domain_threshold_``, the density from which on the data supports a place."""
         self.domain_threshold_ = DOMAIN_SHARE * float(self._density(self.latent_).min())
 
+    def _is_inside(self, X: FloatArray) -> BoolArray:
+        """Say which latent places (m, q) the data supports."""
+        return self._density(X) >= self.domain_threshold_
+
     @abstractmethod
     def _project(self, Y: FloatArray, observed: BoolArray | None) -> FloatArray:
         """Return the latent points (m, q) of rows that are not training rows."""

@@ -54,7 +54,7 @@ from twofold.checks.rows import (
 )
 from twofold.compiled import announced
 from twofold.contract.chunked_model import check_sample
-from twofold.contract.distinct_rows import RowIndex, merge_duplicates
+from twofold.contract.distinct_rows import DistinctRows, RowIndex, merge_duplicates
 from twofold.contract.kept_model import DERIVED
 from twofold.contract.kernel_description import KernelDescription
 from twofold.contract.lazy_answers import answers_lazily
@@ -63,6 +63,7 @@ from twofold.contract.tensors import takes_tensors
 from twofold.contract.uncertain_model import UncertainModel
 from twofold.engine.threads import single_threaded_blas
 from twofold.latent.density import check_request, draw_latent_points
+from twofold.optimize import ProgressBar
 from twofold.rowwise import power_of_two
 from twofold.tables.dask_workers import sharing_workers
 
@@ -152,9 +153,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
             distinct = distinct.lowest(most)
             check_sample(distinct.Y, getattr(self, "feature_names_in_", None))
         check_size(distinct.Y, self._wanted_dimensions(distinct.Y), len(Y))
-        self.data_, self.weights_ = distinct.Y, distinct.weights
-        self.member_ = np.full(len(Y), -1)
-        self.member_[counted] = distinct.member
+        self._keep_distinct(distinct, counted)
         source = np.flatnonzero(counted)[distinct.first]
         if sharing_workers() is None:
             latent = self._fit_distinct(self.data_, self.weights_, source)
@@ -165,6 +164,12 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self._bound_domain()
         self._embed(Y)
         self._keep_weights(weights)
+
+    def _keep_distinct(self, distinct: DistinctRows, counted: BoolArray) -> None:
+        """Keep distinct rows of those that are counted (n,), and which one each of all rows is."""
+        self.data_, self.weights_ = distinct.Y, distinct.weights
+        self.member_ = np.full(len(counted), -1)
+        self.member_[counted] = distinct.member
 
     def _forget(self) -> None:
         """Drop what an earlier fit left."""
@@ -414,7 +419,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
                 n_samples,
                 check_random_state(random_state),
                 None if spread == "uniform" else self._latent_unit(),
-                lambda X: self._density(X) >= self.domain_threshold_,
+                self._is_inside,
             )
 
     @takes_tensors
@@ -483,6 +488,9 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """Say whether the parameter ``verbose`` asks for progress: "auto" does on a terminal."""
         verbose = getattr(self, "verbose", False)
         return sys.stderr.isatty() if verbose == "auto" else bool(verbose)
+
+    def _bars(self) -> list[ProgressBar]:
+        return [ProgressBar()] if self._shows_progress() else []
 
     def _wake(self) -> None:
         self._index = RowIndex(self.data_)

@@ -30,7 +30,7 @@ from twofold.engine.grid import (
 )
 from twofold.engine.local_fit import FittedSums, LocalFit
 from twofold.engine.plan import PAIR_COST_RATIO
-from twofold.engine.threads import run_tasks
+from twofold.engine.threads import run_tasks, slices
 
 if TYPE_CHECKING:
     from twofold.engine.sums import KernelSums
@@ -52,11 +52,6 @@ def places_in(order: IntArray) -> IntArray:
     place = np.empty(len(order) + 1, dtype=np.int64)
     place[order], place[-1] = np.arange(len(order)), -1
     return place
-
-
-def slices(n: int, size: int) -> list[slice]:
-    """Cut n rows into blocks of one size, the last of which may be smaller."""
-    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
 def strips_of(blocks: list[slice]) -> list[list[slice]]:

@@ -41,10 +41,9 @@ from twofold.engine.runs import (
     over_all_pairs,
     over_cells,
     places_in,
-    slices,
     sums_of,
 )
-from twofold.engine.threads import count_threads, run_tasks
+from twofold.engine.threads import count_threads, run_tasks, slices
 from twofold.kernels import KERNELS, Kernel
 
 if TYPE_CHECKING:

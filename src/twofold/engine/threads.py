@@ -92,6 +92,11 @@ if hasattr(os, "register_at_fork"):  # where processes can fork
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
+def slices(n: int, size: int) -> list[slice]:
+    """Cut n rows into blocks of one size, the last of which may be smaller."""
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
 def run_tasks(
     work: Callable[[Task], Result], tasks: Sequence[Task], n_threads: int
 ) -> list[Result]:

@@ -31,7 +31,7 @@ from twofold.explorer.row_facts import row_facts
 from twofold.explorer.usual_rows import PLACES, have_order, usual_rows
 from twofold.loading import load
 from twofold.mixed import Mixed
-from twofold.model_files import replacing
+from twofold.replacing import replacing
 from twofold.scaled import Scaled
 
 BYTES_PER_MB = 1_000_000

@@ -27,7 +27,7 @@ from scipy.linalg import eigh
 from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled
 from twofold.features.data_kernels import DataKernel, Linear, rounding_of
-from twofold.rowwise import blocks, float_rows, multiply_rows
+from twofold.rowwise import blocks, fix_signs, float_rows, multiply_rows
 
 MAX_REFERENCES = 10_000
 # Shares of the largest eigenvalue: below the first a direction is noise, and a negative one
@@ -101,7 +101,7 @@ class FeatureMap:
             )
         U = U[:, kept]
         U -= U.mean(axis=0)  # small eigenvalues let the constant vector leak in
-        U *= np.where(U[np.abs(U).argmax(axis=0), np.arange(len(kept))] < 0, -1, 1)
+        U = fix_signs(U)
         if kernel.is_precomputed:
             references = references[:, :0]
         projector = np.ascontiguousarray(U / np.sqrt(values[kept]))

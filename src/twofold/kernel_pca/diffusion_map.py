@@ -45,12 +45,12 @@ from twofold.kernel_pca.diffusion_kernel import (
     diffusion_matrix,
 )
 from twofold.kernel_pca.spectral_model import FeatureSpace, SpectralModel, brought_near
-from twofold.kernel_pca.spectrum import choose_solver, count_kept, fix_signs, leading_eigenpairs
+from twofold.kernel_pca.spectrum import choose_solver, count_kept, leading_eigenpairs
 from twofold.neighborhoods import nearest
 from twofold.preimages import get_method
 from twofold.preimages.coordinates import CoordinateMap
 from twofold.process_settings import warn
-from twofold.rowwise import SQUARED_GAP, blocks, multiply_rows, pair_sums
+from twofold.rowwise import SQUARED_GAP, blocks, fix_signs, multiply_rows, pair_sums
 
 EXTENSIONS = ("analytic", "nystrom", "ridge")
 # Smaller powers of eigenvalues leave no digits to tell rows apart.

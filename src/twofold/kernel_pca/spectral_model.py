@@ -257,9 +257,6 @@ class SpectralModel(TwoWayModel):
         if any(is_whole) and not all(is_whole):
             raise ValueError("only a part of the `extension_` of coordinates is there")
 
-    def _is_inside(self, X: FloatArray) -> BoolArray:
-        return self._density(X) >= self.domain_threshold_
-
     def _latent_unit(self) -> FloatArray:
         return scott_widths(self.latent_, self.weights_)
 

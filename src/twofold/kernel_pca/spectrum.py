@@ -41,7 +41,7 @@ from twofold.array_types import FloatArray
 from twofold.features.data_kernels import DataKernel
 from twofold.features.feature_map import FeatureMap, check_symmetry
 from twofold.process_settings import warn
-from twofold.rowwise import blocks
+from twofold.rowwise import blocks, fix_signs
 
 SOLVERS = ("auto", "dense", "arpack", "randomized")
 # Below this share of the largest eigenvalue a direction is noise.
@@ -278,9 +278,3 @@ def count_kept(values: FloatArray, n_components: int, noise: float, advice: str 
         )
     further = int((values > max(FURTHER_KEPT * float(values[0]), noise)).sum())
     return max(n_components, further)
-
-
-def fix_signs(U: FloatArray) -> FloatArray:
-    """Return vectors (m, q) turned so that the largest entry of each is positive."""
-    largest = U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])]
-    return U * np.where(largest < 0, -1.0, 1.0)

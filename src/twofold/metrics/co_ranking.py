@@ -62,6 +62,7 @@ from sklearn.utils import check_random_state
 from twofold.array_types import FloatArray, IntArray
 from twofold.checks.parameters import check_choice
 from twofold.compiled import compiled_in_order
+from twofold.engine.threads import slices
 from twofold.metrics.checks import check_neighbors, check_same_rows, checked_table
 from twofold.rowwise import power_of_two
 
@@ -325,8 +326,8 @@ def _tally(
     def work(group: IntArray) -> CoRanking:
         own, sums = np.zeros_like(Q), np.zeros((N_SUMS, n), dtype=np.int64)
         rank = np.empty(n, dtype=np.int32)
-        for start in range(0, len(group), ROWS_AT_ONCE):
-            some = group[start : start + ROWS_AT_ONCE]
+        for part in slices(len(group), ROWS_AT_ONCE):
+            some = group[part]
             _add_pairs(_sort_points(data, some), _sort_points(latent, some), rank, own, sums)
         with adding:
             np.add(Q, own, out=Q)

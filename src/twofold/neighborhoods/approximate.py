@@ -45,8 +45,7 @@ def most_neighbors(Y: FloatArray, n_neighbors: int, seed: int, n_jobs: int | Non
         _pick(sq_dists, own, others, lists.Y, found, distances)
 
     run_tasks(work, range(lists.n_lists), count_threads(n_jobs))
-    floor = max(1e-12 * float(distances.mean()), np.finfo(np.float64).tiny)
-    return NeighborTable(np.maximum(distances, floor), found)
+    return NeighborTable.above_zero(distances, found)
 
 
 class _Lists:

@@ -40,15 +40,15 @@ def nearest_among(Y: Tensor, references: Tensor, k: int) -> tuple[Tensor, Tensor
 def most_neighbors(Y: Tensor, k: int, seed: int) -> tuple[Tensor, Tensor]:
     """Return distances (n, k) of rows Y (n, D) to their nearest others, and their numbers."""
     if len(Y) <= ALL_PAIRS:
-        return _without_itself(*nearest_among(Y, Y, k + 1))
+        numbers = load_torch().arange(len(Y), device=Y.device)
+        return _without_itself(numbers, *nearest_among(Y, Y, k + 1))
     return _by_lists(Y, k, seed)
 
 
-def _without_itself(distances: Tensor, found: Tensor) -> tuple[Tensor, Tensor]:
-    """Drop each row from its own list, or the farthest where rounding has put it elsewhere."""
-    torch = load_torch()
+def _without_itself(own: Tensor, distances: Tensor, found: Tensor) -> tuple[Tensor, Tensor]:
+    """Drop rows ``own`` (n,) from their lists, else the farthest, where rounding misplaced them."""
     n, k = len(found), found.shape[1] - 1
-    is_other = found != torch.arange(n, device=found.device)[:, None]
+    is_other = found != own[:, None]
     is_other[:, -1] &= ~is_other.all(dim=1)
     return distances[is_other].view(n, k), found[is_other].view(n, k)
 
@@ -73,11 +73,7 @@ def _by_lists(Y: Tensor, k: int, seed: int) -> tuple[Tensor, Tensor]:
         lists = near[number][: counts[number]]
         others = torch.cat([order[starts[other] : starts[other + 1]] for other in lists])
         gaps, places = nearest_among(Y[own], Y[others], k + 1)
-        numbers = others[places]
-        is_other = numbers != own[:, None]
-        is_other[:, -1] &= ~is_other.all(dim=1)
-        found[own] = numbers[is_other].view(-1, k)
-        distances[own] = gaps[is_other].view(-1, k)
+        distances[own], found[own] = _without_itself(own, gaps, others[places])
     return distances, found
 
 

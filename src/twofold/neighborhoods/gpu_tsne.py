@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.fft import next_fast_len
 
+from twofold.engine.gpu.grid import Around
 from twofold.engine.gpu.library import in_parts, load_torch
 from twofold.engine.grid import NODES, nodes_over
 from twofold.neighborhoods.tsne import (
@@ -188,16 +189,12 @@ class _Field:
         """Return nodes around points (m, 6^q), their shares, and the slopes of these by axis."""
         torch = load_torch()
         m, q = X.shape
-        t = (X.double() - self.origin) / self.spacing
-        below = t.floor()
-        v = (t - below - 0.5).float()
-        powers = torch.stack([v**e for e in range(NODES)], dim=2)
-        w, dw = powers @ self.weights, powers @ self.slopes  # (m, q, 6)
-        first = below.long() - (NODES // 2 - 1)
+        near = Around.of(X, self.origin, self.spacing, self.weights, self.slopes)
+        w, dw = near.weights, near.slopes
         steps = torch.arange(NODES, device=X.device)
         nodes = torch.zeros((m, 1), dtype=torch.int64, device=X.device)
         for axis in range(q):
-            along = first[:, axis, None] + steps
+            along = near.first[:, axis, None] + steps
             nodes = (nodes[:, :, None] * self.shape[axis] + along[:, None]).view(m, -1)
         if not slopes:
             return nodes, _outer([w[:, axis] for axis in range(q)]), []

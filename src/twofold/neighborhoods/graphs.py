@@ -9,6 +9,7 @@ along their gaps, and nothing else in the graph changes.
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -25,6 +26,15 @@ class NeighborTable:
 
     distances: FloatArray
     indices: IntArray
+
+    @classmethod
+    def above_zero(cls, distances: FloatArray, indices: IntArray) -> Self:
+        """Return the table with distances raised to a tiny positive floor.
+
+        Rounding can make two distinct rows coincide, and a sparse graph takes a zero for "no edge".
+        """
+        floor = max(1e-12 * float(distances.mean()), np.finfo(np.float64).tiny)
+        return cls(np.maximum(distances, floor), indices)
 
     @property
     def n_neighbors(self) -> int:
@@ -52,14 +62,8 @@ def linked_rows(values: FloatArray, neighbors: IntArray, n: int) -> csr_array:
 
 
 def find_neighbors(Y: FloatArray, n_neighbors: int) -> NeighborTable:
-    """Search the nearest other rows of distinct rows Y (n, D), at most n - 1, by trees.
-
-    Distances are raised to a tiny positive floor, because rounding can make two distinct rows
-    coincide and a sparse graph takes a zero for "no edge".
-    """
-    distances, indices = NearestNeighbors(n_neighbors=n_neighbors).fit(Y).kneighbors()
-    floor = max(1e-12 * float(distances.mean()), np.finfo(np.float64).tiny)
-    return NeighborTable(np.maximum(distances, floor), indices)
+    """Search the nearest other rows of distinct rows Y (n, D), at most n - 1, by trees."""
+    return NeighborTable.above_zero(*NearestNeighbors(n_neighbors=n_neighbors).fit(Y).kneighbors())
 
 
 def exact_neighbors(Y: FloatArray, n_neighbors: int) -> NeighborTable:

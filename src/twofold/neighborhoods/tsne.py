@@ -31,9 +31,8 @@ from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled, compiled_in_order, square
 from twofold.engine.cells import corners
 from twofold.engine.grid import SpreadRows, nodes_over
-from twofold.engine.threads import count_threads, run_tasks, single_threaded_blas
+from twofold.engine.threads import count_threads, run_tasks, single_threaded_blas, slices
 from twofold.neighborhoods.graphs import NeighborTable, linked_rows
-from twofold.rowwise import blocks
 
 PERPLEXITY = 30.0
 TSNE_NEIGHBORS = int(3 * PERPLEXITY) + 1
@@ -82,7 +81,7 @@ def affinities(table: NeighborTable, perplexity: float, *, n_jobs: int | None = 
     def work(rows: slice) -> FloatArray:
         return _conditional(table.distances[rows] ** 2, entropy)
 
-    parts = run_tasks(work, blocks(n, 1, at_a_time=TASK_ROWS), count_threads(n_jobs))
+    parts = run_tasks(work, slices(n, TASK_ROWS), count_threads(n_jobs))
     P = linked_rows(np.concatenate(parts), table.indices, n)
     return csr_array((P + P.T) / (2 * n))
 
@@ -199,7 +198,7 @@ def _attraction(P: csr_array, X: FloatArray, n_threads: int) -> FloatArray:
     def work(rows: slice) -> None:
         _pull_together(P.indptr, other, P.data, axes, rows.start, rows.stop, pull)
 
-    run_tasks(work, blocks(n, 1, at_a_time=TASK_ROWS), n_threads)
+    run_tasks(work, slices(n, TASK_ROWS), n_threads)
     return np.ascontiguousarray(pull[:q].T)
 
 

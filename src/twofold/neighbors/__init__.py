@@ -23,7 +23,4 @@ __all__ = [
     "appliance_features",
     "inverse_squared_distances",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy  # without numpy and other imports

@@ -41,7 +41,4 @@ __all__ = [
     "sensitivity",
     "what_stands_out",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy  # without numpy and other imports

@@ -20,11 +20,13 @@ from matplotlib.figure import Figure
 from twofold.array_types import FloatArray, IntArray
 from twofold.checks.parameters import check_count
 from twofold.contract import TwoWayModel
+from twofold.engine.threads import slices
 from twofold.plots import drawing
 from twofold.plots.drawing import COLORS, category_style
 from twofold.plots.latent_view import BLOCK, LatentView, latent_name
 from twofold.plots.names import LINE_INCHES, fit_titles, shortened
 from twofold.plots.row_colors import feature_names, feature_number
+from twofold.rowwise import mean_and_deviation
 
 PAINTED = 110
 # Arrows along the longer side: of one map, and of each of many.
@@ -176,13 +178,12 @@ def important_features(model: TwoWayModel, n: int = 20, *, ax: Axes | None = Non
     """
     check_count("n", n)
     numbers = model.as_numbers()
-    Y, weights = np.asarray(numbers.data_, dtype=np.float64), np.asarray(model.weights_)
-    deviation = _deviation(Y, weights)[:, None]
+    deviation = mean_and_deviation(numbers.data_, model.weights_)[1][:, None]
     # c_jm (D, q) of the module's formula; 0 for features that are constant.
     parts = np.where(deviation > 0, _changes(numbers) / np.where(deviation > 0, deviation, 1), 0)
     columns = model._mixed_columns()
     if columns:
-        parts = _by_column(parts * deviation, columns, _deviation(Y, weights))
+        parts = _by_column(parts * deviation, columns, deviation[:, 0])
     shown = _ranked(parts)[:n]
     total = np.sqrt((parts[shown] ** 2).sum(axis=1))
     shares = parts[shown] ** 2 / np.maximum(total, np.finfo(float).tiny)[:, None]
@@ -292,8 +293,8 @@ def _changes(model: TwoWayModel) -> FloatArray:
     X = np.asarray(model.embedding_, dtype=np.float64)
     chosen = X[:: -(-len(X) // MOST_ROWS)]
     squares = np.zeros((model.n_features_in_, X.shape[1]))
-    for start in range(0, len(chosen), BLOCK):
-        J = _slopes(model, chosen[start : start + BLOCK]).astype(np.float64)
+    for part in slices(len(chosen), BLOCK):
+        J = _slopes(model, chosen[part]).astype(np.float64)
         squares += (J**2).sum(axis=0)
     return np.sqrt(squares / len(chosen)) * X.std(axis=0)
 
@@ -315,16 +316,6 @@ def _by_column(changes: FloatArray, columns: Sequence[Any], deviation: FloatArra
 def _slopes(model: TwoWayModel, X: FloatArray) -> FloatArray:
     """Return slopes (m, D, q) at latent points that neighbouring places agree about, if known."""
     return model.slopes(X) if model.has_noise() else model.jacobian(X)
-
-
-def _deviation(Y: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the weighted standard deviation of each column over its observed entries."""
-    seen = weights[:, None] * ~np.isnan(Y)
-    total = seen.sum(axis=0)
-    mean = np.nansum(seen * Y, axis=0) / total
-    deviation = np.sqrt(np.nansum(seen * (Y - mean) ** 2, axis=0) / total)
-    # Rounding leaves a constant column a deviation that is not quite 0.
-    return np.where(np.nanmax(Y, axis=0) > np.nanmin(Y, axis=0), deviation, 0)
 
 
 def _ranked(parts: FloatArray) -> IntArray:

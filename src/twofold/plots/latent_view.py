@@ -18,6 +18,7 @@ from scipy.spatial import cKDTree
 from twofold.array_types import BoolArray, FloatArray
 from twofold.checks.rows import check_places_in_memory
 from twofold.contract import TwoWayModel
+from twofold.engine.threads import slices
 
 # Places along the longer side: three or more for each bandwidth of a usual map.
 FINE = 128
@@ -59,8 +60,8 @@ class Lattice:
         """Return what a function says of the wanted places (m, n_values); NaN for the others."""
         found = np.full((len(self.places), n_values), np.nan)
         chosen = np.flatnonzero(wanted)
-        for start in range(0, len(chosen), BLOCK):
-            block = chosen[start : start + BLOCK]
+        for part in slices(len(chosen), BLOCK):
+            block = chosen[part]
             found[block] = function(self.places[block]).reshape(len(block), n_values)
         return found
 

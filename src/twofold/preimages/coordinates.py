@@ -37,8 +37,9 @@ from scipy import linalg
 
 from twofold.array_types import FloatArray
 from twofold.checks.parameters import check_positive
+from twofold.engine.threads import slices
 from twofold.neighborhoods import nearest
-from twofold.rowwise import TILE, GaussianRows, aligned, blocks
+from twofold.rowwise import TILE, GaussianRows, aligned
 
 # Coordinates whose derivatives are taken in one product.
 _TOGETHER = 16
@@ -156,7 +157,7 @@ class GaussianCoordinates(CoordinateMap):
             pull = gaps @ self._aligned_coefficients.T
             found.values[place] = X
             found.gradient[place] = self._towards_rows(pull[None], centred, h)[0, : len(X)]
-            for some in blocks(q, 1, at_a_time=_TOGETHER):
+            for some in slices(q, _TOGETHER):
                 steps = self._towards_rows(self._pulls[some, None], centred, h)
                 found.jacobian[place, some] = steps[:, : len(X)].swapaxes(0, 1)
         return found
@@ -166,7 +167,7 @@ class GaussianCoordinates(CoordinateMap):
         # With derivatives these are large products with few rows already; in a search that most
         # rows have left, few rows waste less. Sizes must depend on nothing but q, or bits would.
         size = TILE if q == 0 else TILE // 2 if q <= 2 else TILE // 4
-        for place in blocks(len(Z), 1, at_a_time=size):
+        for place in slices(len(Z), size):
             yield place, *self._gaussians.tile(Z[place], size)
 
     def _coordinates(self, h: FloatArray, place: slice) -> FloatArray:

@@ -24,10 +24,10 @@ import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled
-from twofold.engine.threads import run_tasks
+from twofold.engine.threads import run_tasks, slices
 from twofold.features import Laplacian
 from twofold.preimages.points import FeaturePoints, Iterative, PreImages, Status
-from twofold.rowwise import GAP, blocks, exponentials, in_tiles, pair_sums
+from twofold.rowwise import GAP, exponentials, in_tiles, pair_sums
 from twofold.small_systems import assign
 
 # Sums of weights below this share of the sum of their sizes are cancelled; see `criteria`.
@@ -148,7 +148,7 @@ class SortedColumns:
         def work(part: slice) -> FloatArray:
             return _medians(np.ascontiguousarray(W[part]), self._values, self._order)
 
-        tasks = blocks(len(W), 1, at_a_time=_AT_A_TIME) or [slice(0, 0)]
+        tasks = slices(len(W), _AT_A_TIME) or [slice(0, 0)]
         return np.concatenate(run_tasks(work, tasks, n_threads))
 
 

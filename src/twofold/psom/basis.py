@@ -31,8 +31,7 @@ from numpy.typing import ArrayLike
 
 from twofold.array_types import FloatArray
 from twofold.compiled import compiled
-from twofold.engine.threads import run_tasks
-from twofold.rowwise import blocks
+from twofold.engine.threads import run_tasks, slices
 
 
 class AxisBasis:
@@ -113,7 +112,7 @@ class SampleBasis:
         split = _split([values.shape[1] for values in axis_values])
         self.left = row_products(axis_values[:split]) * row_factors[:, None]
         self.right = row_products(axis_values[split:]) if split < len(axis_values) else None
-        self.tasks = blocks(self.n_rows, 1, at_a_time=ROWS_PER_BLOCK * BLOCKS_PER_TASK)
+        self.tasks = slices(self.n_rows, ROWS_PER_BLOCK * BLOCKS_PER_TASK)
 
     @property
     def n_columns(self) -> int:

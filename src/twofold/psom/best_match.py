@@ -30,11 +30,11 @@ from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.checks.parameters import check_count
 from twofold.checks.rows import LARGEST
 from twofold.compiled import compiled
-from twofold.engine.threads import count_threads, run_tasks
+from twofold.engine.threads import count_threads, run_tasks, slices
 from twofold.optimize.levenberg_marquardt import LeastSquares, Residuals, levenberg_marquardt
 from twofold.psom.grid import Grid
 from twofold.psom.interpolation import Windows, checked_values, jets
-from twofold.rowwise import blocks, power_of_two
+from twofold.rowwise import power_of_two
 
 ROWS_PER_TASK = 256
 # Fewer rows where each is long: the Jacobians of a task have at most this many entries.
@@ -79,7 +79,6 @@ def best_match(
     component_weights: ArrayLike | None = None,
     start: ArrayLike | None = None,
     n_starts: int = 1,
-    bounds: bool = True,
     local: int | None = None,
     max_iter: int = 60,
     n_jobs: int | None = -1,
@@ -88,7 +87,7 @@ def best_match(
 
     Components that are NaN are not searched; weights are (D,) or (m, D). The search starts from
     ``start`` (m, q), which counts among ``n_starts``, or else from the best matching nodes, and
-    with ``bounds`` stays in the domain of the grid: far outside it the map means nothing.
+    stays in the domain of the grid: far outside it the map means nothing.
     """
     values = checked_values(grid, W)
     data, weights = _checked_data(values, Y, component_weights)
@@ -96,7 +95,7 @@ def best_match(
     check_count("n_starts", n_starts)
     scaled = _Scaled.of(values, data, weights)
     used = np.flatnonzero(scaled.weights.any(axis=0))
-    search = _Search(grid, scaled.W[:, used], Windows.of(grid, local), bounds, max_iter)
+    search = _Search(grid, scaled.W[:, used], Windows.of(grid, local), max_iter)
 
     def work(rows: slice) -> LeastSquares:
         given = None if first is None else first[rows]
@@ -105,7 +104,7 @@ def best_match(
 
     size = max(1, min(ROWS_PER_TASK, ENTRIES_PER_TASK // max(1, len(used) * grid.n_axes)))
     n_threads = count_threads(n_jobs)
-    tasks = blocks(len(data), 1, at_a_time=size) or [slice(0)]
+    tasks = slices(len(data), size) or [slice(0)]
     found = LeastSquares.joined(run_tasks(work, tasks, n_threads))
     around = search.windows.around(found.X)
     shifted = jets(search.windows, scaled.W, found.X, around, 0, n_threads)[:, 0] * scaled.unit
@@ -186,10 +185,8 @@ def _put(found: LeastSquares, rows: IntArray, other: LeastSquares) -> None:
 class _Search:
     """The search of rows that are worked on together; W holds the searched components only."""
 
-    def __init__(
-        self, grid: Grid, W: FloatArray, windows: Windows, bounds: bool, max_iter: int
-    ) -> None:
-        self.grid, self.windows, self.bounds, self.max_iter = grid, windows, bounds, max_iter
+    def __init__(self, grid: Grid, W: FloatArray, windows: Windows, max_iter: int) -> None:
+        self.grid, self.windows, self.max_iter = grid, windows, max_iter
         self.W = np.ascontiguousarray(W)
         self.W_by_component = np.ascontiguousarray(W.T)
         self.squared_spread = (W.max(axis=0) - W.min(axis=0)) ** 2
@@ -231,8 +228,8 @@ class _Search:
 
     def _descend(self, Y: FloatArray, weights: FloatArray, start: FloatArray) -> LeastSquares:
         if self.windows.are_whole:
-            lo, hi = (self.grid.lo, self.grid.hi) if self.bounds else (None, None)
-            return self._descend_within(Y, weights, start, self.windows.around(start), lo, hi)
+            window = self.windows.around(start)
+            return self._descend_within(Y, weights, start, window, self.grid.lo, self.grid.hi)
         return self._descend_through_windows(Y, weights, start)
 
     def _descend_within(
@@ -241,8 +238,8 @@ class _Search:
         weights: FloatArray,
         start: FloatArray,
         windows: IntArray,
-        lo: FloatArray | None,
-        hi: FloatArray | None,
+        lo: FloatArray,
+        hi: FloatArray,
     ) -> LeastSquares:
         def look(x: FloatArray, rows: IntArray) -> Residuals:
             parts = jets(self.windows, self.W, x, windows[rows], 1, None)
@@ -259,7 +256,7 @@ class _Search:
         self, Y: FloatArray, weights: FloatArray, start: FloatArray
     ) -> LeastSquares:
         """Search window by window; keep the best place by the error in the window around it."""
-        start = np.clip(start, self.grid.lo, self.grid.hi) if self.bounds else start
+        start = np.clip(start, self.grid.lo, self.grid.hi)
         n_iter = np.zeros(len(Y), dtype=np.int64)
         best = LeastSquares(start.copy(), self._errors(Y, weights, start), n_iter > 0, n_iter)
         rows, window = np.arange(len(Y)), self.windows.around(start)
@@ -292,10 +289,8 @@ class _Search:
         lo, hi = np.empty(window.shape), np.empty(window.shape)
         for axis, nodes in enumerate(self.grid.nodes):
             first, last = window[:, axis], window[:, axis] + self.windows.shape[axis] - 1
-            low = self.grid.lo[axis] if self.bounds else -np.inf
-            high = self.grid.hi[axis] if self.bounds else np.inf
-            lo[:, axis] = np.where(first == 0, low, nodes[first])
-            hi[:, axis] = np.where(last == len(nodes) - 1, high, nodes[last])
+            lo[:, axis] = np.where(first == 0, self.grid.lo[axis], nodes[first])
+            hi[:, axis] = np.where(last == len(nodes) - 1, self.grid.hi[axis], nodes[last])
         return lo, hi
 
 

@@ -26,7 +26,7 @@ from twofold.contract.fitted_state import COMMON, Array, FittedState, Report, Va
 from twofold.engine.threads import count_threads
 from twofold.latent.density import scott_widths
 from twofold.model_files import register_value_type
-from twofold.optimize import Callback, ProgressBar
+from twofold.optimize import Callback
 from twofold.optimize.loop import enter_all
 from twofold.process_settings import warn
 from twofold.psom import parameters
@@ -300,9 +300,7 @@ class PSOM(TwoWayModel):
         self.places_are_known_ = True
         counted = weights > 0
         distinct = merge_duplicates(Y[counted], weights[counted])
-        self.data_, self.weights_ = distinct.Y, distinct.weights
-        self.member_ = np.full(len(Y), -1)
-        self.member_[counted] = distinct.member
+        self._keep_distinct(distinct, counted)
         self.latent_ = X[counted][distinct.first].astype(Y.dtype)
         factor = 0.0 if isinstance(found.smoothness, np.ndarray) else found.smoothness
         error = found.squared_error * unit**2
@@ -381,8 +379,7 @@ class PSOM(TwoWayModel):
         parameters.warn_of_size(grid, len(Y))
         rng = check_random_state(self.random_state)
         with ExitStack() as stack:
-            bars = [ProgressBar()] if self._shows_progress() else []
-            callbacks: list[Callback] = [*self.callbacks, *bars]
+            callbacks: list[Callback] = [*self.callbacks, *self._bars()]
             enter_all(stack, callbacks)
             rows, unit = Y.astype(np.float64), data_unit(Y)
             start = find_start(self.init, grid, rows, weights, source, self.n_jobs)
@@ -466,9 +463,6 @@ class PSOM(TwoWayModel):
         in_box = ((lo <= X) & (hi >= X)).all(axis=1)
         p = np.ones(len(X)) if self._space is None else self._space.density(X)
         return np.where(in_box, p, 0.0).astype(X.dtype)
-
-    def _is_inside(self, X: FloatArray) -> BoolArray:
-        return self._density(X) >= self.domain_threshold_
 
     def _latent_unit(self) -> FloatArray:
         return scott_widths(self.latent_, self.weights_, LEAST_WIDTH)

@@ -31,10 +31,9 @@ from numpy.typing import ArrayLike
 from twofold.array_types import FloatArray, IntArray
 from twofold.checks.parameters import is_integer
 from twofold.compiled import compiled
-from twofold.engine.threads import count_threads, run_tasks
+from twofold.engine.threads import count_threads, run_tasks, slices
 from twofold.psom.basis import AxisBasis
 from twofold.psom.grid import Grid
-from twofold.rowwise import blocks
 
 ROWS_PER_TASK = 256
 
@@ -119,7 +118,7 @@ def jets(
         some = starts[rows]
         _contract_rows(W, grid_shape, shape, some, polynomials, plan, block, buffers, out[rows])
 
-    tasks = blocks(len(X), 1, at_a_time=ROWS_PER_TASK)
+    tasks = slices(len(X), ROWS_PER_TASK)
     if n_threads is None:
         for rows in tasks:
             work(rows)

@@ -111,18 +111,17 @@ def fit_scattered(
     smoothness: Smoothness = "gcv",
     weights: ArrayLike | None = None,
     *,
-    exact: bool = False,
     n_jobs: int | None = -1,
 ) -> FittedNodes:
     """Return node values fitted to samples Y (m, D) at places X (m, q).
 
-    ``smoothness`` is λ > 0, or "gcv", `GCV()` or `Discrepancy(sigma)` to have it chosen; 0, or
-    ``exact``, is a hard fit.
+    ``smoothness`` is λ > 0, or "gcv", `GCV()` or `Discrepancy(sigma)` to have it chosen; 0 is a
+    hard fit.
     """
     rule = checked_smoothness(smoothness)
     problem = _prepare(grid, X, Y, weights, count_threads(n_jobs))
     unit = problem.mean_weight
-    if exact or rule == 0.0:
+    if rule == 0.0:
         found = _fit_hard(grid, problem)
     elif isinstance(rule, float):
         found = replace(_fit_soft(grid, problem, rule / unit), smoothness=rule)

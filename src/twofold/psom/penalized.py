@@ -33,11 +33,10 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.engine.threads import run_tasks
+from twofold.engine.threads import run_tasks, slices
 from twofold.psom.basis import SampleBasis, row_products
 from twofold.psom.roughness import LegendreCoordinates
 from twofold.psom.smoothness_choice import Rule, SmoothnessPath, choose_smoothness
-from twofold.rowwise import blocks
 
 Product = Callable[[FloatArray], FloatArray]
 
@@ -123,7 +122,7 @@ def exact_path(coordinates: LegendreCoordinates, design: Design, Y: FloatArray) 
     rough = np.setdiff1d(np.arange(coordinates.grid.size), affine)
     n_affine, n_rough = len(affine), len(rough)
     triangle = np.empty((0, n_affine + n_rough + Y.shape[1]))
-    for at in blocks(design.n_rows, 1, at_a_time=ROWS_PER_CHUNK):
+    for at in slices(design.n_rows, ROWS_PER_CHUNK):
         B = design.rows(at)
         K = coordinates.from_slopes(np.ascontiguousarray(B.T)).T
         # A triangle stands for all rows above it: the QR of both together is that of the whole.
@@ -263,14 +262,14 @@ def cholesky_solution(
     n = coordinates.grid.size
     normal = np.zeros((n, n))
     right = np.zeros((n, Y.shape[1]))
-    for at in blocks(design.n_rows, 1, at_a_time=ROWS_PER_CHUNK):
+    for at in slices(design.n_rows, ROWS_PER_CHUNK):
         B = design.rows(at)
         right += B.T @ Y[at]
 
         def add(panel: slice, B: FloatArray = B) -> None:
             normal[panel.start :, panel] += B[:, panel.start :].T @ B[:, panel]
 
-        run_tasks(add, blocks(n, 1, at_a_time=PANEL), coordinates.n_threads)
+        run_tasks(add, slices(n, PANEL), coordinates.n_threads)
     for rows, factor in coordinates.blocks:
         normal[np.ix_(rows, rows)] += smoothness * (factor @ factor.T)
     return cho_solve(cho_factor(normal, lower=True, overwrite_a=True), right)

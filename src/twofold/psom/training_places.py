@@ -16,10 +16,9 @@ import numpy as np
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled
 from twofold.engine import KernelSums, PreparedReferences
-from twofold.engine.threads import run_tasks
+from twofold.engine.threads import run_tasks, slices
 from twofold.kernels import get_kernel
 from twofold.latent.density import scott_widths
-from twofold.rowwise import blocks
 
 # Kernel weights below this, relative to the largest, are left out of a density.
 CUTOFF = 1e-6
@@ -61,7 +60,7 @@ class TrainingPlaces:
         def work(at: slice) -> None:
             _nearest(rows[at], observed[at], self.images, found[at])
 
-        run_tasks(work, blocks(len(rows), 1, at_a_time=ROWS_PER_TASK), self.n_threads)
+        run_tasks(work, slices(len(rows), ROWS_PER_TASK), self.n_threads)
         return self.X[found]
 
 

@@ -40,7 +40,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.engine.threads import count_threads
+from twofold.engine.threads import count_threads, slices
 from twofold.latent.starts import fill_again_and_again, own_start, refuse_class
 from twofold.optimize import Callback, Event
 from twofold.optimize.loop import read_only, tell
@@ -51,7 +51,7 @@ from twofold.psom.grid import Grid
 from twofold.psom.known_places import MOST_NODES_DENSE, fit_scattered
 from twofold.psom.penalized import conjugate_gradients
 from twofold.psom.roughness import LegendreCoordinates, Roughness, along_axes
-from twofold.rowwise import blocks, data_unit, same_gaps
+from twofold.rowwise import data_unit, fix_signs, same_gaps
 
 # An axis along which the rows do not differ still gets this share of the longest one.
 LEAST_LENGTH = 1e-3
@@ -123,9 +123,7 @@ def _axes(Y: FloatArray, weights: FloatArray, q: int) -> tuple[FloatArray, Float
     shares = weights / weights.sum()
     mean = shares @ Y
     axes = np.linalg.svd(np.sqrt(shares)[:, None] * (Y - mean), full_matrices=False)[2][:q]
-    # Singular vectors come with either sign.
-    largest = np.abs(axes).argmax(axis=1)
-    return mean, axes * np.sign(axes[np.arange(q), largest])[:, None]
+    return mean, fix_signs(axes.T).T
 
 
 def fill_by_plane(Y: FloatArray, weights: FloatArray, q: int) -> FloatArray:
@@ -394,5 +392,5 @@ class Adaption:
             B = design.rows(at)
             return B.T @ B
 
-        tasks = blocks(design.n_rows, 1, at_a_time=ROWS_PER_CHUNK)
+        tasks = slices(design.n_rows, ROWS_PER_CHUNK)
         return added_up(part, tasks, self.n_threads, (design.n_columns, design.n_columns))

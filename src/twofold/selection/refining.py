@@ -97,6 +97,11 @@ def refine(
     check_differences(rows)
     steps = USUAL_ITERATIONS[by] if max_iter is None else max_iter
     check_count("max_iter", steps)
+    if by == "evidence" and len(rows) > MOST_ROWS:
+        raise ValueError(
+            f"by='evidence' takes up to {MOST_ROWS:,} rows, as its cost grows with their number "
+            f"cubed; got {len(rows):,}. Use by='ukr', or a sample of the rows."
+        )
     common: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs}
     with single_threaded_blas():
         before = score_embedding(rows, start, **common)
@@ -111,11 +116,6 @@ def refine(
 
 def _by_evidence(Y: FloatArray, X: FloatArray, before: Scored, max_iter: int) -> FloatArray:
     """Return the latent points of a latent variable model, in the units of the embedding."""
-    if len(Y) > MOST_ROWS:
-        raise ValueError(
-            f"by='evidence' takes up to {MOST_ROWS:,} rows, as its cost grows with their number "
-            f"cubed; got {len(Y):,}. Use by='ukr', or a sample of the rows."
-        )
     evidence = before.evidence
     start = np.log([evidence.width, evidence.noise_variance / evidence.signal_variance])
     X_w, centre = whitened(X, "X", "full"), X.mean(axis=0)

@@ -19,11 +19,10 @@ from typing import Any
 import pandas as pd
 
 from twofold.tables.table import (
-    LARGE_BYTES,
-    MOST_PACKED,
     TableError,
     TypedTable,
     cell_rules,
+    check_unpacked,
     close_names,
     load_package,
 )
@@ -136,12 +135,7 @@ def _check_sizes(path: Path, name: str) -> None:
     """Refuse a workbook that unpacks to far more than it is."""
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
-            if member.file_size > max(LARGE_BYTES, MOST_PACKED * member.compress_size):
-                raise TableError(
-                    f"'{name}' unpacks {member.compress_size:,} bytes to {member.file_size:,}, "
-                    "far more than real data would.",
-                    "If it is right, save the sheet as CSV.",
-                )
+            check_unpacked(member, name, "If it is right, save the sheet as CSV.")
 
 
 class ExcelSink:

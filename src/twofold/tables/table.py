@@ -27,6 +27,8 @@ from twofold.array_types import FloatArray
 from twofold.checks.installing import install_command
 
 if TYPE_CHECKING:
+    from zipfile import ZipInfo
+
     from twofold.tables.dialect import Dialect
 
 # By default frames have about this many cells: eight bytes each, 64 MB.
@@ -52,6 +54,16 @@ class TableError(ValueError):
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
         self.hint = hint
+
+
+def check_unpacked(member: ZipInfo, name: str, hint: str) -> None:
+    """Refuse what would unpack to far more than real data would."""
+    if member.file_size > max(LARGE_BYTES, MOST_PACKED * member.compress_size):
+        raise TableError(
+            f"'{name}' unpacks {member.compress_size:,} bytes to {member.file_size:,}, which is "
+            "far more than real data would.",
+            hint,
+        )
 
 
 class NotANumberError(TableError):

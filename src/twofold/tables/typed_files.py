@@ -28,6 +28,7 @@ from twofold.tables.table import (
     TableError,
     TypedTable,
     cell_rules,
+    check_unpacked,
     load_package,
 )
 
@@ -159,12 +160,7 @@ def _load(path: Path, name: str) -> AnyArray | dict[str, AnyArray]:
 
 def _check_size(member: zipfile.ZipInfo, archive: zipfile.ZipFile, name: str) -> None:
     """Refuse what would unpack to far more than it says, or than it is."""
-    if member.file_size > max(LARGE_BYTES, MOST_PACKED * member.compress_size):
-        raise TableError(
-            f"'{name}' unpacks {member.compress_size:,} bytes to {member.file_size:,}, which is "
-            "far more than real data would.",
-            "If it is right, save it unpacked: np.savez(path, X=matrix).",
-        )
+    check_unpacked(member, name, "If it is right, save it unpacked: np.savez(path, X=matrix).")
     with archive.open(member) as file:
         if file.read(len(_STARTS[".npy"])) != _STARTS[".npy"]:
             return

@@ -22,7 +22,7 @@ import pandas as pd
 
 from twofold.array_types import FloatArray
 from twofold.checks.harmless_text import for_terminal
-from twofold.model_files import replacing
+from twofold.replacing import replacing
 from twofold.tables.dialect import Dialect
 from twofold.tables.excel_files import ExcelSink
 from twofold.tables.reading import TEXT_SUFFIXES, TableSource

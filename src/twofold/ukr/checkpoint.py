@@ -25,10 +25,8 @@ from twofold.model_files import (
     ModelFile,
     ModelFileError,
     current_versions,
-    file_to_replace,
     read_model_file,
     register_value_type,
-    remove_file,
     write_model_file,
 )
 from twofold.optimize import Journal
@@ -36,6 +34,7 @@ from twofold.optimize.lbfgs import LbfgsState, Pair
 from twofold.optimize.loop import KeptRun
 from twofold.optimize.rprop import RpropState
 from twofold.process_settings import warn
+from twofold.replacing import file_to_replace, remove_file
 from twofold.ukr.starts import Start
 
 # So much work may be lost; and writing takes this share of the time at most.

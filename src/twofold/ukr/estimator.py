@@ -46,7 +46,7 @@ from twofold.losses import (
     rows_of,
 )
 from twofold.model_files import register_value_type
-from twofold.optimize import Callback, Journal, ProgressBar
+from twofold.optimize import Callback, Journal
 from twofold.regularization import (
     KINDS,
     Extension,
@@ -301,7 +301,7 @@ class UKR(KernelManifold):
         if self.checkpoint is not None:
             self._journal = self._open_checkpoint(Y, weights, seed)
         with ExitStack() as stack:
-            bars = [stack.enter_context(bar) for bar in self._progress_bars()]
+            bars = [stack.enter_context(bar) for bar in self._bars()]
             training = self._training(self._most_iterations(), bars, seed)
             training = replace(training, journal=self._kept_steps())
             if getattr(loss, "trim", None) is None:
@@ -329,9 +329,6 @@ class UKR(KernelManifold):
         assert chosen is not None
         count = 0 if chosen.count == "auto" else int(chosen.count)
         return max(ROWS_PER_LANDMARK * count, min(MOST_ROWS, max(MOST_CELLS // D, LEAST_ROWS)))
-
-    def _bars(self) -> list[ProgressBar]:
-        return self._progress_bars()
 
     def _kept_steps(self) -> Journal:
         journal: Journal = self.__dict__.get("_journal", Journal())

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from twofold.array_types import BoolArray, FloatArray
 from twofold.engine.gpu.library import load_torch, saying_what_fits
@@ -23,11 +22,10 @@ from twofold.regularization import n_left_out
 from twofold.ukr.objective import (
     GRID,
     MOST_SCALED_ROWS,
-    MOST_STEPS,
-    MOST_STRETCH,
     NARROWEST,
     WIDEST,
     Problem,
+    better_factors,
     spread_rows,
 )
 
@@ -186,22 +184,12 @@ def scaled_start(X: Tensor, objective: DeviceReconstruction) -> tuple[Tensor, fl
     errors = [objective.value_on(X * factor, rows) for factor in factors]
     error = min(errors)
     X = X * factors[int(np.argmin(errors))]
-    unit = error if error > 0 else 1.0
 
-    def error_and_slope(log_scales: FloatArray) -> tuple[float, FloatArray]:
-        factor = torch.exp(objective.tensor(log_scales))
-        value, slope = objective.value_and_scale_slope(X * factor, rows)
-        return value / unit, slope / unit
+    def error_and_slope(logs: FloatArray) -> tuple[float, FloatArray]:
+        return objective.value_and_scale_slope(X * torch.exp(objective.tensor(logs)), rows)
 
-    q = X.shape[1]
-    bounds = [(-MOST_STRETCH, MOST_STRETCH)] * q
-    options = {"maxiter": MOST_STEPS}
-    found = minimize(
-        error_and_slope, np.zeros(q), jac=True, method="L-BFGS-B", bounds=bounds, options=options
-    )
-    if not found.fun * unit < error:
-        return X, error
-    return X * torch.exp(objective.tensor(found.x)), float(found.fun * unit)
+    found, lowest = better_factors(error_and_slope, X.shape[1], error)
+    return (X, error) if found is None else (X * torch.exp(objective.tensor(found)), lowest)
 
 
 def _typical_spacing(X: Tensor, rows: Tensor) -> float:

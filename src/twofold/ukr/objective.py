@@ -16,6 +16,7 @@ dimension by gradient. On large data the error of a fixed subset of rows decides
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -28,7 +29,7 @@ from twofold.engine import Degree, KernelSums, Respond
 from twofold.latent.starts import fill_for_start
 from twofold.losses import Loss, in_unit, rows_of
 from twofold.regularization import Regularization, n_left_out
-from twofold.rowwise import data_unit
+from twofold.rowwise import data_unit, fix_signs
 from twofold.tables.dask_workers import sharing_workers
 from twofold.ukr.surface import CarriedRows, Surface
 
@@ -329,25 +330,39 @@ def scale_each_dimension(
     X: FloatArray, error: float, objective: Reconstruction
 ) -> tuple[FloatArray, float]:
     """Return latent points of that error with better factors, one per dimension, and theirs."""
-    rows, q = spread_rows(len(objective.share), MOST_SCALED_ROWS), X.shape[1]
+    rows = spread_rows(len(objective.share), MOST_SCALED_ROWS)
+
+    def error_and_slope(logs: FloatArray) -> tuple[float, FloatArray]:
+        return objective.value_and_scale_slope(X * np.exp(logs), rows)
+
+    found, lowest = better_factors(error_and_slope, X.shape[1], error)
+    return (X, error) if found is None else (X * np.exp(found), lowest)
+
+
+def better_factors(
+    error_and_slope: Callable[[FloatArray], tuple[float, FloatArray]], q: int, error: float
+) -> tuple[FloatArray | None, float]:
+    """Return logarithms (q,) of factors that lower the error, None if none do, and what it is then.
+
+    The function returns the error and its derivative for such logarithms, ``error`` for zeros.
+    """
     # The optimiser's tolerances are absolute, so errors are measured in that of the start.
     unit = error if error > 0 else 1.0
 
-    def error_and_slope(log_scales: FloatArray) -> tuple[float, FloatArray]:
-        value, slope = objective.value_and_scale_slope(X * np.exp(log_scales), rows)
+    def in_units(logs: FloatArray) -> tuple[float, FloatArray]:
+        value, slope = error_and_slope(logs)
         return value / unit, slope / unit
 
     found = optimize.minimize(
-        error_and_slope,
+        in_units,
         np.zeros(q),
         jac=True,
         method="L-BFGS-B",
         bounds=[(-MOST_STRETCH, MOST_STRETCH)] * q,
         options={"maxiter": MOST_STEPS},
     )
-    if not found.fun * unit < error:
-        return X, error
-    return X * np.exp(found.x), float(found.fun * unit)
+    lowest = float(found.fun * unit)
+    return (found.x, lowest) if lowest < error else (None, error)
 
 
 def typical_spacing(X: FloatArray) -> float:
@@ -372,8 +387,4 @@ def principal_axes(X: FloatArray) -> FloatArray:
     """Turn latent points so that their axes fall in variance; the model does not change by it."""
     X = X - X.mean(axis=0)
     _, axes = np.linalg.eigh(X.T.astype(np.float64) @ X.astype(np.float64))
-    axes = axes[:, ::-1]
-    # Eigenvectors come with either sign; the largest entry of each is made positive.
-    largest = np.abs(axes).argmax(axis=0)
-    signs = np.sign(axes[largest, np.arange(len(largest))])
-    return (X @ (axes * signs)).astype(X.dtype)
+    return (X @ fix_signs(axes[:, ::-1])).astype(X.dtype)

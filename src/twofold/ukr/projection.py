@@ -35,7 +35,7 @@ from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled, compiled_in_order, compiled_into_callers, square
 from twofold.engine.cells import GRIDDED
 from twofold.engine.sums import MANY_QUERIES
-from twofold.engine.threads import run_tasks
+from twofold.engine.threads import run_tasks, slices
 from twofold.losses import Loss, Squared, in_unit
 from twofold.neighborhoods.nearest import insert_sorted, k_smallest
 from twofold.optimize.levenberg_marquardt import (
@@ -44,7 +44,7 @@ from twofold.optimize.levenberg_marquardt import (
     Residuals,
     levenberg_marquardt,
 )
-from twofold.rowwise import TILE, blocks
+from twofold.rowwise import TILE
 from twofold.small_systems import factor, solve_factored
 from twofold.ukr.devices import is_projected_on_device
 from twofold.ukr.surface import Surface
@@ -97,7 +97,7 @@ def project(
         near = None if places is None else places[rows]
         return _project_some(surface, Y[rows], gaps, loss, near)
 
-    some = blocks(len(Y), 1, at_a_time=ROWS_AT_A_TIME) or [slice(0)]
+    some = slices(len(Y), ROWS_AT_A_TIME) or [slice(0)]
     parts = run_tasks(work, some, surface.engine.n_threads)
     found = LeastSquares.joined(parts)
     dtype = surface.rows.Y.dtype
@@ -132,7 +132,7 @@ def rough_places_of(surface: Surface, Y: FloatArray, observed: BoolArray | None)
         some, known = _as_carried(surface, Y[rows], None if observed is None else observed[rows])
         return _starts(surface, some, known, np.inf)[0][:, 0]
 
-    some = blocks(len(Y), 1, at_a_time=ROWS_AT_A_TIME) or [slice(0)]
+    some = slices(len(Y), ROWS_AT_A_TIME) or [slice(0)]
     return np.concatenate(run_tasks(work, some, surface.engine.n_threads))
 
 
@@ -266,7 +266,7 @@ def _starts(
         into = found[rows], error[rows], gradient[rows], curvature[rows]
         _foresee(near, there, Y[rows], known_there, bound, surface.kernel_width, into)
 
-    run_tasks(work, blocks(m, 1, at_a_time=TILE), surface.engine.n_threads)
+    run_tasks(work, slices(m, TILE), surface.engine.n_threads)
     seen = error.ravel(), gradient.reshape(-1, q), curvature.reshape(-1, q, q)
     return places.X[found], NormalEquations(*seen)
 
@@ -307,7 +307,7 @@ def _starts_by_distance(
         _choose_apart(near, X, separation, found[rows])
         _mean_around(distance, lengths[rows], X, found[rows], reach, means[rows])
 
-    run_tasks(work, blocks(len(Y), 1, at_a_time=TILE), surface.engine.n_threads)
+    run_tasks(work, slices(len(Y), TILE), surface.engine.n_threads)
     # A mean that is no better than the point it was drawn from gives way to it.
     inside, f, _, density = _look_inside(surface, means.reshape(-1, q))
     counted = 1 if known is None else known[:, None]

@@ -50,7 +50,7 @@ from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.engine.threads import count_threads, single_threaded
+from twofold.engine.threads import count_threads, single_threaded, slices
 from twofold.latent.starts import fill_for_start
 from twofold.neighborhoods.approximate import most_neighbors
 from twofold.neighborhoods.embeddings import isomap, laplacian_eigenmaps, lle
@@ -67,7 +67,6 @@ from twofold.neighborhoods.tsne import (
     descend,
     tsne,
 )
-from twofold.rowwise import blocks
 from twofold.ukr.devices import is_summed_on_device
 from twofold.ukr.objective import Problem, common_scale, scale_each_dimension
 from twofold.ukr.placing import (
@@ -431,7 +430,7 @@ class Candidates:
         searcher.fit(self.rows.astype(self.Y.dtype))
 
         with _single_threaded_pool(self.n_jobs) as pool:
-            parts = (self.Y[rows] for rows in blocks(len(self.Y), 1, at_a_time=_BLOCK_ROWS))
+            parts = (self.Y[rows] for rows in slices(len(self.Y), _BLOCK_ROWS))
             found = list(pool.map(searcher.kneighbors, parts))
         distances, nearest = (np.concatenate(part) for part in zip(*found, strict=True))
         self.around = NeighborTable(distances, self.chosen[nearest])
@@ -531,7 +530,7 @@ def _reduce_features(Y: FloatArray, chosen: IntArray, q: int, random_state: int)
     model = PCA(n_reduced, svd_solver="randomized", iterated_power=2, random_state=random_state)
     model.fit(np.asarray(Y[chosen], dtype=np.float64))
     reduced = np.empty((len(Y), n_reduced), dtype=Y.dtype)
-    for rows in blocks(len(Y), 1, at_a_time=_BLOCK_ROWS):
+    for rows in slices(len(Y), _BLOCK_ROWS):
         reduced[rows] = (Y[rows] - model.mean_) @ model.components_.T
     return reduced
 

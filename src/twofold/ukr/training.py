@@ -17,40 +17,12 @@ bounds of the latent density. That is right for data that is folded over the pla
 components and wasteful for data that is not, so from there both ways are gone, by some of the rows
 only: the nearly contracted beginning of a homotopy visits all pairs of points. If it ends lower by
 15 %, the other rows are projected onto what came out and all are trained from there; if not, all
-are trained from where they are. (Rows that are projected begin worse than in a linear start. Gains
-of 18 to 40 % on 500 rows of COIL-20, oil flow and Swiss rolls became gains of 2 to 32 % on 1,150 to
-1,500. Gains of 2 to 11 % on MNIST, USPS, digits and Frey's faces became anything from a gain of 4 %
-to a loss of 5 %, and of 20 % on 10,000 rows of MNIST at q = 8.)
+are trained from where they are, as rows that are projected begin worse than in a linear start.
 
-Above three dimensions the linear start is the only one that is tried, unless another is asked for.
+Above three dimensions the linear start is the only one that is tried, unless another is asked for:
 t-SNE often has the lowest error before training and nearly always the highest after it, and Isomap
-ends at best 3 % below the principal components (leave-one-out error, 1,150 to 2,000 rows):
-
-========= == ========================= =========================================
-data      q  start: pca, Isomap, t-SNE trained: pca, pca unfolded, Isomap, t-SNE
-========= == ========================= =========================================
-MNIST     5  18.0, 16.5, 12.2          8.31, 8.35, 8.04, 8.86
-MNIST     8  13.3, 13.7, 11.9          7.03, 7.22, 7.24, 8.70
-USPS      5  18.9, 17.5, 13.3          8.86, 8.94, 8.77, 9.66
-COIL-20   5  2.28, 3.16, 1.60          0.97, 0.66, 1.08, 0.92
-oil flow  5  0.171, 0.236, 0.152       0.064, 0.061, 0.078, 0.081
-Frey      8  5.72, 6.68, 5.70          2.92, 2.82, 3.37, 3.83
-two rolls 4  1.59, 1.56, 0.46          0.176, 0.160, 0.175, 0.233
-========= == ========================= =========================================
-
-What the stages of a fit cost in seconds of computing, and the error that they leave as a share of
-the variance (3,000 rows of MNIST, 50 principal components, float32; "both ways" on 500 rows):
-
-== ================ ========= ============= ======== =================== ==========
-q  spectral starts  t-SNE     scaling       both     training            held-out
-   and pca                    the best      ways                         rows
-== ================ ========= ============= ======== =================== ==========
-2  2.1 s: 0.41      2.6: 0.19 0.1: 0.19     -        1.4 s: 0.15         12.7
-3  2.1 s: 0.36      6.4: 0.17 0.1: 0.17     -        2.5 s: 0.13         11.7
-5  0.1 s: 0.29      -         0.1: 0.29     3.3 s    5.1 s: 0.12         10.6
-8  0.1 s: 0.20      -         0.1: 0.20     3.0 s    7.0 s: 0.10         9.1
-16 0.1 s: 0.15      -         0.1: 0.15     4.0 s    11.5 s: 0.09        7.5
-== ================ ========= ============= ======== =================== ==========
+ends at best 3 % below. The figures behind these rules are in ``docs/experiments.md``;
+``python -m benchmarks.stages`` prints what each stage of a fit costs and the error that it leaves.
 
 ``max_iter`` bounds the iterations of all stages together; half of them are for the last one. If it
 is "auto", each of both ways may take as many as the training after them.
@@ -106,13 +78,8 @@ UNFOLDED_STARTS = 3
 
 # Of more rows than that, a flat map of t-SNE is trained from one so much wider than its own leave-
 # one-out error wants it, if there are iterations enough. Training brings like rows together, so
-# that kernels are too wide for what comes out; the width is what a few dozen iterations change
-# least, and narrow kernels weigh fewer pairs: fits take a tenth less computing. Errors of new rows
-# with 1, 1.2 and 1.4: MNIST (60,000 rows, 40 iterations) 0.1849, 0.1818, 0.1806; word vectors
-# (GloVe), 20,000 rows with 60 iterations 0.675, 0.676, 0.671, 60,000 with 40 0.641, 0.641, 0.650,
-# 85,000 with 28 0.632, -, 0.640. Tables of fewer rows, trained by several times as many iterations,
-# find their width themselves: USPS (7,291 rows) ends at 0.2878, 0.2861, 0.2873, oil flow (2,400) at
-# 0.0106, 0.0107, 0.0108; in three dimensions USPS ends at 0.292 instead of 0.278.
+# that kernels are too wide for what comes out, and a few dozen iterations change that width least;
+# with more iterations, as fewer rows have them, it is found anyway.
 FEWEST_WITH_ROOM, ITERATIONS_WITH_ROOM, ROOM = 10_000, 40, 1.2
 
 StopWhen = Callable[[Solution, Stage], bool]

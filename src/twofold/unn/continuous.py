@@ -28,7 +28,7 @@ import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled, square, written_into_callers
-from twofold.rowwise import blocks
+from twofold.engine.threads import slices
 from twofold.small_systems import assign
 from twofold.unn.growing import ROUNDING, PointTree, find_nearest, insert, remove, tree_of
 from twofold.unn.nearest_rows import nearest_rows
@@ -94,7 +94,7 @@ class ContinuousPoints:
         if n > first:
             some = self._nearest(rows, self.by_value, first=first, earlier=True)
             nearest[first - before :] = some
-        for part in blocks(n - before, 1, at_a_time=BLOCK):
+        for part in slices(n - before, BLOCK):
             # The stream of random numbers is one for all blocks, so their size does not matter.
             tries = self._draw(part.stop - part.start)
             put_rows(self.tree, rows, before + part.start, nearest[part], tries, judge, new, new)
@@ -126,7 +126,7 @@ class ContinuousPoints:
         totals = [float(self.weights @ errors)]
         try:
             for sweep in range(n_sweeps):
-                for part in blocks(n, 1, at_a_time=BLOCK):
+                for part in slices(n, BLOCK):
                     near, tries = nearest[part], self._draw(part.stop - part.start)
                     put_rows(self.tree, rows, part.start, near, tries, judge, errors, reach)
                 self.latent = self.tree.X[:n].copy()

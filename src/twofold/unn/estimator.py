@@ -27,7 +27,7 @@ from twofold.kernels import get_kernel
 from twofold.latent.density import scott_widths
 from twofold.losses import EpsilonInsensitive, Huber, Squared
 from twofold.model_files import register_value_type
-from twofold.optimize import Event, ProgressBar
+from twofold.optimize import Event
 from twofold.process_settings import warn
 from twofold.rowwise import float_rows
 from twofold.unn.embedding import MISSING, Embedding, KnownRows, Task, Tell, embed
@@ -110,7 +110,7 @@ class NeighborModel(TwoWayModel):
     ) -> FloatArray:
         def is_inside(X: FloatArray) -> BoolArray:
             # As the user gets to see them: a place on the border must not fall out by rounding.
-            return self._density(X.astype(Y.dtype)) >= self.domain_threshold_
+            return self._is_inside(X.astype(Y.dtype))
 
         return project(surface, Y, observed, is_inside)
 
@@ -332,7 +332,7 @@ class UNN(NeighborModel, GrowingModel):
 
     def _tell(self, stack: ExitStack) -> Tell:
         """Return what shows the progress, on a bar that closes with the stack."""
-        bars = [stack.enter_context(ProgressBar())] if self._shows_progress() else []
+        bars = [stack.enter_context(bar) for bar in self._bars()]
         began = time.perf_counter()
 
         def tell(words: str, done: int, most: int, value: float) -> None:

@@ -34,9 +34,8 @@ import numpy as np
 from twofold.array_types import FloatArray, IntArray
 from twofold.checks.installing import install_command
 from twofold.compiled import compiled
-from twofold.engine.threads import run_tasks
+from twofold.engine.threads import run_tasks, slices
 from twofold.process_settings import warn
-from twofold.rowwise import blocks
 from twofold.small_systems import assign
 from twofold.unn.continuous import Judge, judge_of, list_errors
 from twofold.unn.embedding import INTERRUPTED, Embedding, Task
@@ -245,7 +244,7 @@ def whole_error_of(task: Task, include_self: bool) -> Callable[[FloatArray], Flo
             _write_values(empty_tree(n, q), candidates[part], rows, judge, values[part])
 
         if n > 1:  # or nobody has a neighbour
-            run_tasks(work, blocks(m, 1, at_a_time=_EMBEDDINGS), task.n_threads)
+            run_tasks(work, slices(m, _EMBEDDINGS), task.n_threads)
         return values
 
     return whole_error

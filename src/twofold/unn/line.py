@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.engine.threads import run_tasks
+from twofold.engine.threads import run_tasks, slices
 from twofold.rowwise import VALUES_AT_A_TIME, blocks
 from twofold.unn import line_gaps, line_moves, line_products
 from twofold.unn.line_moves import LEFT, N_PRODUCTS, OWN, LinkedRows
@@ -230,6 +230,6 @@ class Line(SortedRows):
         def multiply(tile: slice) -> None:
             products[:, tile] = Y[part] @ Y[tile].T
 
-        tiles = blocks(n, 1, at_a_time=_TILE)
+        tiles = slices(n, _TILE)
         run_tasks(multiply, tiles, self._n_threads)
         return products

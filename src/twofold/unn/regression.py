@@ -29,7 +29,7 @@ import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.compiled import compiled
-from twofold.engine.threads import run_tasks
+from twofold.engine.threads import run_tasks, slices
 from twofold.rowwise import SQUARED_GAP, blocks, pair_sums
 from twofold.small_systems import assign
 from twofold.unn.growing import PointTree, find_nearest, keep_nearest, tree_of
@@ -87,7 +87,7 @@ class Surface:
         def work(part: slice) -> None:
             find_neighbors(self.tree, places[part], unseen[part], found[part], sq_dists[part])
 
-        run_tasks(work, blocks(len(X), 1, at_a_time=BLOCK), self.n_threads)
+        run_tasks(work, slices(len(X), BLOCK), self.n_threads)
         return found
 
     def regress(self, X: FloatArray) -> FloatArray:
@@ -101,7 +101,7 @@ class Surface:
         def work(part: slice) -> None:
             _write_means(self.rows, found[part], F[part])
 
-        run_tasks(work, blocks(len(F), 1, at_a_time=BLOCK), self.n_threads)
+        run_tasks(work, slices(len(F), BLOCK), self.n_threads)
         return F
 
     @cached_property

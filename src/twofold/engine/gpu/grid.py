@@ -89,13 +89,7 @@ class DeviceGrid:
 
     def around(self, X: Tensor) -> Around:
         """Return the first node around points X (n, q) and the weights of all, by axis."""
-        torch = load_torch()
-        t = (X.double() - self.origin) / self.spacing
-        below = t.floor()
-        v = (t - below - 0.5).float()
-        powers = torch.stack([v**e for e in range(NODES)], dim=2)
-        first = below.long() - (NODES // 2 - 1)
-        return Around(first, powers @ self.weights, powers @ self.slopes)
+        return Around.of(X, self.origin, self.spacing, self.weights, self.slopes)
 
 
 @dataclass(frozen=True)
@@ -105,6 +99,17 @@ class Around:
     first: Tensor
     weights: Tensor
     slopes: Tensor
+
+    @classmethod
+    def of(
+        cls, X: Tensor, origin: Tensor, spacing: float, weights: Tensor, slopes: Tensor
+    ) -> Around:
+        """Return the nodes around points X (n, q) of a grid whose weights are such polynomials."""
+        t = (X.double() - origin) / spacing
+        below = t.floor()
+        v = (t - below - 0.5).float()
+        powers = load_torch().stack([v**e for e in range(NODES)], dim=2)
+        return cls(below.long() - (NODES // 2 - 1), powers @ weights, powers @ slopes)
 
     def __getitem__(self, rows: Tensor) -> Around:
         return Around(self.first[rows], self.weights[rows], self.slopes[rows])
