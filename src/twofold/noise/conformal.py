@@ -21,10 +21,12 @@ have intervals to one side, and short ones. Of b = 0, 1/2 and 1, again the narro
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.checks.parameters import is_number
 from twofold.noise.hidden_entries import mean_squares
 
 # Choices of a, and the level at which intervals are compared.
@@ -135,10 +137,15 @@ class HiddenErrors:
         return share, reach
 
 
+def check_level(level: Any) -> None:
+    """Raise ValueError unless the value is a share of entries that intervals can hold."""
+    if not is_number(level) or not 0 < level < 1:
+        raise ValueError(f"`level` must be a number between 0 and 1, as 0.9; got {level!r}.")
+
+
 def conformal_reach(hidden: Ratios, n_columns: int, level: float) -> FloatArray:
     """Return the ratio (n_columns,) that holds the share ``level`` of those of hidden entries."""
-    if not 0 < level < 1:
-        raise ValueError(f"`level` must lie between 0 and 1; got {level!r}.")
+    check_level(level)
     if len(hidden.sizes) == 0:
         raise ValueError(
             "No entry could be hidden to learn how far off the others are. Fit to more rows."
