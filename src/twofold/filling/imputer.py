@@ -211,10 +211,9 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _usual_ends(self, level: float) -> tuple[FloatArray, FloatArray]:
         """Return between which values (D,) of scaled columns the share ``level`` of them lies."""
-        observed = ~np.isnan(self._seen)
         ends = np.zeros((2, self._seen.shape[1]))
         for d, column in enumerate(self._seen.T):
-            known = column[observed[:, d]]
+            known = column[~np.isnan(column)]
             outside = (1 - with_new_one(level, len(known))) / 2
             ends[0, d] = np.quantile(known, outside, method="lower")
             ends[1, d] = np.quantile(known, 1 - outside, method="higher")
