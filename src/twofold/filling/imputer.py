@@ -22,7 +22,7 @@ from sklearn.impute import MissingIndicator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.array_types import FloatArray
+from twofold.array_types import BoolArray, FloatArray
 from twofold.checks.parameters import check_choice, check_count, is_integer
 from twofold.checks.rows import check_columns, validate_rows
 from twofold.contract.distinct_rows import RowIndex
@@ -195,9 +195,10 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_level(level)
         Y = self._rows(X)
-        filled, gaps = self._fill(self._scaled(Y)), np.isnan(Y)
+        filled = self._fill(self._scaled(Y))
+        gaps: BoolArray = np.isnan(Y)
         low, high = filled.rows.copy(), filled.rows.copy()
-        empty = gaps.all(axis=1)
+        empty: BoolArray = gaps.all(axis=1)
         low[empty], high[empty] = self._usual_ends(level)
         told = gaps & ~empty[:, None]
         if told.any():
@@ -212,8 +213,8 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _usual_ends(self, level: float) -> tuple[FloatArray, FloatArray]:
         """Return between which values (D,) of scaled columns the share ``level`` of them lies."""
         ends = np.zeros((2, self._seen.shape[1]))
-        for d, column in enumerate(self._seen.T):
-            known = column[~np.isnan(column)]
+        for d in range(self._seen.shape[1]):
+            known = self._seen[~np.isnan(self._seen[:, d]), d]
             outside = (1 - with_new_one(level, len(known))) / 2
             ends[0, d] = np.quantile(known, outside, method="lower")
             ends[1, d] = np.quantile(known, 1 - outside, method="higher")
