@@ -22,7 +22,7 @@ from sklearn.impute import MissingIndicator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.array_types import BoolArray, FloatArray
+from twofold.array_types import FloatArray
 from twofold.checks.parameters import check_choice, check_count, is_integer
 from twofold.checks.rows import check_columns, validate_rows
 from twofold.contract.distinct_rows import RowIndex
@@ -196,9 +196,9 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_level(level)
         Y = self._rows(X)
         filled = self._fill(self._scaled(Y))
-        gaps: BoolArray = np.isnan(Y)
+        gaps = np.asarray(np.isnan(Y))
         low, high = filled.rows.copy(), filled.rows.copy()
-        empty: BoolArray = gaps.all(axis=1)
+        empty = np.asarray(gaps.all(axis=1))
         low[empty], high[empty] = self._usual_ends(level)
         told = gaps & ~empty[:, None]
         if told.any():
