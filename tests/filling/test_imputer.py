@@ -136,8 +136,11 @@ def test_intervals_of_values_that_pile_up_are_short_and_stay_within_bounds():
     smooth = ManifoldImputer(trees=False, max_iter=1, random_state=0).fit(partial)
     ends = smooth.intervals(partial)
     assert 0.86 < ((low <= Y) & (high >= Y))[gaps].mean() < 0.95
-    assert (low >= 0).all()
-    assert (high >= low).all()
+    filled, drawn = imputer.transform(partial), imputer.draws(partial, 3, random_state=0)
+    assert (drawn >= 0).all()
+    assert (0 <= low).all()
+    assert (low <= filled).all()
+    assert (filled <= high).all()
     assert (high - low)[gaps].mean() < (ends[1] - ends[0])[gaps].mean()
 
 

@@ -207,8 +207,7 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             far = np.broadcast_to(reach, Y.shape)[told]
             low[told] -= far * below + ROUNDING
             high[told] += far * above + ROUNDING
-        low, high = (np.clip(self._unscaled(Y, end), *self._bounds) for end in (low, high))
-        return np.where(gaps, low, Y).astype(Y.dtype), np.where(gaps, high, Y).astype(Y.dtype)
+        return self._unscaled(Y, low), self._unscaled(Y, high)
 
     def _usual_ends(self, level: float) -> tuple[FloatArray, FloatArray]:
         """Return between which values (D,) of scaled columns the share ``level`` of them lies."""
@@ -264,8 +263,12 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return np.asarray(np.clip(Z, -FARTHEST, FARTHEST))
 
     def _unscaled(self, Y: FloatArray, Z: FloatArray) -> FloatArray:
-        """Return filled rows in the units of Y, whose own entries stay as they are."""
-        return np.where(np.isnan(Y), Z * self.spread_ + self.center_, Y).astype(Y.dtype)
+        """Return filled rows in the units of Y, whose own entries stay as they are.
+
+        Nothing is filled beyond the bounds of its column.
+        """
+        filled = np.clip(Z * self.spread_ + self.center_, *self._bounds)
+        return np.where(np.isnan(Y), filled, Y).astype(Y.dtype)
 
     # ---- what scikit-learn asks for -----------------------------------------------------------
 

@@ -4,7 +4,8 @@ The error of a hidden entry, in deviations that were expected of it, is a ratio.
 far as the ratio below which the share ``level`` of these lie, counted as they are like entries that
 are missing (:func:`twofold.noise.hidden_entries.likeness`). A column has its own, with those of all
 columns counted like 30 more entries of it. The entry that is asked for is one more: of n ratios,
-the share (n + 1) / n times the level is taken.
+the share (n + 1) / n times the level is taken. n ratios of the column and N of all are as sure of
+that share as ``(n + 30)² / (n + 30² / N)`` ratios of one kind, whose variance is the same.
 
 What is expected of an entry of column d where local Gaussians expect the variance s:
 
@@ -159,8 +160,9 @@ def conformal_reach(hidden: Ratios, n_columns: int, level: float) -> FloatArray:
         own = hidden.columns == d
         sizes = np.concatenate([hidden.sizes[own], pooled])
         counts = np.concatenate([hidden.counts[own], weight])
-        # Those of all columns are worth 30 entries, and no more than there are.
-        entries = min(worth(hidden.counts[own]) + ENTRIES_OF_ALL, most)
+        of_column = worth(hidden.counts[own])
+        entries = (of_column + ENTRIES_OF_ALL) ** 2 / (of_column + ENTRIES_OF_ALL**2 / most)
+        entries = min(entries, most)  # of the column, too, which is among them
         reach[d] = quantiles(sizes, counts, np.array([with_new_one(level, entries)]))[0]
     return reach
 
