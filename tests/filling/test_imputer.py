@@ -138,7 +138,7 @@ def test_intervals_of_values_that_pile_up_are_short_and_stay_within_bounds():
     assert 0.86 < ((low <= Y) & (high >= Y))[gaps].mean() < 0.95
     filled, drawn = imputer.transform(partial), imputer.draws(partial, 3, random_state=0)
     assert (drawn >= 0).all()
-    assert (0 <= low).all()
+    assert (low >= 0).all()
     assert (low <= filled).all()
     assert (filled <= high).all()
     assert (high - low)[gaps].mean() < (ends[1] - ends[0])[gaps].mean()
