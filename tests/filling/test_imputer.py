@@ -220,6 +220,21 @@ def test_new_rows_may_lie_as_far_out_as_numbers_go():
     assert np.isfinite(imputer.transform(far)).all()
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_nothing_is_filled_beyond_the_numbers_of_a_type(dtype):
+    partial, _ = with_gaps(np.sign(linear_table(30, D=3)) * 0.99)
+    partial[:2] = [[1, 1, 1], [-1, -1, -1]]  # no row shares the ends of a column
+    partial = partial.astype(dtype) * np.finfo(dtype).max
+    imputer = ManifoldImputer(trees=False, random_state=0).fit(partial)
+    for filled in (
+        imputer.transform(partial),
+        *imputer.draws(partial),
+        *imputer.intervals(partial),
+    ):
+        assert np.isfinite(filled).all()
+
+
 def test_rows_without_any_entry_get_the_means_of_the_columns():
     Y = linear_table(200)
     partial, _ = with_gaps(Y)

@@ -265,9 +265,12 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _unscaled(self, Y: FloatArray, Z: FloatArray) -> FloatArray:
         """Return filled rows in the units of Y, whose own entries stay as they are.
 
-        Nothing is filled beyond the bounds of its column.
+        Nothing is filled beyond the bounds of its column, or of the numbers of its type.
         """
-        filled = np.clip(Z * self.spread_ + self.center_, *self._bounds)
+        most = np.finfo(Y.dtype).max
+        with np.errstate(over="ignore"):
+            filled = Z * self.spread_ + self.center_
+        filled = np.clip(np.clip(filled, *self._bounds), -most, most)
         return np.where(np.isnan(Y), filled, Y).astype(Y.dtype)
 
     # ---- what scikit-learn asks for -----------------------------------------------------------
