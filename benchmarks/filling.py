@@ -10,8 +10,7 @@ the table as extra trees filled it). Of one case, 100 to 3,000 hidden entries ar
 (Mazumder, Hastie & Tibshirani 2010) choose their number of neighbours and their penalty by hiding
 another tenth of the entries. With ``--jobs`` cases go side by side, each on one thread. HyperImpute
 is not among the peers: it asks for TensorFlow and older packages. `docs/filling.md` says how it was
-measured. Results are appended to
-`benchmarks/results/filling.jsonl` (not kept in git) as they come.
+measured. Results are appended to `benchmarks/results/filling.jsonl` (not kept in git) as they come.
 """
 
 from __future__ import annotations
