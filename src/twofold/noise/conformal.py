@@ -149,8 +149,8 @@ def conformal_reach(hidden: Ratios, n_columns: int, level: float) -> FloatArray:
     check_level(level)
     if len(hidden.sizes) == 0:
         raise ValueError(
-            "No entry could be hidden to learn how far off the others are. Fit to more rows, and to "
-            "more than one column."
+            "No entry could be hidden to learn how far off the others are. Fit to more rows, and "
+            "to more than one column."
         )
     most = worth(hidden.counts)
     reach = np.full(n_columns, quantile(hidden.sizes, hidden.counts, level))
