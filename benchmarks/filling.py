@@ -9,8 +9,8 @@ the table as extra trees filled it). Of one case, 100 to 3,000 hidden entries ar
 88 from 92 %: what holds is said of a table, all patterns together. KNNImputer and soft-impute
 (Mazumder, Hastie & Tibshirani 2010) choose their number of neighbours and their penalty by hiding
 another tenth of the entries. With ``--jobs`` cases go side by side, each on one thread. HyperImpute
-is not among the peers: it asks for TensorFlow and more. Results are appended to
-`benchmarks/results/filling.jsonl` (not kept in git) as they come.
+is not among the peers: it asks for TensorFlow and older packages. `docs/filling.md` says how it was
+measured. Results are appended to `benchmarks/results/filling.jsonl` (not kept in git) as they come.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def summarise(results: list[dict]) -> None:
         f"{np.exp(np.log(r).mean()):.3f}; slower than extra trees {slower:.0%}"
     )
     console.print(interval_table(results))
-    console.print("HyperImpute is not among the peers: it asks for TensorFlow, CatBoost, XGBoost.")
+    console.print("HyperImpute was measured by itself, see docs/filling.md.")
 
 
 def interval_table(results: list[dict]) -> Table:

@@ -36,6 +36,8 @@ OTHERS: dict[str, Callable[[], Any]] = {
     "ManifoldClassifier": lambda: twofold.ManifoldClassifier(
         twofold.UKR(1, init="pca", max_iter=3, random_state=0)
     ),
+    "ManifoldImputer": lambda: twofold.ManifoldImputer(max_iter=1, n_jobs=1, random_state=0),
+    "ManifoldOutlierDetector": twofold.ManifoldOutlierDetector,
     "NadarayaWatson": twofold.NadarayaWatson,
     "KHarmonicMeans": lambda: twofold.KHarmonicMeans(2, random_state=0),
     "ConstructiveKMeans": twofold.ConstructiveKMeans,

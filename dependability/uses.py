@@ -213,6 +213,21 @@ def use_extension(given: Situation) -> None:
     check_kept(model, given.table, placed)
 
 
+def use_imputer(given: Situation) -> None:
+    """Fill a table, and say between which values its gaps lie."""
+    trees = bool(given.recipe.seed % 2)
+    imputer = twofold.ManifoldImputer(trees=trees, max_iter=2, n_jobs=1, random_state=0)
+    imputer.fit(given.table)
+    shape = (given.recipe.rows, imputer.n_features_in_)
+    after_fit("transform", lambda: imputer.transform(given.table), shape)
+    after_fit("draws", lambda: imputer.draws(given.table, 2, random_state=0), (2, *shape))
+    # Of a few rows no entry may be hidden, and how far off others are is unknown.
+    unless_refused("intervals", lambda: imputer.intervals(given.table), (2, *shape))
+    new = (len(given.new), shape[1])
+    unless_refused("new rows", lambda: imputer.transform(given.new), new)
+    unless_refused("intervals of new rows", lambda: imputer.intervals(given.new), (2, *new))
+
+
 def predict_after(fit: Callable[[Situation], Any], name: str, columns: int = 0) -> Use:
     """Return the use of an estimator that predicts a label, or so many numbers, for each row."""
 
@@ -345,6 +360,10 @@ USES: dict[str, Use] = {
             "PropagatingNearestNeighbor",
         )
     },
+    "ManifoldImputer": use_imputer,
+    "ManifoldOutlierDetector": predict_after(
+        lambda given: twofold.ManifoldOutlierDetector().fit(given.table), "decision_function"
+    ),
     "compare": use_compare,
     "choose_dimension": use_choose_dimension,
     "metrics": use_metrics,

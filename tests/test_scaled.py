@@ -75,6 +75,23 @@ def test_constant_and_mostly_equal_columns():
     assert center_and_spread("standard", Y, np.ones(5))[1][0] == 1
 
 
+def test_a_model_of_numbers_next_to_zero_is_saved(tmp_path):
+    Y = np.random.default_rng(0).normal(size=(30, 3)) * 1e-310
+    model = Scaled(UKR(init="pca", max_iter=1)).fit(Y)
+    model.save(tmp_path / "small.twofold")
+    found = load(tmp_path / "small.twofold").reconstruct(Y[:3])
+    np.testing.assert_array_equal(found, model.reconstruct(Y[:3]))
+    assert np.abs(found).max() > 1e-311
+
+
+@pytest.mark.parametrize("unit", [2.0**-1040, 2.0**1022])
+def test_a_scale_is_found_wherever_numbers_are(unit):
+    Y = np.array([[1.0], [1.25], [1.75]])
+    center, spread = center_and_spread("standard", Y * unit, np.ones(3))
+    np.testing.assert_allclose(center / unit, Y.mean(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(spread / unit, Y.std(axis=0), rtol=1e-6)
+
+
 @pytest.mark.slow
 def test_jacobian_is_in_the_units_of_the_data(model):
     X = model.embedding_[:4]

@@ -277,7 +277,7 @@ def center_and_spread(
         Y = Y.astype(np.float64)
         low, center, high = _quartiles(Y, weights[:, None] * ~np.isnan(Y))
         spread = np.where(high > low, QUARTILES_TO_DEVIATION * (high - low), spread)
-    return center, np.where(spread >= np.finfo(np.float64).tiny, spread, 1)
+    return center, np.where(spread > 0, spread, 1)
 
 
 def mean_and_deviation(Y: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -285,11 +285,13 @@ def mean_and_deviation(Y: FloatArray, weights: FloatArray) -> tuple[FloatArray, 
     Y = Y.astype(np.float64)
     seen = weights[:, None] * ~np.isnan(Y)
     total = seen.sum(axis=0)
-    mean = np.nansum(seen * Y, axis=0) / total
-    unit = power_of_two(np.nanmax(np.abs(Y), axis=0))  # squares must not vanish
-    deviation = unit * np.sqrt(np.nansum(seen * ((Y - mean) / unit) ** 2, axis=0) / total)
+    # Neither sums nor squares must leave the range of numbers; a power of two loses no digit.
+    unit = power_of_two(np.nanmax(np.abs(Y), axis=0))
+    scaled = Y / unit
+    mean = np.nansum(seen * scaled, axis=0) / total
+    deviation = unit * np.sqrt(np.nansum(seen * (scaled - mean) ** 2, axis=0) / total)
     # Rounding leaves a constant column a deviation that is not quite 0.
-    return mean, np.where(np.nanmax(Y, axis=0) > np.nanmin(Y, axis=0), deviation, 0)
+    return unit * mean, np.where(np.nanmax(Y, axis=0) > np.nanmin(Y, axis=0), deviation, 0)
 
 
 def _quartiles(Y: FloatArray, seen: FloatArray) -> FloatArray:

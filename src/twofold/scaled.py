@@ -20,7 +20,7 @@ from twofold.checks.rows import RowError, check_finite_entries, check_missing, c
 from twofold.contract import TwoWayModel
 from twofold.contract.distinct_rows import merge_duplicates
 from twofold.contract.fitted_state import (
-    TINY,
+    SMALLEST,
     Array,
     FittedState,
     Noise,
@@ -304,7 +304,7 @@ class Scaled(ScaledModel):
         "n_features_in_": Size("D"),
         "feature_names_in_": Array(("D",), "U", is_optional=True),
         "center_": Array(("D",)),
-        "spread_": Array(("D",), low=TINY),
+        "spread_": Array(("D",), low=SMALLEST),
         "model_": Value((TwoWayModel,)),
         "notes_": Notes(),
         "noise_": Noise(),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 from cli.running import COLUMNS, refused, run_json, run_well
 
@@ -73,6 +74,18 @@ def test_errors_of_a_table(model_file, table, tmp_path):
     done = run_well("plot", model_file, "-o", path, "--kind", "errors", "--table", table)
     assert "not used: 'specimen', 'comment'" in done.stderr
     assert path.exists()
+
+
+def test_odd_rows_are_called_by_their_places_in_the_table(model_file, table, tmp_path):
+    frame = pd.read_csv(table).drop(columns="specimen")
+    frame.loc[4] = None
+    frame.loc[6, "mass"] *= 30
+    frame.to_csv(tmp_path / "odd.csv", index=False)
+    path = tmp_path / "odd.svg"
+    run_well("plot", model_file, "-o", path, "--kind", "odd", "--table", tmp_path / "odd.csv")
+    assert "<!-- row 7, p = " in path.read_text()
+    run_well("plot", model_file, "-o", path, "--kind", "odd")
+    assert "<!-- beetle" in path.read_text()
 
 
 def test_pictures_that_cannot_be_drawn(model_file, tmp_path):

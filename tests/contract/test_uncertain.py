@@ -56,8 +56,9 @@ def test_intervals_cover_what_they_promise(arc):
         assert abs(covered[GAPS].mean() - level) < 0.1
         # An entry that is there has had no say in where it is expected.
         assert abs(covered[~GAPS].mean() - level) < 0.1
-    with pytest.raises(ValueError, match="level"):
-        arc.intervals(PARTIAL, 1.5)
+    for level in (1.5, None, "0.9"):
+        with pytest.raises(ValueError, match="`level` must be a number"):
+            arc.intervals(PARTIAL, level)
 
 
 def test_deviations_are_those_of_new_rows(arc):
@@ -154,6 +155,17 @@ def test_p_values_of_usual_rows_are_spread_evenly(arc):
     p = np.sort(arc.p_values(NEW))
     # 150 draws from an even spread are farther off than 0.13 once in a hundred times.
     assert np.abs(p - (np.arange(len(p)) + 0.5) / len(p)).max() < 0.15
+
+
+def test_what_is_said_of_noise_is_printed_in_a_line(arc):
+    left, why, noise = arc.left_open(), arc.explain(PARTIAL), arc.noise_
+    for found in (left, why, noise):
+        assert len(str(found)) < 200
+        assert "array" not in repr(found)
+    assert f"{100 * left.share:.3g} % of the variance; 6 features" in str(left)
+    odd = np.nan_to_num(np.abs(why.deviations)).max(axis=1).argmax()
+    assert f"feature {why.features(odd)[0]} of row {odd}" in str(why)
+    assert f"{len(noise.ratios)} hidden entries" in str(noise)
 
 
 def test_odd_rows_are_unlikely_and_explained(arc):

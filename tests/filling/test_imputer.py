@@ -10,6 +10,7 @@ import pytest
 from sklearn.datasets import load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import KNNImputer
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -135,8 +136,11 @@ def test_intervals_of_values_that_pile_up_are_short_and_stay_within_bounds():
     smooth = ManifoldImputer(trees=False, max_iter=1, random_state=0).fit(partial)
     ends = smooth.intervals(partial)
     assert 0.86 < ((low <= Y) & (high >= Y))[gaps].mean() < 0.95
+    filled, drawn = imputer.transform(partial), imputer.draws(partial, 3, random_state=0)
+    assert (drawn >= 0).all()
     assert (low >= 0).all()
-    assert (high >= low).all()
+    assert (low <= filled).all()
+    assert (filled <= high).all()
     assert (high - low)[gaps].mean() < (ends[1] - ends[0])[gaps].mean()
 
 
@@ -186,7 +190,7 @@ def test_a_pickle_fills_alike_on_any_number_of_threads():
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("unit", [1e-200, 1e200])
+@pytest.mark.parametrize("unit", [1e-300, 1e-200, 1e200, 1e300])
 def test_squares_of_a_column_may_be_too_small_or_too_large_for_a_number(unit):
     Y = linear_table(60)
     partial, _ = with_gaps(Y)
@@ -196,17 +200,95 @@ def test_squares_of_a_column_may_be_too_small_or_too_large_for_a_number(unit):
     np.testing.assert_allclose(filled / units, expected, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("trees", "close"), [(False, 1e-6), (True, 0.05)])  # trees jump
+def test_columns_of_numbers_next_to_zero_are_filled(trees, close):
+    partial, gaps = with_gaps(linear_table(60))
+    units = np.where(np.arange(8) == 3, 1e-310, 1.0)
+    imputer = ManifoldImputer(trees=trees, max_iter=1, n_jobs=1, random_state=0)
+    filled = imputer.fit_transform(partial * units)
+    np.testing.assert_allclose(filled / units, imputer.fit_transform(partial), atol=close)
+    low, high = imputer.fit(partial * units).intervals(partial * units)
+    assert (low[gaps] < high[gaps]).all()
+
+
+@pytest.mark.filterwarnings("error")
+def test_new_rows_may_lie_as_far_out_as_numbers_go():
+    partial, _ = with_gaps(linear_table(60))
+    imputer = ManifoldImputer(max_iter=1, n_jobs=1, random_state=0).fit(partial)
+    far = np.array([[1e300, np.nan, *np.zeros(6)]])
+    assert np.isfinite(imputer.transform(far)).all()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_nothing_is_filled_beyond_the_numbers_of_a_type(dtype):
+    partial, _ = with_gaps(np.sign(linear_table(30, D=3)) * 0.99)
+    partial[:2] = [[1, 1, 1], [-1, -1, -1]]  # no row shares the ends of a column
+    partial = partial.astype(dtype) * np.finfo(dtype).max
+    imputer = ManifoldImputer(trees=False, random_state=0).fit(partial)
+    for filled in (
+        imputer.transform(partial),
+        *imputer.draws(partial),
+        *imputer.intervals(partial),
+    ):
+        assert np.isfinite(filled).all()
+
+
+def test_rows_without_any_entry_get_the_means_of_the_columns():
+    Y = linear_table(200)
+    partial, _ = with_gaps(Y)
+    empty = np.full((2, 8), np.nan)
+    table = np.vstack([partial[:50], empty, partial[50:]])
+    imputer = ManifoldImputer(trees=False, random_state=0).fit(table)
+    means = np.nanmean(table, axis=0)
+    np.testing.assert_allclose(imputer.transform(empty), [means, means])
+    np.testing.assert_array_equal(imputer.fit_transform(table), imputer.transform(table))
+    # They tell nothing, and change nothing about the others.
+    without = ManifoldImputer(trees=False, random_state=0).fit_transform(partial)
+    np.testing.assert_array_equal(np.delete(imputer.transform(table), [50, 51], axis=0), without)
+    classes = np.arange(202) % 2
+    pipeline = make_pipeline(ManifoldImputer(trees=False), LogisticRegression())
+    assert pipeline.fit(table, classes).predict(table).shape == (202,)
+
+
+def test_intervals_and_draws_of_rows_without_any_entry_are_those_of_the_columns():
+    Y = linear_table(400)
+    partial, _ = with_gaps(Y)
+    imputer = ManifoldImputer(trees=False, random_state=0).fit(partial)
+    low, high = imputer.intervals(np.full((1, 8), np.nan), level=0.8)
+    share = ((low <= Y) & (high >= Y)).mean(axis=0)
+    np.testing.assert_allclose(share, 0.8, atol=0.05)
+    drawn = imputer.draws(np.full((2000, 8), np.nan), n_draws=1, random_state=0)[0]
+    np.testing.assert_allclose(np.cov(drawn.T), np.cov(Y.T), atol=0.12 * Y.var())
+
+
+@pytest.mark.parametrize("gap", [False, True])
+def test_a_single_column_has_nothing_to_be_told_from(gap):
+    Y = np.random.default_rng(0).exponential(size=(100, 1))
+    partial = np.where(gap & (np.arange(100) % 7 == 0)[:, None], np.nan, Y)
+    imputer = ManifoldImputer(random_state=0).fit(partial)
+    assert np.isnan(imputer.error_)
+    assert imputer.transform([[np.nan]]) == pytest.approx(np.nanmean(partial))
+    low, high = imputer.intervals([[np.nan]])
+    assert 0.85 < ((low <= Y) & (high >= Y)).mean() < 0.97
+
+
 def test_what_cannot_be_filled_is_said():
     Y = linear_table(30)
     with pytest.raises(ValueError, match="minimum of 2"):
         ManifoldImputer().fit(Y[:1])
     with pytest.raises(ValueError, match="column"):
         ManifoldImputer().fit(np.where(np.arange(8) == 2, np.nan, Y))
-    with pytest.raises(ValueError, match="n_neighbors"):
-        ManifoldImputer(n_neighbors=5).fit(Y)
+    with pytest.raises(ValueError, match="column"):
+        ManifoldImputer().fit(np.full((3, 2), np.nan))
+    for name, value in {"n_neighbors": 5, "trees": "no", "add_indicator": None}.items():
+        with pytest.raises(ValueError, match=f"`{name}` must be"):
+            ManifoldImputer(**{name: value}).fit(Y)
     imputer = ManifoldImputer(trees=False, random_state=0).fit(Y)
-    with pytest.raises(ValueError, match="level"):
-        imputer.intervals(Y, level=90)
+    for level in (90, 0, 1, None, "0.9", [0.9]):
+        with pytest.raises(ValueError, match="`level` must be a number"):
+            imputer.intervals(Y, level=level)
     np.testing.assert_array_equal(imputer.transform(Y), Y)
     assert isinstance(imputer.set_output(transform="pandas").transform(Y), pd.DataFrame)
 

@@ -37,3 +37,14 @@ def test_the_share_that_is_asked_for_is_held_on_average():
         reach = conformal_reach(Ratios(sizes, np.zeros(60, int), np.ones(60)), 1, 0.9)
         held.append((np.abs(random.standard_t(3, 200)) < reach).mean())
     assert np.mean(held) == pytest.approx(0.9, abs=0.012)
+
+
+def test_columns_of_few_entries_share_what_all_of_them_tell():
+    random = np.random.default_rng(2)
+    held = []
+    for _ in range(100):
+        sizes = np.abs(random.standard_t(3, 400))
+        reach = conformal_reach(Ratios(sizes, np.arange(400) % 20, np.ones(400)), 20, 0.9)
+        held.append((np.abs(random.standard_t(3, (500, 20))) < reach).mean())
+    # If the other columns were worth 30 entries, it would be 0.913.
+    assert np.mean(held) == pytest.approx(0.9, abs=0.005)

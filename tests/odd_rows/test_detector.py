@@ -139,3 +139,10 @@ def test_large_tables_learn_from_some_of_their_rows(monkeypatch):
     assert roc_auc_score(is_odd, -some.score_samples(Y)) > 0.9
     assert (some.predict(Y) < 0).mean() == pytest.approx(0.05, abs=0.005)
     np.testing.assert_array_equal(some.score_samples(Y[:9]), some.score_samples(Y)[:9])
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_column_that_only_untrusted_rows_tell_of_is_known():
+    rows = np.array([[0.0, 1.0, np.nan]] * 8 + [[0.1, 1.2, np.nan], [9.0, -9.0, 3.0]])
+    detector = ManifoldOutlierDetector().fit(rows)
+    assert np.isfinite(detector.score_samples(rows)).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 
@@ -31,10 +32,28 @@ def test_odd_rows_are_drawn_with_what_makes_them_odd(model):
     rows = IRIS[:40].copy()
     rows[7, 2] += 3
     ax = plots.odd_rows(model, rows, 5)
-    assert ax.get_yticklabels()[0].get_text().startswith("row 7, p = ")
+    assert ax.get_yticklabels()[0].get_text().startswith("row 8, p = ")
     cells = ax.images[0].get_array()
     assert cells.shape == (5, 4)
     np.testing.assert_allclose(cells[0], model.explain(rows[7:8]).deviations[0], rtol=1e-6)
+
+
+def test_odd_rows_have_the_names_that_users_know_them_by(model):
+    def first(ax):
+        return ax.get_yticklabels()[0].get_text().split(",")[0]
+
+    oddest = int(np.argmin(model.log_likelihood(IRIS)))
+    assert first(plots.odd_rows(model, n=1)) == f"row {oddest + 1}"  # not as they are kept
+    frame = pd.DataFrame(IRIS, index=[f"flower {i}" for i in range(150)])
+    assert first(plots.odd_rows(model, frame, 1)) == f"flower {oddest}"
+    landmarks = UKR(init="pca", max_iter=1, landmarks=20).fit(IRIS)
+    with pytest.raises(ValueError, match=r"odd_rows\(model, X\)"):
+        plots.odd_rows(landmarks)
+
+
+def test_intervals_are_those_of_one_row(model):
+    with pytest.raises(ValueError, match=r"one row of 4 entries; got an array of shape \(3, 4\)"):
+        plots.intervals(model, IRIS[:3])
 
 
 def test_rows_of_models_with_names_are_drawn_without_a_warning():

@@ -253,10 +253,18 @@ def check_missing(Y: FloatArray, names: FloatArray | None = None, *, columns: bo
         raise RowError(
             f"{len(rows)} row(s) have no observed entry",
             int(rows[0]),
-            "; a row needs at least one. Leave them out, e.g. `X[~np.isnan(X).all(axis=1)]`.",
+            "; nothing tells where they belong. Leave them out, e.g. "
+            "`X[~np.isnan(X).all(axis=1)]`; ManifoldImputer fills them with the means of the "
+            "columns.",
         )
-    empty = np.flatnonzero(missing.all(axis=0))
-    if columns and len(empty):
+    if columns:
+        check_columns(Y, names)
+
+
+def check_columns(Y: FloatArray, names: FloatArray | None = None) -> None:
+    """Raise if a column of Y (n, D) has no observed entry."""
+    empty = np.flatnonzero(np.isnan(Y).all(axis=0))
+    if len(empty):
         label = f"'{names[empty[0]]}'" if names is not None else str(empty[0])
         raise ValueError(
             f"{len(empty)} column(s) have no observed entry (first: column {label}); nothing can "

@@ -197,11 +197,10 @@ def _draw(model: TwoWayModel, kind: str, color: arg.Text, table: arg.Text, conso
         case "errors":
             return plots.errors(model, _rows_to_look_at(model, table, console))
         case "odd":
-            from twofold.cli.streaming import as_rows, check_noise
+            from twofold.cli.streaming import check_noise
 
             check_noise(model)
-            rows = _rows_to_look_at(model, table, console)
-            return plots.odd_rows(model, as_rows(model, model.data_) if rows is None else rows)
+            return plots.odd_rows(model, _rows_to_look_at(model, table, console))
         case _:
             return getattr(plots, kind)(model)
 
@@ -231,7 +230,11 @@ def _rows_to_look_at(model: TwoWayModel, table: str | None, console: Console) ->
     if table is None:
         _check_keeps_rows(model)
         return None
+    import numpy as np
+    import pandas as pd
+
     from twofold.cli.streaming import as_rows
+    from twofold.plots.row_colors import nameless_row
     from twofold.tables.reading import open_table
 
     source = open_table(table)
@@ -242,13 +245,17 @@ def _rows_to_look_at(model: TwoWayModel, table: str | None, console: Console) ->
         from twofold.cli.mixed_columns import rows_for
 
         return rows_for(model, source.read(), source)
-    Y = source.read(numbers=match.features)[match.features].dropna(how="all").to_numpy(float)
-    return as_rows(model, Y)
+    Y = source.read(numbers=match.features)[match.features].to_numpy(float)
+    known = np.flatnonzero(~np.isnan(Y).all(axis=1))
+    rows = as_rows(model, Y[known])
+    if len(known) < len(Y) and isinstance(rows, pd.DataFrame):
+        rows.index = [nameless_row(int(row)) for row in known]
+    return rows
 
 
 def _check_keeps_rows(model: TwoWayModel) -> None:
     if (model.member_ < 0).all():
         raise CommandError(
             "A model of landmarks does not keep its rows, so their errors are not known.",
-            "Give the rows: --kind errors --table TABLE",
+            "Give the rows: --kind errors, or odd, with --table TABLE",
         )

@@ -24,6 +24,8 @@ Sizes: TypeAlias = dict[str, int]
 
 # The smallest number that still has all its digits; what is divided by must not lie below.
 TINY = float(np.finfo(np.float64).tiny)
+# The smallest number above 0: a column of such numbers has no larger spread.
+SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
 # How far places of rows may lie from the latent points, in sizes of these, or in ones: pages hold
 # them in single precision. A map of known places may have rows far from its distinct ones.
 FARTHEST = 1e30

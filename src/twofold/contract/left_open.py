@@ -16,7 +16,7 @@ class LeftOpenWarning(UserWarning):
     """A map leaves most of the variance of its rows open."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LeftOpen:
     """How far training rows lie from what the others make of them.
 
@@ -34,6 +34,17 @@ class LeftOpen:
     share: float
     features: FloatArray
     rows: FloatArray
+
+    def __str__(self) -> str:
+        low, high = self.features.min(), self.features.max()
+        least, usual, most = np.quantile(self.rows, [0, 0.5, 1])
+        return (
+            f"LeftOpen({self.in_words()}; {len(self.features)} features off by {low:.3g} to "
+            f"{high:.3g}, {len(self.rows)} rows by {least:.2g} to {most:.2g} times that, half of "
+            f"them by less than {usual:.2g})"
+        )
+
+    __repr__ = __str__
 
     def warning(self) -> str:
         """Return a warning about a map that leaves much open, "" for others."""

@@ -66,7 +66,7 @@ DRAWS_OF_GAPS = 8
 SQUARABLE = 1e-100, 1e100
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """What each entry of rows should have been, given the other ones.
 
@@ -81,6 +81,17 @@ class Explanation:
     expected: FloatArray
     std: FloatArray
     deviations: FloatArray
+
+    def __str__(self) -> str:
+        m, D = self.deviations.shape
+        size = np.nan_to_num(np.abs(self.deviations), nan=-1.0)
+        row, d = np.unravel_index(size.argmax(), size.shape)
+        return (
+            f"Explanation({m} row(s) of {D} features; the oddest entry is feature {d} of row "
+            f"{row}, {self.deviations[row, d]:+.3g} standard deviations from what is expected)"
+        )
+
+    __repr__ = __str__
 
     def features(self, row: int, most: int = 5) -> IntArray:
         """Return the numbers of the features of a row that deviate most, the oddest first."""

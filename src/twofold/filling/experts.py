@@ -28,6 +28,8 @@ N_TREES = 30
 LEAST_IN_LEAF, FEW_VALUES = (2, 3), 0.1
 # Trees look at so many columns, those that go most with the one to be filled.
 MOST_PREDICTORS = 32
+# Trees see numbers of single precision.
+MOST_SEEN = float(np.finfo(np.float32).max)
 # Fewer rows teach trees nothing.
 LEAST_ROWS = 20
 # Of the rows of a table, at most this share are neighbours; else they are no neighbourhood.
@@ -143,7 +145,8 @@ class ColumnForest:
             ]
 
     def _seen(self, rows: FloatArray) -> FloatArray:
-        return np.ascontiguousarray(rows[:, self.columns], dtype=np.float32)
+        seen = np.clip(rows[:, self.columns], -MOST_SEEN, MOST_SEEN)
+        return np.ascontiguousarray(seen, dtype=np.float32)
 
     def leaves(self, rows: FloatArray) -> IntArray:
         """Return in which node of each tree filled rows (m, D) end, (trees, m)."""

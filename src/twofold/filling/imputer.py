@@ -5,7 +5,8 @@ the table as it was filled before (:mod:`twofold.filling.experts`), and their me
 each column, is the table from then on. The weights are those that do best on entries that were
 observed and are hidden for this. How far off these are, in units of what local Gaussians and trees
 expect, gives intervals: of all that were hidden, a share ``level`` lies within them (split
-conformal prediction, Lei et al. 2018). Neighbourhoods are those of the rows themselves.
+conformal prediction, Lei et al. 2018). Rows without any entry get the means of the columns, and
+intervals between quantiles of these. Neighbourhoods are those of the rows themselves.
 Neighbourhoods in a map of two or five dimensions fill worse: with 20 % of the entries hidden, 80
 neighbours on a made-up manifold of three dimensions leave 0.20 to 0.22 of the variance open there,
 and 0.13 among rows.
@@ -22,12 +23,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import FloatArray
-from twofold.checks.parameters import check_count, is_integer
-from twofold.checks.rows import check_missing, validate_rows
+from twofold.checks.parameters import check_choice, check_count, is_integer
+from twofold.checks.rows import check_columns, validate_rows
 from twofold.contract.distinct_rows import RowIndex
 from twofold.engine.threads import count_threads, single_threaded_blas
 from twofold.filling.experts import Filled, fill_by_gaussian
 from twofold.filling.rounds import Rounds, Ways, sides_of
+from twofold.neighborhoods.nearest import FARTHEST
+from twofold.noise.conformal import check_level, with_new_one
 from twofold.noise.factor_model import draw_missing
 from twofold.rowwise import center_and_spread
 
@@ -64,7 +67,8 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Attributes
     ----------
     error_ : float
-        Squared error of hidden entries, in units of the columns' variances: 1 is that of means.
+        Squared error of hidden entries, in units of the columns' variances: 1 is that of means;
+        NaN where none could be hidden.
     weights_ : ndarray of shape (n_features, n_ways)
         How much each way to fill counts in the last round; see ``ways_``.
     ways_ : list of str
@@ -119,19 +123,19 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _learn(self, X: Any) -> FloatArray:
         self._check_parameters()
         Y = validate_rows(self, X, reset=True)
-        check_missing(Y, getattr(self, "feature_names_in_", None))
+        check_columns(Y, getattr(self, "feature_names_in_", None))
         self.indicator_ = None
         if self.add_indicator:
             self.indicator_ = MissingIndicator(error_on_new=False).fit(Y)
         random = check_random_state(self.random_state)
         self.center_, self.spread_ = center_and_spread("standard", Y, np.ones(len(Y)))
         self._bounds = bounds_of(Y)
-        Z = self._scaled(Y)
+        Z = self._scaled(Y[~np.isnan(Y).all(axis=1)])
         if len(Z) > MOST_REFERENCES:
             Z = Z[np.sort(random.permutation(len(Z))[:MOST_REFERENCES])]
         with single_threaded_blas():
             self._go_through_rounds(Z, random)
-        self._index = RowIndex(Z)
+        self._index, self._seen = RowIndex(Z), Z
         return Y
 
     def _go_through_rounds(self, Z: FloatArray, random: np.random.RandomState) -> None:
@@ -154,7 +158,7 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         )
         self._hidden = rounds.hidden_errors(*(self._scaled(end) for end in self._bounds))
         self._leaves = rounds.table.leaves(len(rounds.made))
-        self._keep(rounds.error)
+        self._keep(rounds.error if len(rounds.left) else np.nan)
 
     def _keep(self, error: float) -> None:
         last = self._rounds[-1]
@@ -164,6 +168,8 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         check_count("max_iter", self.max_iter, 1)
+        check_choice("trees", self.trees, (True, False))
+        check_choice("add_indicator", self.add_indicator, (True, False))
         sizes = self.n_neighbors
         if not isinstance(sizes, tuple | list) or not all(is_integer(k) and k > 1 for k in sizes):
             raise ValueError(
@@ -176,7 +182,7 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Return rows ``X`` (n_samples, n_features) with their gaps filled.
 
         Rows the imputer was fitted to are filled as they were then; what comes out for a row does
-        not depend on the other rows.
+        not depend on the other rows. A row without any entry gets the means of the columns.
         """
         Y = self._rows(X)
         return self._with_indicator(Y, self._unscaled(Y, self._fill(self._scaled(Y)).rows))
@@ -185,18 +191,34 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Return between which values missing entries lie, low and high, (n_samples, n_features).
 
         Of entries hidden from the fit, the share ``level`` lies within; observed entries of ``X``
-        are both ends of theirs.
+        are both ends of theirs. A row without any entry lies between quantiles of the columns.
         """
+        check_level(level)
         Y = self._rows(X)
-        filled, gaps = self._fill(self._scaled(Y)), np.isnan(Y)
-        share, reach = self._hidden.narrowest(Y.shape[1], level)
-        below, above = sides_of(filled, gaps, self._leaves).mixed(share)
+        filled = self._fill(self._scaled(Y))
+        gaps = np.asarray(np.isnan(Y))
         low, high = filled.rows.copy(), filled.rows.copy()
-        far = np.broadcast_to(reach, Y.shape)[gaps]
-        low[gaps] -= far * below + ROUNDING
-        high[gaps] += far * above + ROUNDING
-        low, high = (np.clip(self._unscaled(Y, end), *self._bounds) for end in (low, high))
-        return np.where(gaps, low, Y).astype(Y.dtype), np.where(gaps, high, Y).astype(Y.dtype)
+        empty = np.asarray(gaps.all(axis=1))
+        low[empty], high[empty] = self._usual_ends(level)
+        told = gaps & ~empty[:, None]
+        if told.any():
+            share, reach = self._hidden.narrowest(Y.shape[1], level)
+            below, above = sides_of(filled, told, self._leaves).mixed(share)
+            far = np.broadcast_to(reach, Y.shape)[told]
+            low[told] -= far * below + ROUNDING
+            high[told] += far * above + ROUNDING
+        return self._unscaled(Y, low), self._unscaled(Y, high)
+
+    def _usual_ends(self, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return between which values (D,) of scaled columns the share ``level`` of them lies."""
+        ends = np.zeros((2, self._seen.shape[1]))
+        for d in range(self._seen.shape[1]):
+            known = self._seen[~np.isnan(self._seen[:, d]), d]
+            outside = (1 - with_new_one(level, len(known))) / 2
+            ends[0, d] = np.quantile(known, outside, method="lower")
+            ends[1, d] = np.quantile(known, 1 - outside, method="higher")
+        # The mean, which is filled in, may lie beyond them.
+        return np.minimum(ends[0], 0) - ROUNDING, np.maximum(ends[1], 0) + ROUNDING
 
     def draws(self, X: Any, n_draws: int = 5, random_state: Any = None) -> FloatArray:
         """Return filled tables (n_draws, n_samples, n_features) that differ as much as is open.
@@ -214,15 +236,15 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> FloatArray:
         check_is_fitted(self)
-        Y = validate_rows(self, X, reset=False)
-        check_missing(Y, columns=False)
-        return Y
+        return validate_rows(self, X, reset=False)
 
     def _fill(self, Z: FloatArray) -> Filled:
         """Return scaled rows, filled: those of the fit as they were then."""
-        rows, doubt = Z.copy(), np.zeros_like(Z)
+        rows, doubt, gaps = Z.copy(), np.zeros_like(Z), np.isnan(Z)
+        empty = gaps.all(axis=1)
+        rows[empty], doubt[empty] = 0, np.nanvar(self._seen, axis=0)
         with single_threaded_blas():
-            partial = np.isnan(Z).any(axis=1)
+            partial = gaps.any(axis=1) & ~empty
             known = np.full(len(Z), -1)
             known[partial] = self._index.find(Z[partial])
             rows[known >= 0] = self._table.rows[known[known >= 0]]
@@ -236,11 +258,20 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return Filled(rows, doubt)
 
     def _scaled(self, Y: FloatArray) -> FloatArray:
-        return np.asarray((Y.astype(np.float64) - self.center_) / self.spread_)
+        with np.errstate(over="ignore"):
+            Z = (Y.astype(np.float64) - self.center_) / self.spread_
+        return np.asarray(np.clip(Z, -FARTHEST, FARTHEST))
 
     def _unscaled(self, Y: FloatArray, Z: FloatArray) -> FloatArray:
-        """Return filled rows in the units of Y, whose own entries stay as they are."""
-        return np.where(np.isnan(Y), Z * self.spread_ + self.center_, Y).astype(Y.dtype)
+        """Return filled rows in the units of Y, whose own entries stay as they are.
+
+        Nothing is filled beyond the bounds of its column, or of the numbers of its type.
+        """
+        most = np.finfo(Y.dtype).max
+        with np.errstate(over="ignore"):
+            filled = Z * self.spread_ + self.center_
+        filled = np.clip(np.clip(filled, *self._bounds), -most, most)
+        return np.where(np.isnan(Y), filled, Y).astype(Y.dtype)
 
     # ---- what scikit-learn asks for -----------------------------------------------------------
 

@@ -4,7 +4,8 @@ The error of a hidden entry, in deviations that were expected of it, is a ratio.
 far as the ratio below which the share ``level`` of these lie, counted as they are like entries that
 are missing (:func:`twofold.noise.hidden_entries.likeness`). A column has its own, with those of all
 columns counted like 30 more entries of it. The entry that is asked for is one more: of n ratios,
-the share (n + 1) / n times the level is taken.
+the share (n + 1) / n times the level is taken. n ratios of the column and N of all are as sure of
+that share as ``(n + 30)² / (n + 30² / N)`` ratios of one kind, whose variance is the same.
 
 What is expected of an entry of column d where local Gaussians expect the variance s:
 
@@ -21,10 +22,12 @@ have intervals to one side, and short ones. Of b = 0, 1/2 and 1, again the narro
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
+from twofold.checks.parameters import is_number
 from twofold.noise.hidden_entries import mean_squares
 
 # Choices of a, and the level at which intervals are compared.
@@ -135,13 +138,19 @@ class HiddenErrors:
         return share, reach
 
 
+def check_level(level: Any) -> None:
+    """Raise ValueError unless the value is a share of entries that intervals can hold."""
+    if not is_number(level) or not 0 < level < 1:
+        raise ValueError(f"`level` must be a number between 0 and 1, as 0.9; got {level!r}.")
+
+
 def conformal_reach(hidden: Ratios, n_columns: int, level: float) -> FloatArray:
     """Return the ratio (n_columns,) that holds the share ``level`` of those of hidden entries."""
-    if not 0 < level < 1:
-        raise ValueError(f"`level` must lie between 0 and 1; got {level!r}.")
+    check_level(level)
     if len(hidden.sizes) == 0:
         raise ValueError(
-            "No entry could be hidden to learn how far off the others are. Fit to more rows."
+            "No entry could be hidden to learn how far off the others are. Fit to more rows, and "
+            "to more than one column."
         )
     most = worth(hidden.counts)
     reach = np.full(n_columns, quantile(hidden.sizes, hidden.counts, level))
@@ -152,8 +161,9 @@ def conformal_reach(hidden: Ratios, n_columns: int, level: float) -> FloatArray:
         own = hidden.columns == d
         sizes = np.concatenate([hidden.sizes[own], pooled])
         counts = np.concatenate([hidden.counts[own], weight])
-        # Those of all columns are worth 30 entries, and no more than there are.
-        entries = min(worth(hidden.counts[own]) + ENTRIES_OF_ALL, most)
+        of_column = worth(hidden.counts[own])
+        entries = (of_column + ENTRIES_OF_ALL) ** 2 / (of_column + ENTRIES_OF_ALL**2 / most)
+        entries = min(entries, most)  # of the column, too, which is among them
         reach[d] = quantiles(sizes, counts, np.array([with_new_one(level, entries)]))[0]
     return reach
 

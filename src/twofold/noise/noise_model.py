@@ -50,7 +50,7 @@ RESIDUALS_OF_ALL = 5.0
 DRAWN_FROM = 15
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NoiseModel:
     """What is kept of the noise of a fitted map, in units of the columns.
 
@@ -79,6 +79,15 @@ class NoiseModel:
     columns: IntArray
     residuals: FloatArray
     log_likelihoods: FloatArray
+
+    def __str__(self) -> str:
+        sizes = ", ".join(map(str, self.sizes)) or "no"
+        return (
+            f"NoiseModel({len(self.unit)} features; neighbourhoods of {sizes} rows; learnt from "
+            f"{len(self.ratios)} hidden entries and {len(self.log_likelihoods)} rows left out)"
+        )
+
+    __repr__ = __str__
 
     @property
     def gaussian(self) -> FactorModel:

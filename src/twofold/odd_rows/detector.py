@@ -148,6 +148,9 @@ class ManifoldOutlierDetector(OutlierMixin, BaseEstimator):
         """Learn from rows Z (n, D) that are usual among themselves; return which these are."""
         self._learn(Z)
         trusted = _least(self._oddness(Z), max(2, round(TRUSTED_SHARE * len(Z))))
+        # Of a few rows with gaps these may tell nothing of a column: then the others do.
+        untold = np.isnan(Z[trusted]).all(axis=0)
+        trusted |= ~np.isnan(Z[:, untold]).all(axis=1)
         self._learn(Z[trusted])
         odd = self._oddness(Z)
         low, high = np.quantile(odd, [0.25, 0.75])

@@ -11,7 +11,7 @@ from twofold.array_types import FloatArray
 from twofold.contract import TwoWayModel
 from twofold.plots import drawing
 from twofold.plots.drawing import ACCENT, COLORS, INK, QUIET
-from twofold.plots.row_colors import DISTANCE, distances, nameless_row, row_errors, row_name
+from twofold.plots.row_colors import DISTANCE, distances, name_in_table, row_errors, row_name
 
 # An objective that falls by more than this factor is seen better on a logarithmic scale.
 MUCH = 10.0
@@ -127,7 +127,7 @@ def errors(model: TwoWayModel, X: Any = None, *, ax: Axes | None = None) -> Axes
     for rank, row in enumerate(worst, 1):
         if rank > 1 and _points_apart(ax, rank) < LEAST_APART:
             break  # ranks only come closer
-        name = row_name(model, int(row)) if X is None else _name_in_table(X, int(row))
+        name = row_name(model, int(row)) if X is None else name_in_table(X, int(row))
         slanted = {"rotation": 45, "rotation_mode": "anchor"}
         drawing.write_note(ax, name, (rank, found[row]), (2, 4), **slanted)
     middle = float(np.median(found[order]))
@@ -148,16 +148,6 @@ def _points_apart(ax: Axes, rank: int) -> float:
     """Return how far a rank stands from the one before it, in points."""
     pixels = ax.transData.transform([(rank - 1, 1), (rank, 1)])[:, 0]
     return float(np.diff(pixels)[0] * 72 / ax.figure.dpi)
-
-
-def _name_in_table(X: Any, row: int) -> str:
-    """Return the name a data frame has for a row, or its number from 1."""
-    index = getattr(X, "index", None)
-    if index is None or callable(index):
-        return nameless_row(row)
-    # A frame made without names numbers its rows from 0; those of a part of it are names by now.
-    is_nameless = all(index[end] == end % len(index) for end in (0, row, -1))
-    return nameless_row(row) if is_nameless else str(index[row])
 
 
 def dimension_curve(

@@ -53,6 +53,16 @@ def nameless_row(row: int) -> str:
     return f"row {row + 1}"
 
 
+def name_in_table(X: Any, row: int) -> str:
+    """Return the name a data frame has for a row, or its number from 1."""
+    index = getattr(X, "index", None)
+    if index is None or callable(index):
+        return nameless_row(row)
+    # A frame made without names numbers its rows from 0; those of a part of it are names by now.
+    is_nameless = all(index[end] == end % len(index) for end in (0, row, -1))
+    return nameless_row(row) if is_nameless else str(index[row])
+
+
 def row_number(model: TwoWayModel, name: str) -> int:
     """Return which row has a name."""
     names = notes_of(model).names

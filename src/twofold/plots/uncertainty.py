@@ -5,12 +5,19 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from twofold.array_types import IntArray
 from twofold.checks.parameters import check_count
 from twofold.contract import TwoWayModel
 from twofold.plots import drawing
 from twofold.plots.drawing import COLORS
 from twofold.plots.names import shortened
-from twofold.plots.row_colors import feature_names, named_rows
+from twofold.plots.row_colors import (
+    feature_names,
+    has_rows,
+    name_in_table,
+    named_rows,
+    row_name,
+)
 
 # Letters of a name below an axis.
 MOST_LETTERS = 18
@@ -40,7 +47,13 @@ def intervals(model: TwoWayModel, row: Any, level: float = 0.9, *, ax: Axes | No
     >>> model = UKR(init="pca", max_iter=5).fit(iris)
     >>> ax = plots.intervals(model, [5.1, float("nan"), 1.4, 0.2])
     """
-    Y = np.asarray(row, dtype=np.float64).reshape(1, -1)
+    Y = np.asarray(row, dtype=np.float64)
+    if Y.size != model.n_features_in_:
+        raise ValueError(
+            f"`row` must be one row of {model.n_features_in_} entries; got an array of shape "
+            f"{Y.shape}."
+        )
+    Y = Y.reshape(1, -1)
     rows = named_rows(model, Y)
     low, high = model.intervals(rows, level)
     filled = model.complete(rows, use_residuals=True)
@@ -61,16 +74,17 @@ def intervals(model: TwoWayModel, row: Any, level: float = 0.9, *, ax: Axes | No
     return ax
 
 
-def odd_rows(model: TwoWayModel, X: Any, n: int = 15, *, ax: Axes | None = None) -> Axes:
+def odd_rows(model: TwoWayModel, X: Any = None, n: int = 15, *, ax: Axes | None = None) -> Axes:
     """Draw the least likely of some rows, and which features make them so.
 
     A cell is how many standard deviations an entry is above or below what the other entries of its
-    row suggest. Beside a row are its number, from 0, and its p-value.
+    row suggest. Beside a row are its name, or its number from 1, and its p-value.
 
     Parameters
     ----------
     model : fitted model that keeps its rows
-    X : array-like of shape (n_samples, n_features)
+    X : array-like of shape (n_samples, n_features), default=None
+        Rows; None takes those the model was fitted to, which it knows unless it has landmarks.
     n : int, default=15
         How many rows, the least likely ones.
     ax : matplotlib Axes, default=None
@@ -83,15 +97,36 @@ def odd_rows(model: TwoWayModel, X: Any, n: int = 15, *, ax: Axes | None = None)
     >>> ax = plots.odd_rows(UKR(init="pca", max_iter=5).fit(iris), iris, 5)
     """
     check_count("n", n)
+    model = model.as_numbers() if X is None else model
+    own = _known_rows(model) if X is None else None
+    if own is not None:
+        X = named_rows(model, model.data_[model.member_[own]])
     p = model.p_values(X)
     shown = np.lexsort((model.log_likelihood(X), p))[:n]
     rows = X.iloc[shown] if hasattr(X, "iloc") else np.asarray(X)[shown]
+    called = [
+        name_in_table(X, int(row)) if own is None else row_name(model, int(own[row]))
+        for row in shown
+    ]
     deviations = model.explain(rows).deviations
     names = [shortened(name, MOST_LETTERS) for name in feature_names(model)]
     ax = drawing.open_axes(ax, (2.5 + 0.3 * len(names), 1.5 + 0.22 * len(shown)))
     image = ax.imshow(deviations, cmap="RdBu_r", vmin=-STRONGEST, vmax=STRONGEST, aspect="auto")
     ax.set_xticks(np.arange(len(names)), names, rotation=90)
-    words = [f"row {row}, p = {p[row]:.2g}" for row in shown]
+    words = [
+        f"{shortened(name, MOST_LETTERS)}, p = {p[row]:.2g}"
+        for name, row in zip(called, shown, strict=True)
+    ]
     ax.set_yticks(np.arange(len(shown)), words)
     ax.figure.colorbar(image, ax=ax, label="deviations from what is expected", extend="both")
     return ax
+
+
+def _known_rows(model: TwoWayModel) -> IntArray:
+    """Return the numbers of the rows passed to ``fit`` whose values the model keeps."""
+    if not has_rows(model):
+        raise ValueError(
+            "A model with landmarks does not keep the rows it was fitted to. Pass the data: "
+            "odd_rows(model, X)."
+        )
+    return np.flatnonzero(model.member_ >= 0)
