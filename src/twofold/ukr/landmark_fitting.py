@@ -123,18 +123,16 @@ class LandmarkFitting:
     def _fit_together(self, Y: FloatArray, chosen: FloatArray, init: Init) -> Fit:
         """Fit landmarks ``chosen`` (l, D) to rows Y (n, D) or features of them."""
         problem, training = self.pose(Y), self.training
-        numbers = spread_rows(len(Y), ROWS_PER_LANDMARK * len(chosen))
-        some = problem.restricted_to(numbers) if len(numbers) < len(Y) else problem
-        is_many, adapts = len(numbers) > MANY_ROWS, self.landmarks.adapt is not False
+        is_many, adapts = len(Y) > MANY_ROWS, self.landmarks.adapt is not False
         if is_trained := not (is_many and adapts and _is_plain(problem)):
             alone, together = training.trials(are_all=True)
             if is_many:
                 together = replace(together, max_iter=-(-together.max_iter // 2))
         first = self._fit_alone(problem, Y, chosen, init, alone if is_trained else training)
         if is_trained:
-            fit, X = _trained_together(first, some, fill_for_start(Y)[numbers], together)
+            fit, X = _trained_together(first, problem, fill_for_start(Y), together)
         else:
-            fit = replace(first, problem=replace(some, landmarks=first.problem.rows))
+            fit = replace(first, problem=replace(problem, landmarks=first.problem.rows))
             X = _rough_places(fit)
         fit = replace(fit, landmarks=chosen)
         if not adapts or fit.solution.stop_reason.was_requested:
