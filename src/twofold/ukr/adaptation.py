@@ -177,7 +177,8 @@ def take_in(
 
 def _add_squares(B: csr_array, w: FloatArray, A: FloatArray) -> None:
     """Add Bᵀ Ω B to the lower half of A (l, l), with weights w (n,) on the diagonal of Ω."""
-    _add_row_squares(B.indptr, B.indices, B.data, w, A)
+    # A copy, as numba would compile the loop anew for columns of tables and for what is broadcast.
+    _add_row_squares(B.indptr, B.indices, B.data, np.array(w), A)
 
 
 # A product of sparse matrices, which finds out first where it has entries, takes eight times as
