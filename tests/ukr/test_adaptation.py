@@ -46,6 +46,13 @@ class Case:
         zero = np.zeros(self.Y.shape[1])
         return CarriedRows(start, np.ones(len(self.Z)), None, 1.0, self.degree, zero)
 
+    def roughness_root(self, X=None):
+        return _roughness(self.landmarks(), self.Z, self.X if X is None else X, self.engine)
+
+    def roughness(self, X=None):
+        S = self.roughness_root(X)
+        return (S.T @ S).toarray()
+
     def adapted(self, gamma=None, weights=None, observed=None, loss=None, Y=None):
         Y = self.Y if Y is None else Y
         weights = np.ones(len(Y)) if weights is None else weights
@@ -94,7 +101,7 @@ def test_roughness_is_that_of_the_reference(name, monkeypatch):
     case = CASES[name]
     monkeypatch.setattr(adaptation, "THIN", 0.0)
     X = case.X[:8]
-    M = _roughness(case.landmarks(), case.Z, X, case.engine)
+    M = case.roughness(X)
     expected = roughness(X, case.Z, case.kernel.value, degree=case.degree, ridge=RIDGE)
     np.testing.assert_allclose(M, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
     # A constant has no second derivative.
@@ -105,9 +112,7 @@ def test_roughness_is_that_of_the_reference(name, monkeypatch):
 def test_thin_places_do_not_count(kernel):
     case = curve(60, kernel=kernel)
     alone = np.append(case.X, [[8.0 + kernel.half_width()]], axis=0)
-    engine = case.engine
-    plain = _roughness(case.landmarks(), case.Z, np.append(case.X, [[8.0]], axis=0), engine)
-    M = _roughness(case.landmarks(), case.Z, alone, engine)
+    plain, M = case.roughness(np.append(case.X, [[8.0]], axis=0)), case.roughness(alone)
     np.testing.assert_allclose(M, plain, rtol=1e-6, atol=1e-6 * np.abs(plain).max())
 
 
@@ -119,12 +124,12 @@ def test_given_smoothness_against_the_reference(name, gamma, weighted, monkeypat
     case = CASES[name]
     weights = np.random.default_rng(1).uniform(0.5, 2, len(case.Y)) if weighted else None
     # What the two have to agree on is the solution; the roughness itself is compared above.
-    M = _roughness(case.landmarks(), case.Z, case.X, case.engine)
-    monkeypatch.setattr(adaptation, "_roughness", lambda *given: M)
+    S = case.roughness_root()
+    monkeypatch.setattr(adaptation, "_roughness", lambda *given: S)
     found = case.adapted(gamma, weights)
     # Weights count as shares here: their mean is one, so that γ does not depend on their unit.
     share = None if weights is None else weights / weights.mean()
-    expected = adapt(case.Y, case.basis(), M, gamma, share)
+    expected = adapt(case.Y, case.basis(), case.roughness(), gamma, share)
     assert found.gamma == gamma
     np.testing.assert_allclose(
         case.basis() @ found.values, case.basis() @ expected, atol=1e-5 * np.abs(case.Y).max()
@@ -142,7 +147,7 @@ def test_the_unit_of_weights_does_not_matter():
 
 def test_the_values_minimise_the_penalised_error():
     case, gamma, rng = CASES["curve"], 0.5, np.random.default_rng(2)
-    M = _roughness(case.landmarks(), case.Z, case.X, case.engine)
+    M = case.roughness()
     B, found = case.basis(), case.adapted(gamma).values
 
     def cost(values):
@@ -190,7 +195,7 @@ class TestChosenSmoothness:
 
     def test_the_error_is_generalised_cross_validation(self):
         case = curve(50, 0.2)
-        M = _roughness(case.landmarks(), case.Z, case.X, case.engine)
+        M = case.roughness()
         B, n = case.basis(), 50
 
         def gcv(gamma):
@@ -233,8 +238,8 @@ def test_weights_are_repeated_rows():
 
 def _with_same_roughness(case, many, weights, gamma):
     with pytest.MonkeyPatch.context() as patch:
-        M = _roughness(case.landmarks(), case.Z, case.X, case.engine)
-        patch.setattr(adaptation, "_roughness", lambda *given: M)
+        S = case.roughness_root()
+        patch.setattr(adaptation, "_roughness", lambda *given: S)
         share = weights.sum() / len(weights)
         return case.adapted(gamma, weights), many.adapted(gamma * share)
 
@@ -250,12 +255,12 @@ class TestMissingEntries:
     def test_each_column_is_fitted_to_the_rows_that_have_it(self, monkeypatch):
         case, rng = CASES["curve"], np.random.default_rng(3)
         observed = rng.random(case.Y.shape) < 0.7
-        M = _roughness(case.landmarks(), case.Z, case.X, case.engine)
-        monkeypatch.setattr(adaptation, "_roughness", lambda *given: M)
+        S = case.roughness_root()
+        monkeypatch.setattr(adaptation, "_roughness", lambda *given: S)
         found, B = case.adapted(0.3, observed=observed).values, case.basis()
         for d in range(3):
             rows = observed[:, d]
-            expected = adapt(case.Y[rows][:, [d]], B[rows], M, 0.3)
+            expected = adapt(case.Y[rows][:, [d]], B[rows], case.roughness(), 0.3)
             np.testing.assert_allclose(found[:, [d]], expected, atol=1e-4)
 
     def test_a_choice_of_smoothness_survives_them(self):
@@ -316,7 +321,7 @@ class TestFirstPlaces:
     def test_each_counts_as_part_of_a_row(self, monkeypatch):
         case, share = CASES["patch"], 0.05
         monkeypatch.setattr(adaptation, "PRIOR", share)
-        M = _roughness(case.landmarks(), case.Z, case.X, case.engine)
+        M = case.roughness()
         found = case.adapted(0.3)
         B, first = case.basis(), case.landmarks().Y
         prior = share * (B**2).sum() / len(first)

@@ -257,7 +257,7 @@ def test_a_column_without_entries_is_named(tmp_path):
 
 def test_a_column_with_next_to_no_entries_is_named(monkeypatch):
     monkeypatch.setattr(estimator, "MOST_ROWS", 100)
-    monkeypatch.setattr("twofold.ukr.landmark_fitting.ROWS_PER_LANDMARK", 1)
+    monkeypatch.setattr("twofold.ukr.landmark_fitting.ROWS_PER_LANDMARK", 2)
     Y = ribbon()
     lowest = merge_duplicates(Y[10:], np.ones(690)).lowest(100)
     Y[:, 1] = np.nan

@@ -97,6 +97,15 @@ class TestSpiral:
         order = spearmanr(plain_spiral().embedding_[:, 0], SPIRAL.latent[:, 0]).statistic
         assert abs(order) > 0.99
 
+    def test_rows_that_are_not_trained_come_in_part_and_then_all(self, monkeypatch):
+        monkeypatch.setattr(landmark_fitting, "MANY_ROWS", 100)
+        errors = []
+        for first in (3, 10):
+            monkeypatch.setattr(landmark_fitting, "ROWS_AT_FIRST", first)
+            errors.append(off_the_spiral(spiral_model(init="isomap").fit(SPIRAL.Y)))
+        assert max(errors) < 0.5 * 0.03
+        assert errors[0] != errors[1]
+
     def test_adaptation_lowers_the_inward_bias(self):
         fixed = spiral_model(Landmarks(40, adapt=False)).fit(SPIRAL.Y)
         inward = [

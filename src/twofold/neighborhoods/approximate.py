@@ -7,7 +7,6 @@ around it, and the whole n^1.5.
 """
 
 import numpy as np
-from sklearn.cluster import KMeans
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled
@@ -52,6 +51,9 @@ class _Lists:
     """Rows sorted by the nearest of some centres."""
 
     def __init__(self, Y: FloatArray, seed: int) -> None:
+        # Imported at first use: only large tables are sorted into lists.
+        from sklearn.cluster import KMeans
+
         n = len(Y)
         self.n_lists = round(LISTS * np.sqrt(n))
         self.Y = np.ascontiguousarray(Y, dtype=np.float32)

@@ -9,7 +9,8 @@ where M is the roughness of the basis functions b: the mean, over sampled latent
 of their second derivatives (5.30), here by differences, which serve every kernel and degree. Few
 landmarks are within reach of a place, so B and what goes into M are sparse. The sampled points are
 rows in the dense part of the latent space, since second derivatives explode where hardly any kernel
-reaches. Besides, every landmark counts as a small part of a row at its first place, κ ||Ŷ - Ŷ⁰||²:
+reaches. M is kept as a sparse S with ``M = Sᵀ S``, and of symmetric products one half is made.
+Besides, every landmark counts as a small part of a row at its first place, κ ||Ŷ - Ŷ⁰||²:
 one that hardly any row is near stays.
 
 Without a given γ it is the one of lowest generalised cross-validation error
@@ -31,8 +32,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh, solve
-from scipy.linalg.blas import daxpy
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.compiled import compiled_in_order
@@ -79,18 +79,17 @@ class Adaptation:
         assert problem.landmarks is not None
         self.problem, self.Z = problem, Z
         self.first: FloatArray = problem.landmarks.Y.astype(np.float64)
-        self.M = _roughness(problem.landmarks, Z, X, problem.engine)
+        self.S = _roughness(problem.landmarks, Z, X, problem.engine)
 
     def adapt(self, X: FloatArray, gamma: float | None) -> Adapted:
         """Return landmark values for rows at X (n, q)."""
         rows = self.problem.rows
         loss = self.problem.reconstruction(cross_validated=False).loss
-        B = self.problem.surface(self.Z).sparse_basis(X).astype(np.float64)
+        B, Y = self.problem.surface(self.Z).sparse_basis(X), rows.Y
         share = (rows.weights / rows.weights.sum() * len(rows.weights))[:, None]
         W = np.broadcast_to(share, rows.Y.shape)
         if rows.observed is not None:
             W = W * rows.observed
-        Y = rows.Y.astype(np.float64)
         found = self._solve(B, Y, W, X, gamma)
         for _ in range(ROUNDS if isinstance(loss, Huber) else 0):
             R = B @ found.values - Y
@@ -110,9 +109,9 @@ class Adaptation:
         if gamma is None:
             gamma = self._best_gamma(B, Y, w, X)
         if is_shared:
-            return Adapted(_System(B, Y, w, self.first).solve(gamma, self.M), gamma)
+            return Adapted(_System(B, Y, w, self.first).solve(gamma, self.S), gamma)
         columns = [
-            _System(B, Y[:, [d]], W[:, d], self.first[:, [d]]).solve(gamma, self.M)
+            _System(B, Y[:, [d]], W[:, d], self.first[:, [d]]).solve(gamma, self.S)
             for d in range(Y.shape[1])
         ]
         return Adapted(np.concatenate(columns, axis=1), gamma)
@@ -120,14 +119,14 @@ class Adaptation:
     def _best_gamma(self, B: csr_array, Y: FloatArray, w: FloatArray, X: FloatArray) -> float:
         """Return the γ of lowest generalised cross-validation error."""
         if len(self.Z) <= FEW_LANDMARKS:
-            return _System(B, Y, w, self.first).best_gamma(self.M)
+            return _System(B, Y, w, self.first).best_gamma(self.S)
         part, rows = _middle(self.Z, B)
         landmarks, engine = self.problem.landmarks, self.problem.engine
         assert landmarks is not None
-        M = _roughness(landmarks, self.Z[part], X[rows], engine)
+        S = _roughness(landmarks, self.Z[part], X[rows], engine)
         system = _System(B[rows][:, part], Y[rows], w[rows], self.first[part])
         # M is a mean over rows: in that of all of them each landmark has a smaller part.
-        return system.best_gamma(M) * len(X) / len(rows)
+        return system.best_gamma(S) * len(X) / len(rows)
 
 
 def _middle(Z: FloatArray, B: csr_array) -> tuple[IntArray, IntArray]:
@@ -154,12 +153,13 @@ def take_in(
     """
     some = spread_rows(len(X), ROWS_A_LANDMARK * len(surface.X))
     share = weights[some] * (weights.sum() / max(weights[some].sum(), TINY))
-    A = _weighed(surface.sparse_basis(X[some]).astype(np.float64), share)[1]
-    A += PRIOR * np.trace(A) / len(A) * np.eye(len(A))
+    A = np.zeros((len(surface.X), len(surface.X)))
+    _add_squares(surface.sparse_basis(X[some]), share, A)
+    A[np.diag_indices_from(A)] += PRIOR * np.trace(A) / len(A)
     # γ was found for as many rows as stood for all then.
-    rows = surface.rows
-    A += gamma * weights.sum() / len(some) * _roughness(rows, surface.X, X, surface.engine)
-    B, R = surface.sparse_basis(new[0]).astype(np.float64), new[1].astype(np.float64)
+    S = _roughness(surface.rows, surface.X, X, surface.engine)
+    _add_squares(S, np.full(S.shape[0], gamma * weights.sum() / len(some)), A)
+    B, R = surface.sparse_basis(new[0]), new[1].astype(np.float64)
     W = new[2][:, None] * ~np.isnan(R)
     R = np.where(np.isnan(R), 0.0, R)
     if isinstance(loss, Huber):
@@ -168,40 +168,36 @@ def take_in(
     is_shared = np.array_equal(W, np.broadcast_to(W[:, :1], W.shape))
     change = np.empty((len(A), R.shape[1]))
     for d in [slice(None)] if is_shared else [slice(d, d + 1) for d in range(R.shape[1])]:
-        weighted, added = _weighed(B, W[:, d][:, 0])
-        change[:, d] = solve(A + added, weighted.T @ R[:, d], assume_a="pos")
+        w, both = W[:, d][:, 0], A.copy()
+        _add_squares(B, w, both)
+        right = B.T @ (w[:, None] * R[:, d])
+        change[:, d] = solve(both, right, lower=True, assume_a="pos")
     return change
 
 
-def _weighed(B: csr_array, w: FloatArray) -> tuple[csr_array, FloatArray]:
-    """Return Ω B (n, l) and Bᵀ Ω B (l, l) with weights w (n,) on the diagonal of Ω."""
-    A = np.zeros((B.shape[1], B.shape[1]))
-    return _add_products(B, w, A), A
-
-
-def _add_products(B: csr_array, w: FloatArray, A: FloatArray) -> csr_array:
-    """Add Bᵀ Ω B to A (l, l), in place; return Ω B."""
-    weighted = B.copy()
-    weighted.data *= np.repeat(w, np.diff(B.indptr))
-    _add_row_products(B.indptr, B.indices, B.data, weighted.data, A)
-    return weighted
+def _add_squares(B: csr_array, w: FloatArray, A: FloatArray) -> None:
+    """Add Bᵀ Ω B to the lower half of A (l, l), with weights w (n,) on the diagonal of Ω."""
+    # A copy, as numba would compile the loop anew for columns of tables and for what is broadcast.
+    _add_row_squares(B.indptr, B.indices, B.data, np.array(w), A)
 
 
 # A product of sparse matrices, which finds out first where it has entries, takes eight times as
 # long.
 @compiled_in_order
-def _add_row_products(
-    first: IntArray, column: IntArray, left: FloatArray, right: FloatArray, A: FloatArray
+def _add_row_squares(
+    first: IntArray, column: IntArray, value: FloatArray, w: FloatArray, A: FloatArray
 ) -> None:
-    """Add the products of all entries of each row, one from the left and one from the right."""
+    """Add the products of each two entries of each row to the lower half of A."""
     for j in range(first.size - 1):
         for p in range(first[j], first[j + 1]):
-            for r in range(first[j], first[j + 1]):
-                A[column[p], column[r]] += left[p] * right[r]
+            weighted = w[j] * value[p]
+            for r in range(first[j], p + 1):
+                low, high = min(column[p], column[r]), max(column[p], column[r])
+                A[high, low] += weighted * value[r]
 
 
-def _roughness(rows: CarriedRows, Z: FloatArray, X: FloatArray, engine: KernelSums) -> FloatArray:
-    """Return M (l, l), the mean product of second derivatives of the basis functions."""
+def _roughness(rows: CarriedRows, Z: FloatArray, X: FloatArray, engine: KernelSums) -> csr_array:
+    """Return S (k, l) with ``Sᵀ S = M``, the mean product of second derivatives of the basis."""
     exact = KernelSums(engine.kernel, EXACT, engine.n_threads)
     n_landmarks, q = Z.shape
     nothing = np.zeros((n_landmarks, 1))  # only weights are asked for
@@ -211,14 +207,14 @@ def _roughness(rows: CarriedRows, Z: FloatArray, X: FloatArray, engine: KernelSu
     density = surface.density(chosen)
     samples = chosen[density >= np.quantile(density, THIN)]
     steps = STEP * surface.kernel_width * np.eye(q)
-    here = surface.sparse_basis(samples)
-    M = np.zeros((n_landmarks, n_landmarks))
+    here, parts = surface.sparse_basis(samples), []
     for a in range(q):
         for b in range(a + 1):
             second = _second_difference(surface, samples, steps[a], steps[b], here)
             # Both orders of two different derivatives count.
-            _add_products(second, np.full(len(samples), (1 if a == b else 2) / len(samples)), M)
-    return M
+            share = (1 if a == b else 2) / len(samples)
+            parts.append((second * np.sqrt(share)).astype(rows.Y.dtype))
+    return vstack(parts, format="csr")
 
 
 def _second_difference(
@@ -233,27 +229,32 @@ def _second_difference(
 
 
 class _System:
-    """One penalised least squares problem, for every γ and roughness M (l, l)."""
+    """One penalised least squares problem, for every γ and roughness ``M = Sᵀ S``, S (k, l)."""
 
     def __init__(self, B: csr_array, Y: FloatArray, w: FloatArray, first: FloatArray) -> None:
-        weighted, self.A = _weighed(B, w)
+        # Before there is A, which for 2,000 landmarks has 32 MB.
+        self.right = B.T @ (w[:, None] * Y)
+        self.A = np.zeros((B.shape[1], B.shape[1]))
+        _add_squares(B, w, self.A)
         prior = PRIOR * np.trace(self.A) / len(self.A)
         self.A[np.diag_indices_from(self.A)] += prior
-        self.right = weighted.T @ Y + prior * first
+        self.right += prior * first
         self.square = float(np.einsum("n,nd,nd->", w, Y, Y) + prior * (first**2).sum())
         self.n = float((w > 0).sum())
 
-    def solve(self, gamma: float, M: FloatArray) -> FloatArray:
+    def solve(self, gamma: float, S: csr_array) -> FloatArray:
         """Return the landmark values (l, D), once: the matrix is overwritten."""
-        # In place, in the order that LAPACK likes: each copy for 2,000 landmarks has 32 MB.
-        daxpy(M.ravel(), self.A.ravel(), a=gamma)
+        _add_squares(S, np.full(S.shape[0], gamma), self.A)
+        # In the order that LAPACK likes, so that nothing is copied.
         return cho_solve(cho_factor(self.A.T, overwrite_a=True), self.right)
 
-    def best_gamma(self, M: FloatArray) -> float:
+    def best_gamma(self, S: csr_array) -> float:
         """Return the γ of lowest generalised cross-validation error.
 
         With ``M v = d A v`` and vᵀ A v = 1 it is ``(A + γM)⁻¹ = V diag(1/(1 + γd)) Vᵀ``.
         """
+        M = np.zeros_like(self.A)
+        _add_squares(S, np.ones(S.shape[0]), M)
         d, V = eigh(M, self.A)
         d = np.maximum(d, 0)
         power = np.square(V.T @ self.right).sum(axis=1)

@@ -59,7 +59,7 @@ from twofold.regularization import (
 from twofold.ukr.devices import beyond_gpu
 from twofold.ukr.feature_space import check_complete, check_square
 from twofold.ukr.manifold import DATA_KERNELS, KernelManifold
-from twofold.ukr.objective import principal_axes, stretch
+from twofold.ukr.objective import principal_axes, spread_rows, stretch
 from twofold.ukr.surface import in_fewer_coordinates
 from twofold.ukr.training import Fit, Training, fit_points, loss_of_distinct
 
@@ -365,16 +365,22 @@ class UKR(KernelManifold):
         landmarks: bool = True,
     ) -> Fit:
         """Fit distinct rows Y (n, D), their features, or landmarks if these are wanted."""
-        pose = partial(self._pose, weights=weights, loss=loss, training=True)
         kernel = None if self.data_kernel is None else get_data_kernel(self.data_kernel)
         q = self._wanted_dimensions()
         if landmarks and self.landmarks is not None:
             # Imported at first use: a model without landmarks, or one that is only opened, needs
             # none of it.
-            from twofold.ukr.landmark_fitting import LandmarkFitting
+            from twofold.ukr.landmark_fitting import ROWS_PER_LANDMARK, LandmarkFitting
 
             chosen = get_landmarks(self.landmarks)
             assert chosen is not None
+            count = chosen.number(len(Y))
+            chosen = replace(chosen, count=count)
+            part = spread_rows(len(Y), ROWS_PER_LANDMARK * count)
+            if len(part) < len(Y):
+                Y, weights, loss = Y[part], weights[part], rows_of(loss, part)
+                init = init[part] if isinstance(init, np.ndarray) else init
+            pose = partial(self._pose, weights=weights, loss=loss, training=True)
             return LandmarkFitting(pose, chosen, kernel, q, training).fit(Y, weights, init)
         features, carried = None, Y
         if kernel is not None:
@@ -383,7 +389,8 @@ class UKR(KernelManifold):
             carried = features.coordinates
         is_trimmed = getattr(loss, "trim", None) is not None  # and projects rows as they are
         turned = carried if is_trimmed else in_fewer_coordinates(carried, loss)
-        fit = fit_points(pose(turned).cross_validated(turned), carried, q, init, training)
+        problem = self._pose(turned, weights, loss, training=True).cross_validated(turned)
+        fit = fit_points(problem, carried, q, init, training)
         return replace(fit, features=features)
 
     def _fit_trimmed(
