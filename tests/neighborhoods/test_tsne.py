@@ -76,6 +76,17 @@ def test_steps_go_down_the_same_way_on_any_number_of_threads():
     assert divergence(dense, one) < 0.8 * divergence(dense, X)
 
 
+def test_no_row_is_thrown_far_away():
+    # Two rows that belong together start far apart, and all pull very hard.
+    P = affinities(find_neighbors(curved_sheet(400), 30), 10.0) * 1e4
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    X[0] += 1000
+    before, after = (descend(P, X, steps, n_jobs=1) for steps in (6, 7))
+    steps = np.linalg.norm((after - before) - (after - before).mean(axis=0), axis=1)
+    assert steps.max() < 2 * module.LONGEST_STEP
+    assert steps.max() > 0.5 * module.LONGEST_STEP
+
+
 @pytest.mark.parametrize("q", [1, 2, 3])
 def test_tsne_keeps_neighbors(q):
     Y = curved_sheet(300)

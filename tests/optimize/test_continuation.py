@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from optimize.problems import DoubleWell, Quadratic, Rosenbrock, Spoilt, interrupt
 
-from twofold.optimize import Box, Event, Stage, StopReason, continue_through, minimize
+from twofold.optimize import (
+    Box,
+    Event,
+    Journal,
+    Stage,
+    StopReason,
+    continue_through,
+    in_halves,
+    minimize,
+)
 
 METHODS = ["lbfgs", "rprop-", "irprop-", "irprop+"]
 START = np.array([[0.9], [1.2]])
@@ -167,3 +176,48 @@ def test_callbacks_are_opened_once_for_all_stages():
 
     continue_through(wells(1.0, 0.0), START, callbacks=[Managed()])
     assert log == ["open", "closed"]
+
+
+def halved(adjust, objective, *, max_iter=20, callbacks=(), start=((-1.2, 1.0),)):
+    def descend(X, most, callbacks):
+        return minimize(objective, X, max_iter=most, callbacks=callbacks)
+
+    return in_halves(descend, adjust, np.array(start), max_iter, callbacks, Journal())
+
+
+def test_halves_are_one_run_and_each_is_adjusted():
+    events: list[Event] = []
+    adjusted = []
+
+    def adjust(X):
+        adjusted.append(X)
+        return 0.9 * X + 0.1  # towards the minimum, at (1, 1)
+
+    solution = halved(adjust, Rosenbrock(), max_iter=9, callbacks=[events.append])
+    first = minimize(Rosenbrock(), np.array([[-1.2, 1.0]]), max_iter=4)
+    second = minimize(Rosenbrock(), adjust(first.X), max_iter=5)
+    np.testing.assert_array_equal(adjusted[0], first.X)
+    np.testing.assert_array_equal(adjusted[1], second.X)
+    assert [event.iteration for event in events] == list(range(1, 10))
+    assert {event.max_iter for event in events} == {9}
+    assert solution.n_iter == 9
+    assert solution.n_evaluations == first.n_evaluations + second.n_evaluations + 1
+    found = minimize(Rosenbrock(), adjust(second.X), max_iter=0)
+    best = found if found.value < second.value else second
+    assert solution.value == best.value
+    np.testing.assert_array_equal(solution.X, best.X)
+
+
+@pytest.mark.parametrize(("factor", "best"), [(0.5, 0.25), (3.0, 1.0), (-1.0, 1.0)])
+def test_the_best_of_both_halves_and_of_the_last_adjustment_counts(factor, best):
+    start = np.full((1, 2), 4.0)
+    solution = halved(lambda X: factor * X, Quadratic(0.0), max_iter=0, start=start)
+    assert solution.value == Quadratic(0.0).value_and_grad(solution.X)[0]
+    np.testing.assert_array_equal(np.abs(solution.X), best * start)
+
+
+def test_a_callback_or_an_interrupt_ends_both_halves():
+    stopped = halved(lambda X: X, Rosenbrock(), callbacks=[lambda event: event.iteration == 3])
+    assert (stopped.stop_reason, stopped.n_iter) == (StopReason.CALLBACK, 3)
+    broken = halved(interrupt, Rosenbrock())
+    assert (broken.stop_reason, broken.n_iter) == (StopReason.INTERRUPTED, 10)

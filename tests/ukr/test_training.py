@@ -10,11 +10,10 @@ from ukr.problems import make_objective, make_problem
 from twofold.datasets import make_half_circle, make_s_triangle
 from twofold.kernels import GAUSSIAN, QUARTIC
 from twofold.optimize import StopReason
-from twofold.regularization import Density, Extension, LeaveOneOut
-from twofold.ukr import UKR
-from twofold.ukr.starts import Start
+from twofold.regularization import Density, Extension, LeaveKOut, LeaveOneOut
+from twofold.ukr import UKR, training
 from twofold.ukr.terms import DensityTerm, ExtensionPenalty
-from twofold.ukr.training import Training, _falling, _needs_room, train
+from twofold.ukr.training import Training, _falling, train
 
 TRIANGLE = make_s_triangle(90, noise=0.05, random_state=0).Y
 CURVE = make_half_circle(60, noise=0.05, random_state=0).Y
@@ -280,16 +279,39 @@ def test_above_three_dimensions_only_the_linear_start_is_tried(q):
     assert UKR(q, init="isomap", max_iter=2).fit(Y).start_.startswith("isomap")
 
 
-@pytest.mark.parametrize(
-    ("n", "q", "name", "regularization", "room"),
-    [
-        (10_001, 2, "tsne", LeaveOneOut(), True),
-        (10_000, 2, "tsne", LeaveOneOut(), False),
-        (10_001, 3, "tsne", LeaveOneOut(), False),
-        (10_001, 2, "isomap-5", LeaveOneOut(), False),
-        (10_001, 2, "tsne", Extension(penalty=0.1), False),
-    ],
-)
-def test_only_long_flat_maps_of_tsne_begin_wider(n, q, name, regularization, room):
-    start = Start(name, np.zeros((n, q)), 1.0)
-    assert _needs_room(make_problem(TRIANGLE, regularization), start) is room
+class TestRescaling:
+    @pytest.fixture(autouse=True)
+    def _every_fit(self, monkeypatch):
+        monkeypatch.setattr(training, "FEWEST_RESCALED", 50)
+
+    def test_the_width_is_sought_halfway_and_at_the_end(self, monkeypatch):
+        found, events = run(LeaveOneOut(), max_iter=6, spread=6)
+        assert found.n_iter == len(events) == 6
+        problem = make_problem(TRIANGLE, LeaveOneOut())
+        how = Training("lbfgs", 6, 1e-6, [])
+        error = problem.reconstruction(cross_validated=True)
+        # Too narrow by far at first: a few iterations do not mend that, a factor does.
+        monkeypatch.setattr(training, "FEWEST_RESCALED", len(TRIANGLE))
+        plain = run(LeaveOneOut(), max_iter=6, spread=6)[0]
+        assert found.value < 0.95 * plain.value
+        X, value = found.X, error.value_and_grad(found.X)[0]
+        assert value == pytest.approx(found.value)
+        for factor in (0.97, 1.03):
+            assert error.value_and_grad(X * factor)[0] > value
+        again = training._rescaled(problem, how, X)
+        assert error.value_and_grad(again)[0] == pytest.approx(value, rel=1e-3)
+
+    @pytest.mark.parametrize(
+        ("regularization", "expected"),
+        [
+            (LeaveOneOut(), True),
+            (LeaveKOut(3), True),
+            (LeaveKOut(3, border=0.1), False),
+            (LeaveOneOut(homotopy="density"), False),
+            (Extension(penalty=0.1), False),
+        ],
+    )
+    def test_only_free_fits_to_the_error_are_rescaled(self, regularization, expected):
+        problem = make_problem(TRIANGLE, regularization)
+        assert training._is_rescaled(problem, TRIANGLE) is expected
+        assert not training._is_rescaled(problem, TRIANGLE[:50])

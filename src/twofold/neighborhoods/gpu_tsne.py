@@ -20,6 +20,7 @@ from twofold.neighborhoods.tsne import (
     GAIN_DOWN,
     GAIN_UP,
     LEAST_GAIN,
+    LONGEST_STEP,
     MARGIN,
     MOMENTUM,
     MOST_BISECTIONS,
@@ -115,6 +116,8 @@ def descend(
         goes_on = (gradient > 0) != (speed > 0)
         gains = torch.where(goes_on, gains + GAIN_UP, gains * GAIN_DOWN).clamp_min(LEAST_GAIN)
         speed = MOMENTUM * speed - rate * gains * gradient
+        length = speed.square().sum(dim=1, keepdim=True).sqrt()
+        speed = speed * (LONGEST_STEP / length.clamp_min(LONGEST_STEP))
         X = X + speed
         X = X - X.mean(dim=0)
     return X

@@ -46,6 +46,11 @@ SPACING, MOST_NODES = 0.8, (8_192, 1_024, 96)
 # Share of the map by which the grid reaches beyond it: it serves until a point leaves it.
 MARGIN = 0.1
 MOMENTUM, GAIN_UP, GAIN_DOWN, LEAST_GAIN = 0.8, 0.2, 0.8, 0.01
+# No row goes farther in a step, in widths of the kernel; openTSNE has such a bound, too. Without it
+# a dozen of 336,000 word vectors went ten times as far as all others, which left these a tenth of
+# the nodes along each axis: new rows came back with an error of 0.638, now 0.580. MNIST, 60,000
+# rows: 0.1813; with a bound of 5 0.1807, of 2 0.1812.
+LONGEST_STEP = 5.0
 # Cells along the map, by which rows are ordered.
 CELLS_ALONG = 64
 # Up to this many rows one thread is quicker than several.
@@ -231,13 +236,22 @@ def _pull_together(
 def _move(
     X: FloatArray, speed: FloatArray, gains: FloatArray, gradient: FloatArray, rate: float
 ) -> None:
-    """Make a step; a coordinate that goes on as before gains speed, one that turns loses it."""
+    """Make a step; a coordinate that goes on as before gains speed, one that turns loses it.
+
+    No row gets faster than ``LONGEST_STEP``.
+    """
     for i in range(X.shape[0]):
         for m in range(X.shape[1]):
             goes_on = (gradient[i, m] > 0) != (speed[i, m] > 0)
             gain = gains[i, m] + GAIN_UP if goes_on else gains[i, m] * GAIN_DOWN
             gains[i, m] = max(gain, LEAST_GAIN)
             speed[i, m] = MOMENTUM * speed[i, m] - rate * gains[i, m] * gradient[i, m]
+        length = 0.0
+        for m in range(X.shape[1]):
+            length += square(speed[i, m])
+        shorter = LONGEST_STEP / max(np.sqrt(length), LONGEST_STEP)
+        for m in range(X.shape[1]):
+            speed[i, m] *= shorter
             X[i, m] += speed[i, m]
 
 

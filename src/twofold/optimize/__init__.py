@@ -11,7 +11,7 @@ A callback is any function of an `Event`; one that returns True ends the run.
 """
 
 from twofold.optimize.constraints import Ball, Box, Constraint, Unconstrained
-from twofold.optimize.continuation import Stage, continue_through
+from twofold.optimize.continuation import Stage, continue_through, in_halves
 from twofold.optimize.levenberg_marquardt import LeastSquares, Residuals, levenberg_marquardt
 from twofold.optimize.loop import Journal, minimize
 from twofold.optimize.progress import ProgressBar
@@ -34,6 +34,7 @@ __all__ = [
     "StopReason",
     "Unconstrained",
     "continue_through",
+    "in_halves",
     "levenberg_marquardt",
     "minimize",
 ]

@@ -126,7 +126,7 @@ def continue_through(
                     label=stage.label,
                     journal=journal,
                 )
-                solution = totals.add(solution, latest, stage)
+                solution = totals.add(solution, latest, stage.label, stage.max_iter)
                 if latest.stop_reason in _FINAL_REASONS:
                     break
                 if left is not None:
@@ -145,6 +145,48 @@ def continue_through(
     if solution is None:
         raise ValueError("`stages` must hold at least one Stage; got none.")
     return solution
+
+
+def in_halves(
+    descend: Callable[[FloatArray, int, tuple[Callback, ...]], Solution],
+    adjust: Callable[[FloatArray], FloatArray],
+    X0: FloatArray,
+    max_iter: int,
+    callbacks: Iterable[Callback],
+    journal: Journal,
+) -> Solution:
+    """Minimise in two halves, each followed by an adjustment that a descent is slow to make.
+
+    ``descend(X, max_iter, callbacks)`` minimises from a point, and ``adjust(X)`` returns a point
+    that ought to be better. The result is the best of both halves and of the last adjustment.
+    Iterations, callbacks, interrupts and the journal are those of `continue_through`.
+    """
+    listeners, totals = tuple(callbacks), _Totals(max_iter)
+    half = max_iter // 2
+    with ExitStack() as stack:
+        enter_all(stack, listeners)
+        first = descend(X0, half, totals.count_for(listeners))
+        solution = totals.add(None, first, "", half)
+        try:
+            if solution.stop_reason in _FINAL_REASONS:
+                return solution
+            second = descend(adjust(first.X), max_iter - half, totals.count_for(listeners))
+            solution = totals.add(solution, second, "", max_iter - half)
+            if solution.stop_reason in _FINAL_REASONS:
+                return solution
+            last = descend(adjust(second.X), 0, ())
+        except KeyboardInterrupt:
+            journal.close()
+            return replace(solution, stop_reason=StopReason.INTERRUPTED)
+    best = min(second, last, first, key=lambda found: found.value)
+    history = last.history if best is last else ()
+    return replace(
+        solution,
+        X=best.X,
+        value=best.value,
+        n_evaluations=solution.n_evaluations + last.n_evaluations,
+        history=np.concatenate([solution.history, history]),
+    )
 
 
 class _Totals:
@@ -174,12 +216,14 @@ class _Totals:
 
         return (forward,)
 
-    def add(self, earlier: Solution | None, latest: Solution, stage: Stage) -> Solution:
+    def add(
+        self, earlier: Solution | None, latest: Solution, label: str, max_iter: int
+    ) -> Solution:
         """Append a stage to the solution so far."""
         self.n_iter += latest.n_iter
         if self.planned is not None:
-            self.planned = max(0, self.planned - stage.max_iter)
-        record = StageRecord(stage.label, latest.n_iter, latest.value, latest.stop_reason)
+            self.planned = max(0, self.planned - max_iter)
+        record = StageRecord(label, latest.n_iter, latest.value, latest.stop_reason)
         if earlier is None:
             return replace(latest, stages=(record,))
         if latest.n_evaluations == 0:

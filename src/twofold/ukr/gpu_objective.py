@@ -182,8 +182,26 @@ def scaled_start(X: Tensor, objective: DeviceReconstruction) -> tuple[Tensor, fl
     X = X - X.mean(dim=0)
     factors = np.geomspace(1 / WIDEST, 1 / NARROWEST, GRID) / _typical_spacing(X, rows)
     errors = [objective.value_on(X * factor, rows) for factor in factors]
-    error = min(errors)
-    X = X * factors[int(np.argmin(errors))]
+    return _with_factors(X * factors[int(np.argmin(errors))], min(errors), objective, rows)
+
+
+def rescaled_on_device(problem: Problem, X: FloatArray) -> FloatArray:
+    """Return latent points X (n, q) with the factor a dimension at which their error is lowest."""
+    torch = load_torch()
+    with saying_what_fits(*problem.rows.V.shape):
+        objective = DeviceReconstruction(problem)
+        points = objective.tensor(X)
+        rows = torch.as_tensor(spread_rows(len(X), MOST_SCALED_ROWS), device=points.device)
+        error = objective.value_on(points, rows)
+        scaled: FloatArray = _with_factors(points, error, objective, rows)[0].cpu().numpy()
+    return scaled
+
+
+def _with_factors(
+    X: Tensor, error: float, objective: DeviceReconstruction, rows: Tensor
+) -> tuple[Tensor, float]:
+    """Return latent points of that error with better factors, one a dimension, and theirs."""
+    torch = load_torch()
 
     def error_and_slope(logs: FloatArray) -> tuple[float, FloatArray]:
         return objective.value_and_scale_slope(X * torch.exp(objective.tensor(logs)), rows)

@@ -27,7 +27,8 @@ PLACING_NEIGHBORS, PLACING_REACH = 4, 4.0
 #   perplexity 6, share 0.4: 0.200, 0.955; share 0.6: 0.203, 0.957
 # Fewer neighbours (15, not 30) lift the trust of the third line by 0.002; with 80 steps instead of
 # 120 it falls by 0.001, for a second of seven.
-# All held-out rows, one seed (error, trust), by the first steps and how much harder all pull there:
+# All held-out rows, one seed (error, trust), by the first steps and how much harder all pull there,
+# before `twofold.ukr.training.FEWEST_RESCALED` and a bound on steps:
 #            MNIST, 60,000  GloVe, 20,000  GloVe, 85,000  USPS, 7,749
 #   20, 4    0.1816, 0.957  0.678, 0.676   0.636, 0.681   0.197, 0.958
 #   40, 2    0.1813, 0.958  0.668, 0.674   0.621, 0.673   0.196, 0.958
