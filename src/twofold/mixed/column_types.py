@@ -94,8 +94,12 @@ class ColumnType:
         found = pd.Series(y)
         return (found > 0.5 if self.form == "level" else found).astype(dtype)
 
-    def from_days(self, days: FloatArray) -> pd.Series:
-        """Return days (n,) since 1970 on the column's clock in its type."""
+    def from_days(self, days: FloatArray, unit: float = 0.0) -> pd.Series:
+        """Return days (n,) since 1970 on the column's clock in its type.
+
+        ``unit`` is the seconds that its times are multiples of: text has times of day where they
+        are of less than days, at midnight, too.
+        """
         whole = np.floor(np.clip(days, -MOST_DAYS, MOST_DAYS))
         microseconds = np.rint((np.clip(days, -MOST_DAYS, MOST_DAYS) - whole) * 86_400e6)
         since = pd.to_timedelta(whole, unit="D") + pd.to_timedelta(microseconds, unit="us")
@@ -107,8 +111,8 @@ class ColumnType:
         if self.form == "date":
             return pd.Series(list(found.dt.date), dtype=object)
         if self.form == "text":
-            is_dates = bool((microseconds == 0).all())
-            text = found.dt.strftime("%Y-%m-%d" if is_dates else "%Y-%m-%dT%H:%M:%S")
+            form = "%Y-%m-%d" if unit >= 86_400 else "%Y-%m-%dT%H:%M:%S"
+            text = found.dt.strftime(form if unit else f"{form}.%f")
             return text.astype(self._dtype)
         return found.astype(self._dtype)
 
@@ -127,7 +131,8 @@ class ColumnType:
     def repeated(self, value: Any, n: int) -> pd.Series:
         """Return one value n times."""
         if self.form in ("time", "date"):
-            return self.from_days(np.full(n, float(value)))
+            unit = 86_400.0 if float(value).is_integer() else 1.0
+            return self.from_days(np.full(n, float(value)), unit)
         if self.form in ("number", "duration"):
             return self.from_numbers(np.full(n, float(value)))
         return self.from_levels((value,), np.zeros(n, dtype=np.int64))

@@ -260,6 +260,12 @@ def _in_order(
     return tuple(sorted(seen, key=lambda level: (isinstance(level, str), level)))
 
 
+def resolution_of(days: FloatArray) -> float:
+    """Return the seconds that times, known days since 1970, are multiples of; 0 for anything."""
+    seconds = np.rint(days * 86_400e6) / 1e6
+    return next((step for step in RESOLUTIONS if (seconds % step == 0).all()), 0.0)
+
+
 def _date(
     name: str, values: pd.Series, row_weights: FloatArray, why: str, weight: float
 ) -> DateColumn:
@@ -270,9 +276,7 @@ def _date(
         raise ValueError(f"Column {name!r} cannot be dates: {str(bad)!r} is none.")
     days = wall_days(times)
     known = days[~np.isnan(days)]
-    seconds = np.rint(known * 86_400e6) / 1e6
-    finest = [step for step in RESOLUTIONS if (seconds % step == 0).all()]
-    resolution, span = (finest[0] if finest else 0.0), float(np.ptp(known))
+    resolution, span = resolution_of(known), float(np.ptp(known))
     season = (YEAR,) if span >= 2 * YEAR else ()
     is_spread = bool(np.abs(np.exp(2j * np.pi * known).mean()) < TOGETHER)
     hour = (1.0,) if resolution < 86_400 and span >= 2 and is_spread else ()
