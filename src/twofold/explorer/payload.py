@@ -101,7 +101,7 @@ def compose(model: TwoWayModel, wanted: Wanted, shown: Shown) -> Payload:
     sections = Sections()
     _add_regression(sections, shown.regression, scale)
     _add_rows(sections, model.embedding_, shown, scale)
-    labels = add_labels(sections, wanted.notes.labels)
+    labels = add_labels(sections, wanted.notes.labels, wanted.notes.orders)
     for name, values in wanted.facts.items():
         if name != "density" or box is None:
             add_fact(sections, f"rows.{name}", values, log=name == "magnification")

@@ -382,7 +382,10 @@ class Mixed(ScaledModel):
         numbers.n_features_in_ = len(self.center_)
         if (self.member_ >= 0).any():
             notes = getattr(numbers, "notes_", RowNotes())
-            numbers.notes_ = replace(notes, labels={**notes.labels, **self._level_labels()})
+            labels = {**notes.labels, **self._level_labels()}
+            numbers.notes_ = replace(
+                notes, labels=labels, orders={**notes.orders, **self._orders()}
+            )
         return numbers
 
     def _level_labels(self) -> dict[str, Any]:
@@ -390,6 +393,14 @@ class Mixed(ScaledModel):
         member = self.member_
         levels = self._table.levels_as_text(self.data_)
         return {name: np.where(member < 0, "", own[member]) for name, own in levels.items()}
+
+    def _orders(self) -> dict[str, list[str]]:
+        """Return the levels of columns whose levels have an order."""
+        return {
+            column.name: column.shown_levels()
+            for column in self.columns_
+            if isinstance(column, LevelColumn) and column.kind == "ordered"
+        }
 
     # ---- inside ---------------------------------------------------------------------------------
 
