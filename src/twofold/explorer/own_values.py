@@ -19,8 +19,9 @@ from twofold.mixed.columns import DateColumn, NumberColumn
 
 # Own values may take this part of what the page takes without them: a quarter of it with them.
 MOST_OF_OTHERS = 1 / 3
-# Room is estimated from this many rows before all are looked at.
-SAMPLED_ROWS = 2_048
+# Room is estimated from this many rows before all are looked at; columns take at least that share
+# of what these let expect.
+SAMPLED_ROWS, SURELY = 2_048, 0.7
 # Bytes of a page for each byte of a section, and for the number of a column in the header.
 BASE64, IN_HEADER = 4 / 3, 8
 # More digits than this the page does not take out of a code.
@@ -120,25 +121,24 @@ def with_own_values(
 
 def _columns_in(wanted: Wanted, shown: Shown, room: int) -> tuple[dict[int, FloatArray], list[int]]:
     """Return the own values that fit, by features, and the features whose values are rounded."""
-    table, found = shown.tables[-1], []
+    table = shown.tables[-1]
     some = table[:: -(-len(table) // SAMPLED_ROWS)]
-    left_out = []
-    for j in wanted.single_features():
-        sample = _own_if_rounded(some, j, wanted, shown)
-        own = sample
-        if sample is None or _bytes_of(sample) * len(table) / len(some) < 1.5 * room:
-            own = sample if len(some) == len(table) else _own_if_rounded(table, j, wanted, shown)
-            if own is not None:
-                found.append((_bytes_of(own), j, own))
-        else:
-            left_out.append(j)
     kept: dict[int, FloatArray] = {}
-    for size, j, own in sorted(found, key=lambda each: each[:2]):
-        if size <= room:
+    left_out = []
+    samples = {j: _own_if_rounded(some, j, wanted, shown) for j in wanted.single_features()}
+    sizes = {j: 0 if own is None else _bytes_of(own) for j, own in samples.items()}
+    # Sizes of samples are a guide: nothing is packed that is far too large.
+    for j in sorted(sizes, key=lambda j: (sizes[j], j)):
+        if SURELY * sizes[j] * len(table) / len(some) > room:
+            left_out.append(j)
+            continue
+        own = samples[j] if len(some) == len(table) else _own_if_rounded(table, j, wanted, shown)
+        size = 0 if own is None else _bytes_of(own)
+        if size > room:
+            left_out.append(j)
+        elif own is not None:
             kept[j] = own
             room -= size
-        else:
-            left_out.append(j)
     return kept, sorted(left_out)
 
 
