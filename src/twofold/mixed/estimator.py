@@ -131,6 +131,11 @@ class Mixed(ScaledModel):
 
     def _fit_table(self, X: Any, sample_weight: Any) -> None:
         frame, self.table_kind_ = as_frame(X)
+        if len(frame) < 2 or not len(frame.columns):
+            raise ValueError(
+                "Expected a table of at least two rows and a column; got one of "
+                f"{len(frame)} row(s) and {len(frame.columns)} column(s)."
+            )
         weights = checked_weights(sample_weight, frame)
         Y = self._fit_columns(frame, weights)
         inner = UKR() if self.model is None else clone(self.model)

@@ -106,6 +106,10 @@ def choose(values: pd.Series) -> tuple[str, str]:
         n_different = int(known.nunique())
     except TypeError:
         return "out", f"it holds cells of type {type(known.iloc[0]).__name__}"
+    if isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith("dictionary"):
+        return "out", f"its type is {dtype}; `.astype('category')` makes levels of it"
+    if types.is_complex_dtype(dtype):
+        return "out", "it holds complex numbers"
     if n_different == 1:
         return "constant", "the same value in every row"
     if isinstance(dtype, pd.CategoricalDtype):
@@ -119,7 +123,8 @@ def choose(values: pd.Series) -> tuple[str, str]:
     if _are_all(known, (int, float)):
         return _number_kind(known.to_numpy(dtype=np.float64), dtype)
     if not _are_all(known, str):
-        return "out", f"it holds cells of type {type(known.iloc[0]).__name__}"
+        names = sorted({type(cell).__name__ for cell in known})
+        return "out", f"it holds cells of type {', '.join(names[:4])}"
     return _text_kind(known)
 
 
@@ -197,6 +202,8 @@ def _constant(name: str, values: pd.Series, why: str) -> ConstantColumn:
 
 def _number(name: str, values: pd.Series, kind: str, why: str, weight: float) -> NumberColumn:
     of_table = ColumnType.of(values)
+    if types.is_complex_dtype(values.dtype):
+        raise ValueError(f"Column {name!r} cannot be a {kind}: it holds complex numbers.")
     y = of_table.numbers(values)
     if np.isnan(y[values.notna().to_numpy()]).any():
         bad = values[values.notna() & np.isnan(y)].iloc[0]
