@@ -298,3 +298,17 @@ def test_what_is_special_is_told_in_the_units_of_the_table(folder):
     assert abs(float(lines["parts"].split()[2]) - here["parts"]) <= 0.5
     assert lines["colour"].count("%") == 3
     assert "season" not in done.stdout
+
+
+def test_ordered_labels_of_parquet_keep_their_order(tmp_path):
+    table = make_table()[["length", "parts", "size"]]
+    levels = ["low", "fair", "good", "n/a"]
+    grades = pd.Series(np.array(levels)[np.arange(N) % 4])
+    table["grade"] = grades.astype(pd.CategoricalDtype(levels, ordered=True))
+    table.to_parquet(tmp_path / "t.parquet", row_group_size=20)
+    run_well("fit", tmp_path / "t.parquet", "-o", tmp_path / "m", "--label", "grade", *QUICK)
+    notes = twofold.load(tmp_path / "m").notes_
+    assert notes.orders == {"grade": levels[:3]}
+    assert notes.labels["grade"].tolist() == grades.replace("n/a", "").tolist()
+    facts = run_json("info", tmp_path / "m")
+    assert facts["labels"]["grade"] == "3 ordered levels: 'low', 'fair', 'good'"

@@ -5,8 +5,10 @@ import pandas as pd
 import pytest
 
 from twofold import UKR, Scaled, load
-from twofold.contract.fitted_state import COMMON, check_state
+from twofold.contract.fitted_state import COMMON, Notes, check_state
 from twofold.contract.row_notes import RowNotes
+from twofold.explorer.page import find_payload
+from twofold.plots.row_colors import row_colors
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +56,40 @@ def test_labels_of_many_kinds():
         "False",
         "True",
     ]
+
+
+def test_ordered_levels_keep_their_order_in_files_pictures_and_pages(model, tmp_path):
+    levels = ["mild", "grave", "all gone"]
+    grades = pd.Categorical([["grave", "mild", None, "all gone"][k % 4] for k in range(40)], levels)
+    labels = {
+        "grade": grades.as_ordered(),
+        "step": pd.Series(np.arange(40) % 3).astype(pd.CategoricalDtype([2, 0, 1], ordered=True)),
+        "kind": grades,
+    }
+    fresh(model).annotate(labels=pd.DataFrame(labels)).save(tmp_path / "m.twofold")
+    found = load(tmp_path / "m.twofold")
+    assert found.notes_.orders == {"grade": levels, "step": ["2", "0", "1"]}
+    colors = row_colors(found, "grade")
+    assert colors.names == levels
+    assert colors.codes[:4].tolist() == [1, 0, -1, 2]
+    assert row_colors(found, "kind").names == ["all gone", "grave", "mild"]
+    assert row_colors(found, labels["step"]).names == ["2", "0", "1"]
+    header = find_payload(
+        found, None, 20, data=None, view="auto", labels=None, names=None, image_shape=None
+    ).header
+    assert header["rows"]["labels"]["grade"]["values"] == levels
+    assert header["rows"]["labels"]["step"]["values"] == ["2", "0", "1"]
+    # Other labels take the place of these, with their orders.
+    assert found.annotate(labels={"grade": np.arange(40)}).notes_.orders == {}
+
+
+def test_a_files_order_is_of_its_labels(model):
+    fresh(model)
+    sizes = {"N": 40, "D": 6}
+    for orders in ({"other": ["a"]}, {"kind": "ab"}, {"kind": [1, 2]}, ["kind"]):
+        notes = RowNotes(labels={"kind": np.repeat(["a", "b"], 20)}, orders=orders)
+        with pytest.raises(ValueError, match="orders that are no levels of its labels"):
+            Notes().check(notes, sizes)
 
 
 def test_na_is_no_label(model):

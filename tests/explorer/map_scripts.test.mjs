@@ -393,10 +393,41 @@ test("the file of a selection counts rows from 1 and has their values", () => {
     names: ["p", "q"],
     labels: {},
     rowData: (i) => (i === 0 ? null : Float64Array.of(7, NaN)),
+    ownValue: () => undefined,
     header: { features: ["a", "b,c"], rows: { has_data: true }, quantised: { step: [1, 1] } },
   };
   const lines = ["row,name,latent 1,a,\"b,c\"", "1,p,0.5000000,,", "2,q,1.500000,7,", ""];
   assert.equal(selectionCsv(atlas, Uint32Array.of(0, 1)), lines.join("\n"));
+});
+
+test("a file has the values that are kept beside the codes, and no rounding of zero", () => {
+  const date = { form: "date", unit: 1 };
+  const columns = ["price", "when", "zero"].map((name, at) => ({ name, at, size: 1 }));
+  const own = [787.98, 18262, undefined];
+  const atlas = {
+    q: 1,
+    rowX: Float32Array.of(0.5),
+    names: null,
+    labels: {
+      weight: { kind: "number", numbers: Float32Array.of(9.38) },
+      sum: { kind: "number", numbers: Float64Array.of(-12345678.25) },
+    },
+    rowData: () => Float64Array.of(6.67, 18262.01, 7e-15),
+    ownValue: (i, j) => own[j],
+    header: {
+      columns,
+      forms: [{ form: "log" }, date, { form: "number" }],
+      features: ["log(price)", "when", "zero"],
+      rows: { has_data: true },
+      quantised: { step: [1e-4, 0.1, 0.01] },
+    },
+  };
+  const lines = [
+    "row,name,weight,sum,latent 1,price,when,zero",
+    "1,row 1,9.38,-12345678.25,0.5000000,787.98,2020-01-01 00:00:00,0",
+    "",
+  ];
+  assert.equal(selectionCsv(atlas, Uint32Array.of(0)), lines.join("\n"));
 });
 
 test("rows come back from the text of a link", () => {

@@ -147,3 +147,38 @@ def test_joined_rare_levels_are_not_shown_as_one_of_them(open_page, tmp_path):
     with page.expect_download() as waiting:
         page.get_by_role("button", name="Download CSV").click()
     assert list(pd.read_csv(waiting.value.path())["town"]) == ["big", "one of 10 rare levels"]
+
+
+def test_a_selection_leaves_with_the_values_of_the_table(open_page, tmp_path):
+    rng = np.random.default_rng(0)
+    t = rng.random(80)
+    start = pd.Timestamp("2020-01-01")
+    table = pd.DataFrame(
+        {
+            "price": np.round(np.exp(6 * t + 1), 2),
+            "mass": np.round(1e6 * t + 1_234_567, 3),
+            "views": rng.poisson(3e6 * t**4),
+            "hour": start + pd.to_timedelta(np.round(9_000 * t), unit="h"),
+            "second": start + pd.to_timedelta(np.round(3e7 * t), unit="s"),
+            "day": start + pd.to_timedelta(np.round(900 * t), unit="D"),
+        }
+    )
+    table.loc[5, ["hour", "second"]] = start  # midnight
+    table.loc[3, "price"] = np.nan
+    table.loc[4, "hour"] = pd.NaT
+    model = Mixed(UKR(init="pca", max_iter=2, random_state=0)).fit(table)
+    model.annotate(labels={"score": np.round(1e4 * t, 2), "bought": table["second"].to_numpy()})
+    page = open_page(explorer.write(model, tmp_path / "a.html"))
+    page.evaluate("twofold.setSelection(Array.from({ length: 80 }, (_, i) => i))")
+    settle(page)
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Download CSV").click()
+    text = pd.read_csv(waiting.value.path(), dtype=str)
+    for name in ("price", "mass", "views"):
+        np.testing.assert_array_equal(text[name].astype(float), table[name], err_msg=name)
+    np.testing.assert_array_equal(text["score"].astype(float), np.round(1e4 * t, 2))
+    for name, length in {"hour": 16, "second": 19, "day": 10}.items():
+        assert (pd.to_datetime(text[name]) == table[name])[table[name].notna()].all(), name
+        assert set(text[name].dropna().str.len()) == {length}
+    assert text["bought"].tolist() == text["second"].tolist()
+    assert text["hour"][5] == "2020-01-01 00:00"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from oracles import page_regression as oracle
 
@@ -400,3 +401,34 @@ def test_the_magnification_of_wide_tables_is_interpolated(monkeypatch):
     assert np.sqrt(np.mean(error**2)) < 0.5 * exact.std()
     header, _ = payload_of(model)
     assert header["shows"][2].startswith(f"magnification measured at {n_places:,} places")
+
+
+def test_own_values_take_a_quarter_of_the_page_and_what_is_rounded_is_named():
+    T, Y = sheet(n=300, D=8)
+    names = [*"abcdefg", "h"]
+    Y[:, 7] = np.round(Y[:, 7], 1)  # its codes give it back
+    model = upgrade(T, pd.DataFrame(Y, columns=names), n_jobs=1, verbose=False)
+    wanted, room = drawn(model), 10**7
+    without = fit_payload(model, wanted, room)
+    sizes = {}
+    for page in (0, 20_000, 10**6):
+        found = fit_payload(model, wanted, room, page)
+        arrays = oracle.sections(found.header, found.data)
+        own = found.header["rows"]["own"]
+        sizes[page] = len(own)
+        bare = {name: array for name, array in arrays.items() if name != "rows.own"}
+        assert list(bare) == [n for n in without.header["sections"] if n != "rows.own"]
+        for values, j in zip(arrays.get("rows.own", ()), own, strict=True):
+            np.testing.assert_array_equal(values, model.data_[:, j])
+        rounded = [name for j, name in enumerate(names[:7]) if j not in own]
+        said = found.header["shows"][-1]
+        if rounded:
+            assert "rounded values of" in said
+            assert rounded[0] in said
+            assert (f"{len(rounded) - 3} others" in said) == (len(rounded) > 4)
+        else:
+            assert said == "CSV files have the values of the table"
+        added = found.size() - without.size()
+        if page:
+            assert added <= (page + found.size()) / 4 + 200
+    assert sizes[0] < sizes[20_000] < sizes[10**6] == 7

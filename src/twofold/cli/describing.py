@@ -79,7 +79,10 @@ def describe(model: Any, versions: dict[str, str]) -> dict[str, Any]:
     notes = getattr(model, "notes_", RowNotes())
     return facts | {
         "has_names": notes.names is not None,
-        "labels": {name: _label_in_words(values) for name, values in notes.labels.items()},
+        "labels": {
+            name: _label_in_words(values, notes.orders.get(name))
+            for name, values in notes.labels.items()
+        },
         "image_shape": notes.image_shape,
     }
 
@@ -196,7 +199,7 @@ def _in_words(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, int | float) else str(value)
 
 
-def _label_in_words(values: Any) -> str:
+def _label_in_words(values: Any, order: list[str] | None) -> str:
     import numpy as np
 
     from twofold.contract.label_values import as_days, reading_order
@@ -204,7 +207,8 @@ def _label_in_words(values: Any) -> str:
     if values.dtype.kind != "U":
         return f"numbers from {np.nanmin(values):.4g} to {np.nanmax(values):.4g}"
     classes = [str(name) for name in np.unique(values) if name]
-    if len(classes) > MOST_CLASSES and as_days(np.array(classes)) is not None:
+    if not order and len(classes) > MOST_CLASSES and as_days(np.array(classes)) is not None:
         return f"dates from {classes[0]} to {classes[-1]}"
-    classes = [classes[number] for number in reading_order(classes)]
-    return f"{counted(len(classes), 'value')}: {listed(classes, MOST_CLASSES)}"
+    classes = [classes[number] for number in reading_order(classes, order)]
+    kind = "ordered level" if order else "value"
+    return f"{counted(len(classes), kind)}: {listed(classes, MOST_CLASSES)}"

@@ -300,8 +300,13 @@ def _choose_columns(
 def label_values(rules: CellRules, column: pd.Series) -> Any:
     """Return a label column as text or as numbers; few whole numbers are classes, so text.
 
-    A text that stands for a missing cell, such as "n/a", is no class, but "".
+    Categories with an order stay such. A text that stands for a missing cell, such as "n/a", is no
+    class, but "".
     """
+    if getattr(column.dtype, "ordered", False):
+        texts = [str(level).strip().casefold() for level in column.cat.categories]
+        missing = [text in rules.texts for text in texts]
+        return column.cat.remove_categories(column.cat.categories[missing])
     values = column.to_numpy()
     if values.dtype.kind != "f":
         texts = column.astype(object).where(column.notna(), "").astype(str)

@@ -181,6 +181,12 @@ class Notes:
                 raise ValueError("holds labels that are neither text nor numbers")
             if column.shape != (sizes["N"],):
                 raise ValueError(f"has shape {column.shape}, which should be ({sizes['N']},)")
+        is_order = isinstance(value.orders, dict) and all(
+            name in value.labels and isinstance(order, list) and all(type(t) is str for t in order)
+            for name, order in value.orders.items()
+        )
+        if not is_order:
+            raise ValueError("holds orders that are no levels of its labels")
         if value.image_shape is not None:
             value.with_image_shape(value.image_shape, sizes["D"])
 

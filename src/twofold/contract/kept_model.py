@@ -127,5 +127,5 @@ def with_own_places(state: dict[str, Any]) -> dict[str, Any]:
         return state
     kept = {**state, "embedding_": state["_sample_places"]}
     if "notes_" in kept:
-        kept["notes_"] = replace(kept["notes_"], names=None, labels={})
+        kept["notes_"] = replace(kept["notes_"], names=None, labels={}, orders={})
     return kept

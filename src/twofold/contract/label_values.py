@@ -1,8 +1,8 @@
 """What texts of labels mean: the order in which people read classes, and dates.
 
-Classes are in the order of the calendar if they are months or days of the week, else in that of the
-alphabet with numbers by size ("class 2" before "class 10"). Text that is a date in every row is a
-date: a number of days since 1970.
+Classes whose type has an order keep it. Others are in the order of the calendar if they are months
+or days of the week, else in that of the alphabet with numbers by size ("class 2" before "class
+10"). Text that is a date in every row is a date: a number of days since 1970.
 """
 
 import re
@@ -22,8 +22,11 @@ CALENDAR = (
 SHORTEST_NAME = 3
 
 
-def reading_order(values: list[str]) -> list[int]:
-    """Return the places of values in the order in which people read them."""
+def reading_order(values: list[str], known: list[str] | None = None) -> list[int]:
+    """Return the places of values in their known order, or else that in which people read them."""
+    if known:
+        place = {level: number for number, level in enumerate(known)}
+        return sorted(range(len(values)), key=lambda number: place.get(values[number], len(place)))
     for names in CALENDAR:
         months = [_calendar_place(value, names.split()) for value in values]
         if values and None not in months:

@@ -27,6 +27,8 @@ class RowNotes:
     names: NoteArray | None = None  # (n,) text
     # Columns of n values by name: text, "" for none, or numbers, NaN for none.
     labels: dict[str, NoteArray] = field(default_factory=dict)
+    # The levels of labels whose type has an order, from the lowest to the highest.
+    orders: dict[str, list[str]] = field(default_factory=dict)
     # (height, width) or (height, width, 3), what a row's features fill
     image_shape: tuple[int, ...] | None = None
 
@@ -50,11 +52,12 @@ class RowNotes:
             labels = {getattr(labels, "name", None) or UNNAMED: labels}
         names = list(labels.columns) if hasattr(labels, "columns") else list(labels)
         columns = {str(name): _column(labels[name]) for name in names}
+        orders = {str(name): order for name in names if (order := order_of(labels[name]))}
         for name, column in columns.items():
             _check_length(f"labels[{name!r}]", column, n)
-            if column.dtype.kind not in "iuf":
+            if column.dtype.kind not in "iuf" or name in orders:
                 columns[name] = _as_text(column)
-        return replace(self, labels=columns)
+        return replace(self, labels=columns, orders=orders)
 
     def with_image_shape(self, shape: Any, n_features: int) -> RowNotes:
         """Return the notes with another shape of images."""
@@ -77,6 +80,14 @@ class RowNotes:
         """Return the notes for n rows: those that were added later have no name and no label."""
         names = None if self.names is None else _longer(self.names, n)
         return replace(self, names=names, labels={k: _longer(v, n) for k, v in self.labels.items()})
+
+
+def order_of(values: Any) -> list[str]:
+    """Return the levels of a column of ordered categories, none for other columns."""
+    dtype = getattr(values, "dtype", None)
+    # pandas says that categories have an order, polars calls those Enum.
+    has_order = getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum"
+    return [text_of(level) for level in dtype.categories] if dtype is not None and has_order else []
 
 
 def _column(values: Any) -> NoteArray:

@@ -14,12 +14,14 @@ import sys
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.contract.kernel_description import KernelDescription, NearestMeans
+from twofold.explorer.own_values import with_own_values
 from twofold.explorer.payload import Payload, Shown, Wanted, compose
 from twofold.explorer.row_facts import latent_scale
 from twofold.explorer.scale import Scale, bits_for
@@ -39,6 +41,9 @@ ATTEMPTS, FIRST_NUMBER, AIM, WELL_USED = 8, 500, 0.95, 0.8
 # The size of a table is estimated from this many of its rows.
 SAMPLED_ROWS = 512
 
+# A payload, and what it shows.
+Fitting: TypeAlias = tuple[Payload, Shown]
+
 
 class TooLargeError(ValueError):
     """Nothing that shows a model fits; ``excess`` is how many bytes the least is too large."""
@@ -48,13 +53,15 @@ class TooLargeError(ValueError):
         self.excess = excess
 
 
-def fit_payload(model: TwoWayModel, wanted: Wanted, room: int) -> Payload:
+def fit_payload(model: TwoWayModel, wanted: Wanted, room: int, page: int = 0) -> Payload:
     """Return the best payload that takes at most ``room`` bytes in a page.
 
-    If not even the rows' positions and a few references fit, a `TooLargeError` is raised.
+    ``page`` is what the page has without it, of which own values of rows may take their share. If
+    not even the rows' positions and a few references fit, a `TooLargeError` is raised.
     """
     planner = _Planner(model, wanted, room)
-    return planner.own() or planner.stand_in()
+    payload, shown = planner.own() or planner.stand_in()
+    return with_own_values(payload, wanted, shown, page, room - payload.size())
 
 
 class _Planner:
@@ -82,7 +89,7 @@ class _Planner:
             return None, np.full(self.n, -1)
         return own, self.member
 
-    def own(self) -> Payload | None:
+    def own(self) -> Fitting | None:
         """Return a payload with the model's own regression, if one fits."""
         found = self.description
         if found is None:
@@ -98,7 +105,7 @@ class _Planner:
             return None
         return self._largest(lambda k: self._with_some_rows(whole, k), self.n, 0)
 
-    def stand_in(self) -> Payload:
+    def stand_in(self) -> Fitting:
         """Return a payload with as good a stand-in as fits."""
         show, most = self._stand_ins(), MOST_REFERENCES
         if self.description is None:
@@ -156,23 +163,24 @@ class _Planner:
         rows = self.data[self.ref[kept]] if len(kept) else None
         return replace(shown, rows=rows, ref=ref, bits=8)
 
-    def _largest(self, show: Callable[[int], Shown], most: int, least: int) -> Payload | None:
+    def _largest(self, show: Callable[[int], Shown], most: int, least: int) -> Fitting | None:
         """Return the payload of about the largest number for which ``show`` fits.
 
         Sizes grow nearly in proportion, so each number is where the line through the last two
         sizes meets the room.
         """
-        best: Payload | None = None
+        best: Fitting | None = None
         fits, too_many = least - 1, most + 1
         tried: list[tuple[int, int]] = []
         number = least
         for _ in range(ATTEMPTS):
-            payload, size = self._composed(show(number))
+            shown = show(number)
+            payload, size = self._composed(shown)
             tried.append((number, size))
             if size > self.room:
                 too_many = number
             else:
-                best, fits = payload, number
+                best, fits = (payload, shown), number
             if too_many - fits <= 1 or WELL_USED * self.room < size <= self.room:
                 break
             goal = FIRST_NUMBER
@@ -183,13 +191,13 @@ class _Planner:
             number = min(max(goal, fits + 1), too_many - 1)
         return best
 
-    def _fitting(self, shown: Shown) -> Payload | None:
-        """Return the payload that shows this, or None if it is too large."""
+    def _fitting(self, shown: Shown) -> Fitting | None:
+        """Return this with the payload that shows it, or None if it is too large."""
         # An estimate from some rows: what seems a third too large is not even composed.
         if _expected_bytes(shown) > 1.3 * self.room:
             return None
         payload, size = self._composed(shown)
-        return payload if size <= self.room else None
+        return (payload, shown) if size <= self.room else None
 
     def _composed(self, shown: Shown) -> tuple[Payload, int]:
         """Return what shows this, and its size."""
@@ -201,7 +209,7 @@ class _Planner:
 
 def _expected_bytes(shown: Shown) -> float:
     """Return about how many bytes the codes will take, from some rows of each table."""
-    scale, total = Scale.of(shown.tables, shown.bits), 0.0
+    scale, total = shown.scale, 0.0
     for table in shown.tables:
         some = table[:: -(-len(table) // SAMPLED_ROWS)]
         packed = len(zlib.compress(scale.codes(some).tobytes()))

@@ -58,8 +58,19 @@ def _form(column: Column, rows: FloatArray) -> dict[str, Any]:
             found |= {"middle": column.middle, "reach": column.reach}
         return found
     if isinstance(column, DateColumn):
-        return {"form": "date", "title": column.name, "days": column.resolution >= 86_400}
+        days = column.resolution >= 86_400
+        return {"form": "date", "title": column.name, "days": days, "unit": column.resolution}
     return HIDDEN
+
+
+def single_features(model: Mixed) -> dict[int, NumberColumn | DateColumn]:
+    """Return the columns whose values one feature stands for, by that feature."""
+    first = np.cumsum([0, *(len(column.features) for column in model.columns_)])
+    return {
+        int(j): column
+        for j, column in zip(first[:-1], model.columns_, strict=True)
+        if isinstance(column, NumberColumn | DateColumn)
+    }
 
 
 def training_features(model: Mixed, data: Any) -> Any:

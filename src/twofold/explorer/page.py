@@ -25,12 +25,13 @@ from twofold.classification import ManifoldClassifier
 from twofold.contract import TwoWayModel
 from twofold.contract.row_notes import RowNotes
 from twofold.explorer.budget import TooLargeError, fit_payload
-from twofold.explorer.mixed_page import page_columns, training_features
+from twofold.explorer.mixed_page import page_columns, single_features, training_features
 from twofold.explorer.payload import Payload, Wanted
 from twofold.explorer.row_facts import row_facts
 from twofold.explorer.usual_rows import PLACES, have_order, usual_rows
 from twofold.loading import load
 from twofold.mixed import Mixed
+from twofold.mixed.columns import DateColumn, NumberColumn
 from twofold.replacing import replacing
 from twofold.scaled import Scaled
 
@@ -168,18 +169,18 @@ def find_payload(model: Any, title: str | None, max_mb: float, **asked: Any) -> 
         )
     check_is_fitted(model)
     check_places_in_memory(model)
-    columns = None
+    columns = amounts = None
     if isinstance(model, Mixed):
-        columns = page_columns(model)
+        columns, amounts = page_columns(model), single_features(model)
         asked["data"] = training_features(model, asked["data"])
         if asked["view"] == "auto":
             asked["view"] = "special" if len(columns["columns"]) > FEW_FEATURES else "columns"
         title = title or f"{type(model.model_).__name__} of {len(model.embedding_):,} rows"
         model = model.as_numbers()
-    wanted = make_wanted(model, title or None, columns=columns, **asked)
+    wanted = make_wanted(model, title or None, columns=columns, amounts=amounts, **asked)
     empty = len(page_text(Payload({"title": wanted.title}, b"")).encode("utf-8"))
     try:
-        return fit_payload(model, wanted, int(max_mb * BYTES_PER_MB) - empty)
+        return fit_payload(model, wanted, int(max_mb * BYTES_PER_MB) - empty, empty)
     except TooLargeError as error:
         needed = math.ceil(100 * (max_mb + error.excess / BYTES_PER_MB)) / 100
         raise ValueError(
@@ -295,6 +296,7 @@ def make_wanted(
     names: Any = None,
     beside: Any = None,
     columns: dict[str, Any] | None = None,
+    amounts: dict[int, NumberColumn | DateColumn] | None = None,
 ) -> Wanted:
     """Return what is to be shown; what the caller leaves out comes from the model's notes."""
     n, D = len(model.embedding_), model.n_features_in_
@@ -333,6 +335,7 @@ def make_wanted(
         columns=columns,
         usual=usual_rows(model, data),
         beside=_second_picture(beside, n),
+        amounts=amounts,
     )
 
 

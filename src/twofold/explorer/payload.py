@@ -3,15 +3,18 @@
 The header is JSON. Its ``sections`` name the arrays in the data: references of the regression
 (``reg.x``, ``reg.y``, ``reg.w``, ``reg.h``, ``reg.group``), rows (``rows.x``, ``rows.y``,
 ``rows.ref``) and what is known about them (``rows.names``, ``rows.label.*``, ``rows.density``,
-``rows.magnification``). Nothing in it depends on time or machine.
+``rows.magnification``, ``rows.own``). Nothing in it depends on time or machine.
 
-Data of rows are whole numbers in 8 or 16 bits (:mod:`twofold.explorer.scale`).
+Data of rows are whole numbers in 8 or 16 bits (:mod:`twofold.explorer.scale`); the values that CSV
+files have are beside them where there is room (:mod:`twofold.explorer.own_values`).
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,6 +28,7 @@ from twofold.explorer.label_columns import add_labels
 from twofold.explorer.scale import Scale, short
 from twofold.explorer.sections import Sections, add_fact
 from twofold.explorer.stand_in import DomainBox, cover
+from twofold.mixed.columns import DateColumn, NumberColumn
 
 FORMAT = 1
 # From this many rows on, their positions are written in 16 bits: finer than any screen.
@@ -50,6 +54,16 @@ class Wanted:
     columns: dict[str, Any] | None = None  # which features are which column of a mixed table
     usual: dict[str, Any] | None = None  # mean and deviation of each feature over all rows
     beside: tuple[str, FloatArray] | None = None  # title and places (n, 2) of a second picture
+    # of a mixed table: the columns whose values one feature stands for, by the feature's number
+    amounts: Mapping[int, NumberColumn | DateColumn] | None = None
+
+    def single_features(self) -> list[int]:
+        """Return the features that stand for a column of the table each."""
+        return list(range(len(self.features)) if self.amounts is None else self.amounts)
+
+    def title_of(self, j: int) -> str:
+        """Return the name of the column that a feature stands for."""
+        return self.features[j] if self.amounts is None else self.amounts[j].name
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,14 +84,24 @@ class Shown:
         """The tables that become codes; what is known best about rows comes last."""
         return [self.regression.data] if self.rows is None else [self.regression.data, self.rows]
 
+    @cached_property
+    def scale(self) -> Scale:
+        """How the tables become codes."""
+        return Scale.of(self.tables, self.bits)
+
+    @property
+    def has_data(self) -> bool:
+        """Whether the data of some row is known."""
+        return bool((self.ref >= 0).any())
+
 
 def compose(model: TwoWayModel, wanted: Wanted, shown: Shown) -> Payload:
     """Return header and sections of one way to show a model."""
-    scale, box = Scale.of(shown.tables, shown.bits), shown.box
+    scale, box = shown.scale, shown.box
     sections = Sections()
     _add_regression(sections, shown.regression, scale)
     _add_rows(sections, model.embedding_, shown, scale)
-    labels = add_labels(sections, wanted.notes.labels)
+    labels = add_labels(sections, wanted.notes.labels, wanted.notes.orders)
     for name, values in wanted.facts.items():
         if name != "density" or box is None:
             add_fact(sections, f"rows.{name}", values, log=name == "magnification")
@@ -99,7 +123,7 @@ def compose(model: TwoWayModel, wanted: Wanted, shown: Shown) -> Payload:
         "domain_box": box and {"low": box.low.tolist(), "high": box.high.tolist()},
         "rows": {
             "n": len(model.embedding_),
-            "has_data": bool((shown.ref >= 0).any()),
+            "has_data": shown.has_data,
             "labels": labels,
             "beside": wanted.beside and wanted.beside[0],
             "image": None,
@@ -111,12 +135,12 @@ def compose(model: TwoWayModel, wanted: Wanted, shown: Shown) -> Payload:
         },
         "sections": sections.entries,
     }
-    return Payload(header, sections.compressed())
+    return Payload(header, sections.compressed(), sections)
 
 
 def _typical_rows(model: TwoWayModel, shown: Shown) -> FloatArray:
     """Return rows that have the range of each feature."""
-    if (shown.ref >= 0).any() or shown.difference is not None:
+    if shown.has_data or shown.difference is not None:
         return shown.tables[-1]
     # Landmarks may carry values that f is nowhere near.
     X = model.embedding_
@@ -256,6 +280,7 @@ class Payload:
 
     header: dict[str, Any]
     data: bytes
+    sections: Sections | None = None  # what `data` is made of, to add to it
 
     @property
     def header_text(self) -> str:

@@ -6,7 +6,7 @@ with, so that 9.38 stays 9.38, as far as the bits suffice.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,10 @@ class Scale:
         codes = self.codes(Y)
         values = self.low + codes * self.step
         return values if self.missing is None else np.where(codes == self.missing, np.nan, values)
+
+    def of_feature(self, j: int) -> Scale:
+        """Return the scale of one feature."""
+        return replace(self, low=self.low[j : j + 1], step=self.step[j : j + 1])
 
 
 def _common_decimals(tables: list[FloatArray]) -> IntArray:

@@ -22,21 +22,27 @@ class Sections:
     """Arrays one after another, and where each begins."""
 
     entries: dict[str, dict[str, Any]] = field(default_factory=dict)
-    parts: list[bytes] = field(default_factory=list)
     length: int = 0
+    _parts: list[bytes] = field(default_factory=list)  # not packed yet
+    _packed: list[bytes] = field(default_factory=list)
+    _packer: Any = field(
+        default_factory=lambda: zlib.compressobj(COMPRESSION, zlib.DEFLATED, GZIP_WINDOW)
+    )
 
     def add(self, name: str, array: NoteArray, **more: Any) -> None:
         """Append an array; ``more`` goes into its entry."""
         raw = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).tobytes()
         place = {"offset": self.length, "dtype": array.dtype.name, "shape": list(array.shape)}
         self.entries[name] = {**place, **more}
-        self.parts += [raw, bytes(-len(raw) % ALIGNMENT)]
-        self.length += len(raw) + len(self.parts[-1])
+        self._parts += [raw, bytes(-len(raw) % ALIGNMENT)]
+        self.length += len(raw) + len(self._parts[-1])
 
     def compressed(self) -> bytes:
         """Return all of them as gzip, without a date: the same bytes for the same arrays."""
-        packer = zlib.compressobj(COMPRESSION, zlib.DEFLATED, GZIP_WINDOW)
-        return b"".join([*(packer.compress(part) for part in self.parts), packer.flush()])
+        self._packed += [self._packer.compress(part) for part in self._parts]
+        self._parts.clear()
+        # The end of a copy: more may follow what is packed.
+        return b"".join([*self._packed, self._packer.copy().flush()])
 
 
 def add_fact(sections: Sections, name: str, values: FloatArray, *, log: bool = False) -> None:

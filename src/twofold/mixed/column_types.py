@@ -57,6 +57,10 @@ class ColumnType:
 
     def times(self, values: pd.Series) -> pd.Series:
         """Return cells as times on the clock of this column; NaT for what is none."""
+        if isinstance(values.dtype, pd.ArrowDtype) and values.dtype.kind == "M":
+            # Of Arrow's days pandas does not say in which zone they are.
+            zone = _zone_of(values.dtype)
+            values = values.astype(f"datetime64[ns, {zone}]" if zone else "datetime64[ns]")
         if not types.is_datetime64_any_dtype(values.dtype):
             text = values.astype(object).where(values.notna(), None)
             values = pd.to_datetime(text, errors="coerce", format="mixed")
@@ -94,8 +98,12 @@ class ColumnType:
         found = pd.Series(y)
         return (found > 0.5 if self.form == "level" else found).astype(dtype)
 
-    def from_days(self, days: FloatArray) -> pd.Series:
-        """Return days (n,) since 1970 on the column's clock in its type."""
+    def from_days(self, days: FloatArray, unit: float = 0.0) -> pd.Series:
+        """Return days (n,) since 1970 on the column's clock in its type.
+
+        ``unit`` is the seconds that its times are multiples of: text has times of day where they
+        are of less than days, at midnight, too.
+        """
         whole = np.floor(np.clip(days, -MOST_DAYS, MOST_DAYS))
         microseconds = np.rint((np.clip(days, -MOST_DAYS, MOST_DAYS) - whole) * 86_400e6)
         since = pd.to_timedelta(whole, unit="D") + pd.to_timedelta(microseconds, unit="us")
@@ -107,8 +115,8 @@ class ColumnType:
         if self.form == "date":
             return pd.Series(list(found.dt.date), dtype=object)
         if self.form == "text":
-            is_dates = bool((microseconds == 0).all())
-            text = found.dt.strftime("%Y-%m-%d" if is_dates else "%Y-%m-%dT%H:%M:%S")
+            form = "%Y-%m-%d" if unit >= 86_400 else "%Y-%m-%dT%H:%M:%S"
+            text = found.dt.strftime(form if unit else f"{form}.%f")
             return text.astype(self._dtype)
         return found.astype(self._dtype)
 
@@ -117,7 +125,7 @@ class ColumnType:
         if self.dtype == "category":
             number = {level: k for k, level in enumerate(self.categories)}
             place = np.array([number[level] for level in levels])
-            known = pd.Index(list(self.categories), dtype=_dtype_of(self.categories_dtype))
+            known = _index_of(self.categories, _dtype_of(self.categories_dtype))
             made = pd.Categorical.from_codes(place[codes], known, ordered=self.is_ordered)
             return pd.Series(made)
         values = np.empty(len(levels), dtype=object)
@@ -127,17 +135,23 @@ class ColumnType:
     def repeated(self, value: Any, n: int) -> pd.Series:
         """Return one value n times."""
         if self.form in ("time", "date"):
-            return self.from_days(np.full(n, float(value)))
+            unit = 86_400.0 if float(value).is_integer() else 1.0
+            return self.from_days(np.full(n, float(value)), unit)
         if self.form in ("number", "duration"):
             return self.from_numbers(np.full(n, float(value)))
         return self.from_levels((value,), np.zeros(n, dtype=np.int64))
 
     def _zone(self) -> Any:
-        return getattr(self._dtype, "tz", None) if self.form == "time" else None
+        return _zone_of(self._dtype) if self.form == "time" else None
 
     @property
     def _dtype(self) -> Any:
         return _dtype_of(self.dtype)
+
+
+def _zone_of(dtype: Any) -> Any:
+    """Return the time zone of a type, None for none."""
+    return getattr(getattr(dtype, "pyarrow_dtype", dtype), "tz", None)
 
 
 def _spelled(dtype: Any) -> str:
@@ -155,6 +169,15 @@ def _dtype_of(spelled: str) -> Any:
 
         return pd.ArrowDtype(pyarrow.string())
     return types.pandas_dtype(spelled)
+
+
+def _index_of(texts: tuple[Any, ...], dtype: Any) -> pd.Index:
+    """Return categories of a type; intervals, such as those of `pandas.cut`, are kept as texts."""
+    if not isinstance(dtype, pd.IntervalDtype):
+        return pd.Index(list(texts), dtype=dtype)
+    ends = [text[1:-1].split(", ") for text in texts]
+    left, right = (pd.Index([each[k] for each in ends]).astype(dtype.subtype) for k in (0, 1))
+    return pd.IntervalIndex.from_arrays(left, right, closed=dtype.closed)
 
 
 def wall_days(times: pd.Series) -> FloatArray:

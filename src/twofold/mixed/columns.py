@@ -303,7 +303,7 @@ class DateColumn(Column):
     def _of_days(self, days: FloatArray) -> Any:
         if self.resolution:
             days = np.rint(days * 86_400 / self.resolution) * self.resolution / 86_400
-        return self.type.from_days(days)
+        return self.type.from_days(days, self.resolution)
 
     def slopes(self, F: FloatArray, J: FloatArray) -> FloatArray:
         """Return slopes in days."""

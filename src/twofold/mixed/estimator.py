@@ -131,6 +131,11 @@ class Mixed(ScaledModel):
 
     def _fit_table(self, X: Any, sample_weight: Any) -> None:
         frame, self.table_kind_ = as_frame(X)
+        if len(frame) < 2 or not len(frame.columns):
+            raise ValueError(
+                "Expected a table of at least two rows and a column; got one of "
+                f"{len(frame)} row(s) and {len(frame.columns)} column(s)."
+            )
         weights = checked_weights(sample_weight, frame)
         Y = self._fit_columns(frame, weights)
         inner = UKR() if self.model is None else clone(self.model)
@@ -382,7 +387,10 @@ class Mixed(ScaledModel):
         numbers.n_features_in_ = len(self.center_)
         if (self.member_ >= 0).any():
             notes = getattr(numbers, "notes_", RowNotes())
-            numbers.notes_ = replace(notes, labels={**notes.labels, **self._level_labels()})
+            labels = {**notes.labels, **self._level_labels()}
+            numbers.notes_ = replace(
+                notes, labels=labels, orders={**notes.orders, **self._orders()}
+            )
         return numbers
 
     def _level_labels(self) -> dict[str, Any]:
@@ -390,6 +398,14 @@ class Mixed(ScaledModel):
         member = self.member_
         levels = self._table.levels_as_text(self.data_)
         return {name: np.where(member < 0, "", own[member]) for name, own in levels.items()}
+
+    def _orders(self) -> dict[str, list[str]]:
+        """Return the levels of columns whose levels have an order."""
+        return {
+            column.name: column.shown_levels()
+            for column in self.columns_
+            if isinstance(column, LevelColumn) and column.kind == "ordered"
+        }
 
     # ---- inside ---------------------------------------------------------------------------------
 

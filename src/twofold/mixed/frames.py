@@ -43,14 +43,18 @@ class TableKind:
 
 
 def as_frame(X: Any) -> tuple[pd.DataFrame, TableKind]:
-    """Return a table as a frame of pandas, and what it was."""
+    """Return a table as a frame of pandas, and what it was.
+
+    Whole numbers with gaps are such in all libraries: pandas would make fractions of them.
+    """
     if isinstance(X, pd.DataFrame):
         return _named(X), TableKind("pandas")
     library = type(X).__module__.split(".")[0]
     if library == "polars" and hasattr(X, "to_pandas") and hasattr(X, "columns"):
         empty = io.BytesIO()
         X.clear().write_ipc(empty)
-        return X.to_pandas(), TableKind("polars", _bytes(empty.getvalue()))
+        whole = {c.name: str(c.dtype) for c in X if c.dtype.is_integer() and c.null_count()}
+        return X.to_pandas().astype(whole), TableKind("polars", _bytes(empty.getvalue()))
     if hasattr(X, "__arrow_c_stream__"):
         import pyarrow
 
@@ -59,7 +63,13 @@ def as_frame(X: Any) -> tuple[pd.DataFrame, TableKind]:
         with pyarrow.ipc.new_stream(sink, table.schema):
             pass
         kind = TableKind("pyarrow", _bytes(sink.getvalue().to_pybytes()))
-        return _named(table.to_pandas(date_as_object=False)), kind
+        frame = _named(table.to_pandas(date_as_object=False))
+        whole = {
+            field.name: str(field.type).replace("uint", "UInt").replace("int", "Int")
+            for field in table.schema
+            if pyarrow.types.is_integer(field.type) and table[field.name].null_count
+        }
+        return frame.astype(whole), kind
     if isinstance(X, dict):
         return _named(pd.DataFrame(X)), TableKind("pandas")
     if is_lazy(X):
@@ -67,6 +77,8 @@ def as_frame(X: Any) -> tuple[pd.DataFrame, TableKind]:
             "Expected a table in memory; got a dask dataframe. Pass some of its rows, such as one "
             "in a hundred, `X.sample(frac=0.01).compute()`."
         )
+    if library == "polars" and hasattr(X, "collect"):
+        raise TypeError("Expected a table in memory; got a LazyFrame. Pass `X.collect()`.")
     raise TypeError(
         "Expected a table with named columns, of pandas, polars or pyarrow; got "
         f"{type(X).__name__}. Arrays of numbers go to twofold.Scaled, or become a table by "

@@ -106,6 +106,10 @@ def choose(values: pd.Series) -> tuple[str, str]:
         n_different = int(known.nunique())
     except TypeError:
         return "out", f"it holds cells of type {type(known.iloc[0]).__name__}"
+    if isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith("dictionary"):
+        return "out", f"its type is {dtype}; `.astype('category')` makes levels of it"
+    if types.is_complex_dtype(dtype):
+        return "out", "it holds complex numbers"
     if n_different == 1:
         return "constant", "the same value in every row"
     if isinstance(dtype, pd.CategoricalDtype):
@@ -119,7 +123,8 @@ def choose(values: pd.Series) -> tuple[str, str]:
     if _are_all(known, (int, float)):
         return _number_kind(known.to_numpy(dtype=np.float64), dtype)
     if not _are_all(known, str):
-        return "out", f"it holds cells of type {type(known.iloc[0]).__name__}"
+        names = sorted({type(cell).__name__ for cell in known})
+        return "out", f"it holds cells of type {', '.join(names[:4])}"
     return _text_kind(known)
 
 
@@ -197,6 +202,8 @@ def _constant(name: str, values: pd.Series, why: str) -> ConstantColumn:
 
 def _number(name: str, values: pd.Series, kind: str, why: str, weight: float) -> NumberColumn:
     of_table = ColumnType.of(values)
+    if types.is_complex_dtype(values.dtype):
+        raise ValueError(f"Column {name!r} cannot be a {kind}: it holds complex numbers.")
     y = of_table.numbers(values)
     if np.isnan(y[values.notna().to_numpy()]).any():
         bad = values[values.notna() & np.isnan(y)].iloc[0]
@@ -260,6 +267,12 @@ def _in_order(
     return tuple(sorted(seen, key=lambda level: (isinstance(level, str), level)))
 
 
+def resolution_of(days: FloatArray) -> float:
+    """Return the seconds that times, known days since 1970, are multiples of; 0 for anything."""
+    seconds = np.rint(days * 86_400e6) / 1e6
+    return next((step for step in RESOLUTIONS if (seconds % step == 0).all()), 0.0)
+
+
 def _date(
     name: str, values: pd.Series, row_weights: FloatArray, why: str, weight: float
 ) -> DateColumn:
@@ -270,9 +283,7 @@ def _date(
         raise ValueError(f"Column {name!r} cannot be dates: {str(bad)!r} is none.")
     days = wall_days(times)
     known = days[~np.isnan(days)]
-    seconds = np.rint(known * 86_400e6) / 1e6
-    finest = [step for step in RESOLUTIONS if (seconds % step == 0).all()]
-    resolution, span = (finest[0] if finest else 0.0), float(np.ptp(known))
+    resolution, span = resolution_of(known), float(np.ptp(known))
     season = (YEAR,) if span >= 2 * YEAR else ()
     is_spread = bool(np.abs(np.exp(2j * np.pi * known).mean()) < TOGETHER)
     hour = (1.0,) if resolution < 86_400 and span >= 2 and is_spread else ()

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.contract.label_values import as_days, reading_order
-from twofold.contract.row_notes import RowNotes, text_of
+from twofold.contract.row_notes import RowNotes, order_of, text_of
 
 # What is listed when a name is not found.
 SHOWN_NAMES = 8
@@ -170,7 +170,7 @@ def row_colors(model: TwoWayModel, color: Any) -> RowColors | None:
     """Return what rows are coloured by, or None for one; see :func:`twofold.plots.latent_map`."""
     labels = notes_of(model).labels
     if color is None:
-        return _by_values(*next(iter(labels.items()))) if labels else None
+        return _by_name(model, next(iter(labels))) if labels else None
     if isinstance(color, str):
         return _by_name(model, color)
     if isinstance(color, Integral) and not isinstance(color, bool):
@@ -181,14 +181,15 @@ def row_colors(model: TwoWayModel, color: Any) -> RowColors | None:
             f"`color` must be a name, a feature or one value for each of the {n} rows; got an "
             f"array of shape {values.shape}."
         )
-    return _by_values(getattr(color, "name", None), values)
+    return _by_values(getattr(color, "name", None), values, order_of(color))
 
 
 def _by_name(model: TwoWayModel, name: str) -> RowColors:
     """Look for a name among labels, then features, then what the model itself says."""
-    labels = notes_of(model).labels
+    notes = notes_of(model)
+    labels = notes.labels
     if name in labels:
-        return _by_values(name, labels[name])
+        return _by_values(name, labels[name], notes.orders.get(name))
     features = feature_names(model)
     if name in features:
         return _by_feature(model, features.index(name))
@@ -235,11 +236,13 @@ FROM_MODEL: dict[str, Callable[[TwoWayModel], Amounts]] = {
 }
 
 
-def _by_values(title: str | None, values: npt.NDArray[Any]) -> RowColors:
-    """Return values as categories or amounts, whichever they are."""
+def _by_values(
+    title: str | None, values: npt.NDArray[Any], order: list[str] | None = None
+) -> RowColors:
+    """Return values as categories, which may have an order, or amounts, whichever they are."""
     # "label" is what a column is called that came without a name.
     title = None if title == "label" else title
-    kind = values.dtype.kind
+    kind = "U" if order else values.dtype.kind
     if kind == "M":
         since = values.astype("datetime64[us]").astype(np.float64) / 86_400e6
         return Amounts(np.where(np.isnat(values), np.nan, since), title, are_days=True)
@@ -252,15 +255,15 @@ def _by_values(title: str | None, values: npt.NDArray[Any]) -> RowColors:
         codes = np.searchsorted(distinct, values)
         return Categories([str(value) for value in distinct], codes, title)
     texts = [text_of(value) for value in values.tolist()]
-    days = as_days(np.array(texts, dtype=str))
-    return _categories(texts, title) if days is None else Amounts(days, title, are_days=True)
+    days = None if order else as_days(np.array(texts, dtype=str))
+    return _categories(texts, title, order) if days is None else Amounts(days, title, are_days=True)
 
 
-def _categories(texts: list[str], title: str | None) -> Categories:
+def _categories(texts: list[str], title: str | None, known: list[str] | None = None) -> Categories:
     """Return texts as categories; the rarest share one if there are too many."""
     present = [text for text in texts if text]
     names, counts = np.unique(np.asarray(present, dtype=str), return_counts=True)
-    order = reading_order([str(name) for name in names])
+    order = reading_order([str(name) for name in names], known)
     names, counts = names[order], counts[order]
     kept = [str(name) for name in names]
     if len(kept) > MOST_CATEGORIES:

@@ -74,6 +74,8 @@ export class Atlas {
     // Rows that are no references have a table of their own.
     this.rowCodes = this.section("rows.y") ?? this.refCodes;
     this.placeOfRow = this.section("rows.ref");
+    this.own = this.section("rows.own");
+    this.ownAt = new Map((header.rows.own ?? []).map((j, k) => [j, k * this.tableRows()]));
     this.beside = header.rows.beside ? { title: header.rows.beside, positions: this.section("rows.beside") } : null;
     this.names = this.readNames();
     this.labels = this.readLabels();
@@ -113,9 +115,10 @@ export class Atlas {
 
   readLabels() {
     const labels = {};
-    for (const [name, { kind, values, days }] of Object.entries(this.header.rows.labels ?? {})) {
+    for (const [name, { kind, values, days, unit }] of Object.entries(this.header.rows.labels ?? {})) {
       const stored = this.section(`rows.label.${name}`);
-      labels[name] = kind === "category" ? { kind, values, codes: stored } : { kind, numbers: stored, days };
+      labels[name] =
+        kind === "category" ? { kind, values, codes: stored } : { kind, numbers: stored, days, unit };
     }
     return labels;
   }
@@ -169,6 +172,18 @@ export class Atlas {
     return Float64Array.from({ length: this.D }, (_, j) =>
       this.valueOfCode(this.rowCodes[from + j], j),
     );
+  }
+
+  /** How many rows the table of codes has. */
+  tableRows() {
+    return this.rowCodes.length / this.D;
+  }
+
+  /** The value of the table that feature j of row i stands for; undefined where only its code is kept. */
+  ownValue(i, j) {
+    const from = this.ownAt.get(j);
+    const place = from === undefined ? -1 : this.codesOfRow(i);
+    return place < 0 ? undefined : this.own[from + place];
   }
 
   /** Feature j of all rows: their data, or the regression where they lie if there is none. */

@@ -3,8 +3,8 @@
  */
 
 import { element } from "./elements.js";
-import { columnCells, numberCell } from "./feature_text.js";
-import { labelText, rowName } from "./row_names.js";
+import { columnCells, labelCell, numberCell, ownCell } from "./feature_text.js";
+import { rowName } from "./row_names.js";
 
 /** Pixels of the longer side of a downloaded image; small images are enlarged by a whole factor. */
 const PNG_SIDE = 512;
@@ -25,21 +25,33 @@ function dataNames(header) {
   return header.columns ? header.columns.map((column) => column.name) : header.features;
 }
 
-/** @param {number[]|null} steps of the codes, for a row of the table; null for a generated one */
-function dataCells(header, values, steps = null) {
-  return header.columns ? columnCells(header, values, steps).map(csvField) : valueCells(values, steps);
+/** Cells of a generated row. */
+function generatedCells(header, values) {
+  return header.columns ? columnCells(header, values).map(csvField) : valueCells(values);
+}
+
+/** Cells of row i of the table: its own values where they are kept, else what comes out of the codes. */
+function rowCells(atlas, i) {
+  const { header } = atlas;
+  const values = atlas.rowData(i) ?? header.features.map(() => NaN);
+  const steps = header.quantised.step;
+  const own = (j) => atlas.ownValue(i, j);
+  return header.columns ? columnCells(header, values, steps, own).map(csvField) : valueCells(values, steps, own);
 }
 
 /** Numbers as fields of a CSV file, empty where missing. */
-function valueCells(values, steps = null) {
-  return Array.from(values, (value, j) => numberCell(null, value, steps?.[j]));
+function valueCells(values, steps = null, own = () => undefined) {
+  return Array.from(values, (value, j) => {
+    const kept = own(j);
+    return kept === undefined ? numberCell(null, value, steps?.[j]) : ownCell(null, kept);
+  });
 }
 
 /** Number from 1, name, labels, latent coordinates, and values of some rows, as far as the page holds them. */
 export function selectionCsv(atlas, rows) {
   const own = new Set(atlas.header.columns?.map((column) => column.name));
   const columns = Object.keys(atlas.labels).filter((name) => !own.has(name));
-  const { features, rows: about } = atlas.header;
+  const { rows: about } = atlas.header;
   const latent = Array.from({ length: atlas.q }, (_, d) => `latent ${d + 1}`);
   const head = ["row", "name", ...columns, ...latent, ...(about.has_data ? dataNames(atlas.header) : [])];
   const lines = [head.map(csvField).join(",")];
@@ -47,12 +59,8 @@ export function selectionCsv(atlas, rows) {
     const place = Array.from(atlas.rowX.subarray(i * atlas.q, (i + 1) * atlas.q), (value) =>
       value.toPrecision(7),
     );
-    const labels = columns.map((column) =>
-      csvField(labelText(atlas, column, i) ?? "").replace("\u2212", "-"),
-    );
-    const values = !about.has_data
-      ? []
-      : dataCells(atlas.header, atlas.rowData(i) ?? features.map(() => NaN), atlas.header.quantised.step);
+    const labels = columns.map((column) => csvField(labelCell(atlas.labels[column], i)));
+    const values = about.has_data ? rowCells(atlas, i) : [];
     lines.push([i + 1, csvField(rowName(atlas, i)), ...labels, ...place, ...values].join(","));
   }
   return `${lines.join("\n")}\n`;
@@ -90,7 +98,7 @@ export function fileStem(title) {
 /** Save the generated row. */
 export function saveRowCsv(header, values) {
   const text = header.columns
-    ? `${dataNames(header).map(csvField).join(",")}\n${dataCells(header, values).join(",")}\n`
+    ? `${dataNames(header).map(csvField).join(",")}\n${generatedCells(header, values).join(",")}\n`
     : rowCsv(header.features, values);
   saveFile(`${fileStem(header.title)}-row.csv`, text, "text/csv");
 }

@@ -22,6 +22,22 @@ export function dateText(days, isDays) {
   return isDays ? text.slice(0, 10) : text.slice(0, 16).replace("T", " ");
 }
 
+const MICROSECONDS_OF_DAY = 86400e6;
+
+/** Days since 1970 as a field of a CSV file, as fine as their column is: `unit` in seconds, 0 for anything. */
+function dateCell(days, unit) {
+  if (Number.isNaN(days)) return "";
+  const step = unit > 0 ? unit * 1e6 : 1;
+  const all = (Math.round((days * MICROSECONDS_OF_DAY) / step) * step) / MICROSECONDS_OF_DAY;
+  const day = Math.floor(all);
+  const rest = Math.round((all - day) * MICROSECONDS_OF_DAY);
+  const text = new Date(day * DAY_LENGTH + Math.floor(rest / 1000)).toISOString();
+  if (unit >= 86400) return text.slice(0, 10);
+  const clock = text.slice(0, 19).replace("T", " ");
+  if (unit >= 60) return clock.slice(0, 16);
+  return unit >= 1 ? clock : `${clock}.${String(rest % 1e6).padStart(6, "0")}`;
+}
+
 /** What is smaller than this share of a feature's largest value is rounding, and written as 0. */
 const NOTHING_OF_RANGE = 1e-9;
 
@@ -68,6 +84,9 @@ export function levelOfRow(column, values) {
   return isJoined ? `one of ${joined} rare levels` : column.levels[own];
 }
 
+/** Less than this share of what a code leaves open is 0. */
+const ZERO_OF_REACH = 1e-6;
+
 /** As many significant digits as a step of a code leaves certain. */
 function certainDigits(value, step) {
   const digits = Math.ceil(Math.log10(Math.abs(value) / step + 1));
@@ -84,22 +103,45 @@ export function numberCell(form, value, step = 0) {
   if (form?.whole) return String(Math.round(amount));
   // How far the next code is off, in the unit of the amount.
   const reach = step > 0 ? Math.abs(amountOf(form, value + step) - amount) / 2 : 0;
+  // What a code leaves of 0 by rounding.
+  if (Math.abs(amount) < ZERO_OF_REACH * reach) return "0";
   if (form?.decimals !== undefined && step > 0 && reach < 10 ** -form.decimals) return amount.toFixed(form.decimals);
   return String(Number(amount.toPrecision(reach > 0 ? certainDigits(amount, reach) : 9)));
 }
 
-/** Cells of a row as its table has them: a level, a date or a number for each column, "" where one is missing. */
-export function columnCells(header, values, steps = null) {
+/** A value of the table that is kept beside the codes: an amount, or days where `form` is a date. */
+export function ownCell(form, value) {
+  if (form?.form === "date") return dateCell(value, form.unit);
+  return Number.isNaN(value) ? "" : String(value);
+}
+
+/** The label of a row as a field of a CSV file. */
+export function labelCell(label, i) {
+  if (label.kind === "category") return label.values[label.codes[i]] ?? "";
+  const number = label.numbers[i];
+  if (label.kind === "date") return dateCell(number, label.unit);
+  if (Number.isNaN(number)) return "";
+  // Single precision holds numbers of so few digits as they are.
+  return String(label.numbers instanceof Float32Array ? Number(number.toPrecision(7)) : number);
+}
+
+/**
+ * Cells of a row as its table has them: a level, a date or a number for each column, "" where one is missing.
+ * @param {(j: number) => number|undefined} own the value of the table of a column, where it is kept
+ */
+export function columnCells(header, values, steps = null, own = () => undefined) {
   return header.columns.map((column) => {
     const value = values[column.at];
     if (Number.isNaN(value)) return "";
+    const kept = own(column.at);
+    if (kept !== undefined) return ownCell(header.forms[column.at], kept);
     if (column.levels && steps) return levelOfRow(column, values);
     if (column.levels) {
       const shares = levelShares(column, values);
       return column.levels[shares.indexOf(Math.max(...shares))];
     }
     const form = header.forms[column.at];
-    if (form.form === "date") return dateText(value, form.days);
+    if (form.form === "date") return dateCell(value, form.unit);
     return numberCell(form, value, steps?.[column.at]);
   });
 }

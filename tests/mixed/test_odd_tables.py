@@ -1,0 +1,162 @@
+"""Tables with columns of unusual types, and tables of which nothing can be learned."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from twofold import UKR, Mixed, load
+
+N = 40
+T = np.random.default_rng(0).random(N)
+EVERY = np.arange(N)
+HOURS = pd.to_timedelta(np.round(9_000 * T), unit="h")
+DAYS = pd.Series(pd.Timestamp("2020-01-01") + HOURS.floor("D"))
+ZONED = pd.Series(pd.Timestamp("2020-01-01", tz="Europe/Berlin") + HOURS)
+
+
+def with_column(odd) -> pd.DataFrame:
+    sides = np.where(T > 0.5, "x", "y")
+    return pd.DataFrame(
+        {"a": np.round(T, 3), "b": np.round(np.sin(5 * T), 3), "c": sides, "odd": odd}
+    )
+
+
+def fitted(table) -> Mixed:
+    return Mixed(UKR(init="pca", max_iter=2, random_state=0, verbose=False)).fit(table)
+
+
+def gappy(values) -> list:
+    return [None if k % 9 == 0 else value for k, value in enumerate(values)]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        pytest.param(7, id="constant"),
+        pytest.param(pd.Categorical(["u"] * N, ["u", "v"]), id="one level"),
+        pytest.param(gappy(["u"] * N), id="one level and gaps"),
+        pytest.param(np.array(["", "p", "q"])[EVERY % 3], id="empty texts"),
+        pytest.param(ZONED, id="time zone"),
+        pytest.param(HOURS, id="durations"),
+        pytest.param(pd.array(gappy(EVERY % 7), dtype="Int64"), id="Int64"),
+        pytest.param(pd.array(gappy(T), dtype="Float64"), id="Float64"),
+        pytest.param(pd.array(gappy(T > 0.3), dtype="boolean"), id="boolean"),
+        pytest.param(pd.array(gappy("pqrs" * 10), dtype="string"), id="string"),
+        pytest.param([datetime.date(2020, 1 + k % 12, 3) for k in EVERY], id="days"),
+        pytest.param(pd.Categorical(10 * (EVERY % 3)), id="numbered levels"),
+        pytest.param(pd.Categorical(DAYS.dt.to_period("Q")), id="levels of quarters"),
+        pytest.param(pd.cut(T, 4), id="intervals"),
+        pytest.param(pd.cut(EVERY, [-1, 5, 15, N]), id="intervals of whole numbers"),
+        pytest.param(pd.cut(ZONED.dt.tz_convert("UTC"), 3), id="intervals of times"),
+        pytest.param(pd.arrays.SparseArray(np.where(T > 0.7, T, 0)), id="sparse"),
+        pytest.param(DAYS.astype("date32[day][pyarrow]"), id="Arrow's days"),
+        pytest.param(ZONED.astype("timestamp[us, tz=Europe/Berlin][pyarrow]"), id="Arrow's zone"),
+        pytest.param(pd.Series(gappy(EVERY % 5)).astype("int32[pyarrow]"), id="Arrow's numbers"),
+    ],
+)
+def test_odd_columns_come_back_in_their_type(odd, tmp_path):
+    table = with_column(odd)
+    model = fitted(table)
+    assert model.left_out_ == {}
+    places = model.transform(table)
+    back = model.inverse_transform(places)
+    assert back.dtypes.to_dict() == table.dtypes.to_dict()
+    known = table["odd"].notna().to_numpy()
+    assert set(map(type, back["odd"])) <= set(map(type, table["odd"][known]))
+    filled = model.complete(table)
+    assert filled["odd"].notna().all()
+    assert filled["odd"][known].tolist() == table["odd"][known].tolist()
+    model.save(tmp_path / "m.twofold")
+    again = load(tmp_path / "m.twofold")
+    pd.testing.assert_frame_equal(again.inverse_transform(places), back)
+
+
+@pytest.mark.parametrize(
+    ("odd", "why"),
+    [
+        (np.nan, "no value in any row"),
+        ([[1, "a", None, 2.5][k % 4] for k in EVERY], "cells of type float, int, str$"),
+        ([[b"u", b"v"][k % 2] for k in EVERY], "cells of type bytes"),
+        ([decimal.Decimal(int(k % 7)) for k in EVERY], "cells of type Decimal"),
+        (pd.period_range("2020-01", periods=N, freq="M"), "cells of type Period"),
+        ([[k] for k in EVERY], "cells of type list"),
+        (T + 1j, "complex numbers"),
+        ([f"level {k}" for k in EVERY], "40 different texts"),
+        (
+            pd.Series(list("pq") * 20).astype(pd.ArrowDtype(pa.dictionary(pa.int8(), pa.string()))),
+            "makes levels of it",
+        ),
+    ],
+)
+def test_columns_that_cannot_be_used_are_left_out_with_the_reason(odd, why):
+    model = fitted(with_column(odd))
+    assert list(model.left_out_) == ["odd"]
+    assert pd.Series(model.left_out_).str.contains(why).all()
+
+
+@pytest.mark.parametrize(
+    ("table", "error", "message"),
+    [
+        (with_column(T)[:0], ValueError, r"at least two rows .* got one of 0 row\(s\)"),
+        (with_column(T)[:1], ValueError, r"at least two rows .* got one of 1 row\(s\)"),
+        (pd.DataFrame(index=range(5)), ValueError, r"5 row\(s\) and 0 column\(s\)"),
+        (with_column(T)[["a"]], ValueError, "choose at most 1"),
+        (pd.DataFrame({"k": [1] * 9, "m": np.nan}), ValueError, "'k': the same value in every row"),
+        (
+            with_column(T).set_axis(["a", "b", "c", "a"], axis=1),
+            ValueError,
+            "several are called 'a'",
+        ),
+        (with_column(np.where(T > 0.9, np.inf, T)), ValueError, "'odd' holds infinity; replace it"),
+        (pl.from_pandas(with_column(T)).lazy(), TypeError, r"LazyFrame. Pass `X.collect\(\)`"),
+    ],
+)
+def test_tables_that_cannot_be_fitted_are_refused(table, error, message):
+    with pytest.raises(error, match=message):
+        fitted(table)
+
+
+def test_complex_numbers_are_no_amounts():
+    with pytest.raises(ValueError, match="'odd' cannot be a number: it holds complex numbers"):
+        Mixed(kinds={"odd": "number"}).fit(with_column(T + 1j))
+
+
+def tables_with_gaps():
+    frame = pl.DataFrame(
+        {
+            "a": gappy(T.tolist()),
+            "word": gappy("uvwx" * 10),
+            "level": pl.Series(gappy("xy" * 20), dtype=pl.Enum(["y", "x"])),
+            "whole": pl.Series(gappy((EVERY % 9).tolist()), dtype=pl.Int16),
+            "count": pl.Series(gappy((EVERY % 9).tolist()), dtype=pl.UInt64),
+            "day": gappy(DAYS.dt.date.tolist()),
+            "flag": gappy((T > 0.3).tolist()),
+            "span": pl.Series(HOURS.to_pytimedelta().tolist()),
+        }
+    )
+    return [pytest.param(frame, id="polars"), pytest.param(frame.to_arrow(), id="pyarrow")]
+
+
+@pytest.mark.parametrize("table", tables_with_gaps())
+def test_tables_with_gaps_come_back_in_their_types(table):
+    model = fitted(table)
+    assert model.left_out_ == {}
+    assert model.inverse_transform(model.transform(table)).schema == table.schema
+    filled = model.complete(table)
+    assert filled.schema == table.schema
+    given, found = (pa.table(each).to_pylist() for each in (table, filled))
+    for row, other in zip(given, found, strict=True):
+        assert None not in other.values()
+        assert {**other, **{k: v for k, v in row.items() if v is not None}} == other
+    # Fractions between whole numbers are rounded, not cut.
+    numbers, names = model.as_numbers(), model.feature_labels()
+    features = pd.DataFrame(model.features(table), columns=names)
+    exact = numbers.complete(features)[:, names.index("whole")]
+    np.testing.assert_array_equal([row["whole"] for row in found], np.rint(exact))
