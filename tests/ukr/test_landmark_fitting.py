@@ -10,6 +10,7 @@ from scipy.stats import spearmanr
 
 import twofold.ukr.landmark_fitting as landmark_fitting
 from twofold import UKR, load
+from twofold.contract.uncertain_model import LEAST_SAMPLED
 from twofold.datasets import make_fish_bowl, make_random_manifold, make_spiral
 from twofold.landmarks import Landmarks
 from twofold.losses import EpsilonInsensitive, Huber
@@ -176,9 +177,10 @@ class TestWhatIsKept:
         assert model.embedding_.shape == (600, 2)
 
     @pytest.mark.slow
-    def test_a_saved_file_is_small_and_does_not_hold_the_rows(self, tmp_path):
+    def test_a_saved_file_is_small_and_holds_only_a_sample_of_the_rows(self, tmp_path):
         rng = np.random.default_rng(0)
-        wide = BOWL.Y @ rng.normal(size=(3, 40))
+        wide = np.tile(BOWL.Y, (5, 1)) @ rng.normal(size=(3, 40))
+        wide += 0.01 * rng.normal(size=wide.shape)
         whole = UKR(init="pca", max_iter=2, random_state=0).fit(wide)
         model = UKR(landmarks=30, init="pca", max_iter=2, random_state=0).fit(wide)
         whole.save(tmp_path / "whole.twofold")
@@ -186,7 +188,7 @@ class TestWhatIsKept:
         content = (tmp_path / "few.twofold").read_bytes()
         assert len(content) < 0.25 * (tmp_path / "whole.twofold").stat().st_size
         rows = [row.tobytes() for row in wide]
-        assert not any(row in content for row in rows)
+        assert sum(row in content for row in rows) == LEAST_SAMPLED
         assert all(row in (tmp_path / "whole.twofold").read_bytes() for row in rows[:20])
         again = load(tmp_path / "few.twofold")
         np.testing.assert_array_equal(again.transform(wide), model.transform(wide))
