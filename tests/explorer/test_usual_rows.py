@@ -104,7 +104,10 @@ def test_columns_of_dates_become_dates_of_the_page():
     assert notes.labels["time"].tolist() == ["2020-01-30T07:00:00", "", "2020-02-01T07:00:00"]
     labels = {name: np.resize(column, 80) for name, column in notes.labels.items()}
     found = find_payload(words(), None, 20, **asked(labels=labels)).header["rows"]["labels"]
-    assert found == {"day": {"kind": "date", "days": True}, "time": {"kind": "date", "days": False}}
+    assert found == {
+        "day": {"kind": "date", "days": True, "unit": 86400.0},
+        "time": {"kind": "date", "days": False, "unit": 3600.0},
+    }
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

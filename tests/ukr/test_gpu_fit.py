@@ -21,6 +21,7 @@ from twofold.kernels import GAUSSIAN, QUARTIC
 from twofold.losses import EpsilonInsensitive, Huber, Squared
 from twofold.regularization import Density, Extension, LeaveKOut, LeaveOneOut
 from twofold.ukr import manifold, placing, starts
+from twofold.ukr import training as ukr_training
 from twofold.ukr.devices import is_trained_on_device
 from twofold.ukr.gpu_objective import (
     DeviceReconstruction,
@@ -193,6 +194,24 @@ def test_training_ends_where_the_cpu_ends():
     assert found.X.dtype == np.float32
     assert seen[-1].X.shape == X.shape
     assert there.engine.last_plan.backend == "gpu"
+
+
+def test_widths_sought_anew_are_those_of_the_cpu(monkeypatch):
+    monkeypatch.setattr(ukr_training, "FEWEST_RESCALED", 50)
+    problem, X, _ = make_problem(n=60)
+    X = (0.5 * X).astype(np.float32)
+    training = Training("lbfgs", 4, 1e-9, [])
+    expected = ukr_training._rescaled(problem, training, X)
+    there = on_device(problem)
+    assert is_trained_on_device(there, training)
+    found = ukr_training._rescaled(there, training, X)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found.std(axis=0), expected.std(axis=0), rtol=2e-2)
+    assert (found.std(axis=0) > 1.2 * X.std(axis=0)).all()
+    seen = []
+    trained = train(there, X, replace(training, callbacks=[seen.append]))
+    assert trained.value == pytest.approx(train(problem, X, training).value, rel=2e-2)
+    assert [event.iteration for event in seen] == [1, 2, 3, 4]
 
 
 def test_a_callback_stops_training():

@@ -313,5 +313,6 @@ class TestRescaling:
     )
     def test_only_free_fits_to_the_error_are_rescaled(self, regularization, expected):
         problem = make_problem(TRIANGLE, regularization)
-        assert training._is_rescaled(problem, TRIANGLE) is expected
-        assert not training._is_rescaled(problem, TRIANGLE[:50])
+        assert training._is_rescaled(problem, TRIANGLE[:, :2]) is expected
+        assert not training._is_rescaled(problem, TRIANGLE[:50, :2])
+        assert not training._is_rescaled(problem, TRIANGLE)  # three dimensions

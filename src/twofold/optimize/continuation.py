@@ -160,6 +160,18 @@ def in_halves(
     ``descend(X, max_iter, callbacks)`` minimises from a point, and ``adjust(X)`` returns a point
     that ought to be better. The result is the best of both halves and of the last adjustment.
     Iterations, callbacks, interrupts and the journal are those of `continue_through`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twofold.optimize import Journal, in_halves, minimize
+    >>> class Bowl:
+    ...     def value_and_grad(self, X):
+    ...         return float((X**2).sum()), 2 * X
+    >>> def descend(X, max_iter, callbacks):
+    ...     return minimize(Bowl(), X, max_iter=max_iter, callbacks=callbacks)
+    >>> in_halves(descend, lambda X: X / 2, np.ones((1, 2)), 4, (), Journal()).n_iter <= 4
+    True
     """
     listeners, totals = tuple(callbacks), _Totals(max_iter)
     half = max_iter // 2

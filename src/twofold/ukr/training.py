@@ -88,8 +88,9 @@ UNFOLDED_STARTS = 3
 # brings like rows together, so that kernels are too wide for what comes out, and a few dozen
 # iterations change that width least. Errors of new rows without it, with it at the end, and twice:
 # 85,000 word vectors 0.622, 0.610, 0.603; 20,000 of them 0.674, 0.665, 0.661; MNIST 0.182, 0.180,
-# 0.179, of 8,000 rows 0.248, 0.246, 0.246. On digits, with 400 iterations, all are the same.
-FEWEST_RESCALED = 3_000
+# 0.179, of 8,000 rows 0.248, 0.246, 0.246. On digits, with 400 iterations, all are the same. In
+# three dimensions 10,000 rows of MNIST end at 0.261 instead of 0.250.
+FEWEST_RESCALED, MOST_RESCALED_DIMENSIONS = 3_000, 2
 
 StopWhen = Callable[[Solution, Stage], bool]
 
@@ -262,44 +263,15 @@ def _place_all(problem: Problem, small: Problem, rows: IntArray, X: FloatArray) 
     return scale_each_dimension(*common_scale(placed, error), error)[0]
 
 
-def train(problem: Problem, X: FloatArray, training: Training) -> Solution:
+def train(
+    problem: Problem, X: FloatArray, training: Training, *, rescales: bool = True
+) -> Solution:
     """Minimise the objective of a problem from latent points X (n, q); not of the smoothest one."""
     # A device computes in single precision, and finer steps would be lost in its rounding.
     dtype = problem.rows.Y.dtype if problem.engine.device == "cpu" else np.float32
     X = (X - X.mean(axis=0)).astype(dtype)
-    if not _is_rescaled(problem, X) or training.max_iter == 0:
-        return _descend(problem, X, training)
-
-    def descend(X: FloatArray, max_iter: int, callbacks: Sequence[Callback]) -> Solution:
-        return _descend(problem, X, replace(training, max_iter=max_iter, callbacks=callbacks))
-
-    rescale = partial(_rescaled, problem, training)
-    return in_halves(descend, rescale, X, training.max_iter, training.callbacks, training.journal)
-
-
-def _is_rescaled(problem: Problem, X: FloatArray) -> bool:
-    """Say whether training is to seek the width of the kernels anew, see ``FEWEST_RESCALED``."""
-    how = problem.regularization
-    is_free = isinstance(how, LeaveOneOut | LeaveKOut) and how.homotopy in ("auto", "none")
-    is_plain = is_free and getattr(how, "border", 0.0) == 0
-    return is_plain and problem.landmarks is None and len(X) > FEWEST_RESCALED
-
-
-def _rescaled(problem: Problem, training: Training, X: FloatArray) -> FloatArray:
-    """Return latent points X (n, q) with the factor a dimension at which their error is lowest."""
-    if is_trained_on_device(problem, training):
-        from twofold.ukr.gpu_objective import rescaled_on_device
-
-        return rescaled_on_device(problem, X)
-    error, rows = (
-        problem.reconstruction(cross_validated=True),
-        spread_rows(len(X), MOST_SCALED_ROWS),
-    )
-    scaled, _ = scale_each_dimension(X, error.value_on(X, rows), error)
-    return scaled.astype(X.dtype)
-
-
-def _descend(problem: Problem, X: FloatArray, training: Training) -> Solution:
+    if rescales and training.max_iter > 0 and _is_rescaled(problem, X):
+        return _train_in_halves(problem, X, training)
     if is_trained_on_device(problem, training):
         from twofold.ukr.gpu_objective import train_on_device
 
@@ -337,6 +309,37 @@ def _descend(problem: Problem, X: FloatArray, training: Training) -> Solution:
             only.objective, X, constraint=constraint, label=label, max_iter=only.max_iter, **how
         )
     return continue_through(stages, X, stop_when=stop_when, max_iter=training.max_iter, **how)
+
+
+def _train_in_halves(problem: Problem, X: FloatArray, training: Training) -> Solution:
+    def descend(X: FloatArray, max_iter: int, callbacks: Sequence[Callback]) -> Solution:
+        how = replace(training, max_iter=max_iter, callbacks=callbacks)
+        return train(problem, X, how, rescales=False)
+
+    rescale, journal = partial(_rescaled, problem, training), training.journal
+    return in_halves(descend, rescale, X, training.max_iter, training.callbacks, journal)
+
+
+def _is_rescaled(problem: Problem, X: FloatArray) -> bool:
+    """Say whether training is to seek the width of the kernels anew, see ``FEWEST_RESCALED``."""
+    how, (n, q) = problem.regularization, X.shape
+    is_free = isinstance(how, LeaveOneOut | LeaveKOut) and how.homotopy in ("auto", "none")
+    is_plain = is_free and getattr(how, "border", 0.0) == 0 and problem.landmarks is None
+    return is_plain and n > FEWEST_RESCALED and q <= MOST_RESCALED_DIMENSIONS
+
+
+def _rescaled(problem: Problem, training: Training, X: FloatArray) -> FloatArray:
+    """Return latent points X (n, q) with the factor a dimension at which their error is lowest."""
+    if is_trained_on_device(problem, training):
+        from twofold.ukr.gpu_objective import rescaled_on_device
+
+        return rescaled_on_device(problem, X)
+    error, rows = (
+        problem.reconstruction(cross_validated=True),
+        spread_rows(len(X), MOST_SCALED_ROWS),
+    )
+    scaled, _ = scale_each_dimension(X, error.value_on(X, rows), error)
+    return scaled.astype(X.dtype)
 
 
 def _cross_validated_stages(
