@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.array_types import FloatArray, IntArray
+from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.contract.chunked_model import ChunkedModel
 from twofold.contract.distinct_rows import DistinctRows, RowIndex
 from twofold.contract.fitted_state import check_there
@@ -60,6 +60,10 @@ MOST_LEFT_OUT, MOST_PARTS = 1_000, 10
 MOST_FITS, MOST_FITTED_AGAIN = 5, 4_000
 # The share of its residual that an entry keeps at least, and of a map's slopes that count as flat.
 LEAST_FREE, FLAT = 0.2, 1e-9
+# In how many turns the entries of a row are judged, those of a turn without a say in its place.
+MOST_TURNS = 16
+# Entries so many deviations from what the others let expect say nothing about these; so many a row.
+GROSS, MOST_GROSS = 5.0, 4
 # Ways to fill the gaps of a row whose p-value is asked for.
 DRAWS_OF_GAPS = 8
 # Rows that are farther apart, and entries that are smaller, have squares with all their digits.
@@ -130,6 +134,18 @@ def told_by_others(Y: FloatArray, images: FloatArray, J: FloatArray) -> FloatArr
     leverage = np.einsum("mdq,mqd->md", J, np.linalg.solve(A, J.transpose(0, 2, 1)))
     residuals = np.where(observed, Y - images, 0) / np.maximum(1 - leverage, LEAST_FREE)
     return np.where(observed, Y - residuals, images)
+
+
+def turns_of(observed: BoolArray, groups: IntArray | None) -> IntArray:
+    """Return in which turn each observed entry (m, D) is judged, -1 for others.
+
+    Those of one of the groups (D,) take the same turn. What the entries are does not matter.
+    """
+    first = of_column = np.arange(observed.shape[1])
+    if groups is not None:
+        _, first, of_column = np.unique(groups, return_index=True, return_inverse=True)
+    turns = (observed[:, first].cumsum(axis=1) - 1)[:, of_column] % MOST_TURNS
+    return np.where(observed, turns, -1)
 
 
 class UncertainModel(ChunkedModel):
@@ -391,12 +407,13 @@ class UncertainModel(ChunkedModel):
         Returns
         -------
         low, high : ndarrays of shape (n_samples, n_features)
-            For observed entries, too: where they would be expected if they were missing.
+            For observed entries, too: where they would be expected if they were missing. That takes
+            up to 16 times as long.
         """
         Y = self._rows_to_fill(X)
         reach = self.noise_.reach(level).astype(Y.dtype)
         with single_threaded_blas():
-            means, deviations = self._expected(Y)
+            means, deviations = self._expected_apart(Y)
         return means - reach * deviations, means + reach * deviations
 
     @takes_tensors
@@ -459,11 +476,13 @@ class UncertainModel(ChunkedModel):
     def explain(self, X: Any) -> Explanation:
         """Say which entries of rows ``X`` (n_samples, n_features) are odd, and what they should be.
 
-        Each entry is compared with what the other observed entries of its row suggest.
+        Each entry is compared with what the other observed entries of its row suggest; it has no
+        say in that, nor in the place of its row. An entry more than five deviations off says
+        nothing about the others either: the oddest is left out first, up to four of a row.
         """
         Y = self._rows_to_fill(X)
         with single_threaded_blas():
-            means, deviations = self._expected(Y)
+            means, deviations = self._expected_apart(Y, without_gross=True)
         return Explanation(means, deviations, (Y - means) / deviations)
 
     # ---- inside -------------------------------------------------------------------------------
@@ -519,13 +538,68 @@ class UncertainModel(ChunkedModel):
         return self._map_noise.log_likelihood(Y, places, self._own(Y))
 
     def _expected(self, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return means and standard deviations of entries given the others of their rows."""
+        """Return means and standard deviations of entries given the others of their rows.
+
+        Of observed ones to first order: rows are placed once, with all entries in sight.
+        """
+        noise = self._map_noise  # of a model without noise, this says why
         X, own = self._place(Y), self._own(Y)
         places = self._in_units(X)
         images = self._regress_without(X, own)
         told = told_by_others(Y.astype(np.float64), images, self._jacobian(X).astype(np.float64))
-        means, deviations = self._map_noise.fill(Y, places, told, own)
+        means, deviations = noise.fill(Y, places, told, own)
         return means.astype(Y.dtype), deviations.astype(Y.dtype)
+
+    def _expected_apart(
+        self, Y: FloatArray, *, without_gross: bool = False
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the same, of an observed entry as of a missing one: it has no say in the place.
+
+        ``without_gross`` leaves entries that are far off out when the others are judged.
+        """
+        _ = self.noise_  # of a model without noise, this says why
+        own = self._own(Y)
+        means, deviations = self._judged(Y, own)
+        if not without_gross:
+            return means, deviations
+        seen, groups, rows = Y.copy(), self._feature_groups, np.arange(len(Y))
+        for _ in range(MOST_GROSS):
+            off = np.abs((seen[rows] - means[rows]) / deviations[rows])
+            off = np.where(np.isnan(off), 0, off)
+            # Two entries have to be left that judge each other.
+            is_gross = (off.max(axis=1) > GROSS) & ((off > 0).sum(axis=1) > 2)
+            oddest, rows = off.argmax(axis=1)[is_gross], rows[is_gross]
+            if len(rows) == 0:
+                break
+            for row, d in zip(rows, oddest, strict=True):
+                seen[row, d if groups is None else groups == groups[d]] = np.nan
+            means[rows], deviations[rows] = self._judged(seen[rows], own[rows])
+        return means, deviations
+
+    def _judged(self, Y: FloatArray, own: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return what each entry of rows is expected to be, placed without it, and deviations.
+
+        Entries of a row take turns, up to MOST_TURNS, in which they are hidden from its place.
+        """
+        means, deviations = self._expected(Y)
+        turns = turns_of(~np.isnan(Y), self._feature_groups)
+        center = self.noise_.center.astype(Y.dtype)
+        for turn in range(int(turns.max(initial=-1)) + 1):
+            judged = turns == turn
+            some = judged.any(axis=1)
+            judged, rows = judged[some], Y[some]
+            hidden = np.where(judged, np.nan, rows)
+            # One of a group would tell the others. One by itself tells nothing, but rounds them.
+            apart = judged.sum(axis=1, keepdims=True) == 1
+            apart |= self._feature_groups is not None
+            seen = np.where(apart, hidden, rows)
+            alone = np.isnan(hidden).all(axis=1, keepdims=True)
+            X = self._place(np.where(alone, center, hidden))  # alone, a row is as all are
+            images = self._regress_without(X, own[some]).astype(np.float64)
+            found = self._map_noise.fill(seen, self._in_units(X), images, own[some])
+            for whole, part in zip((means, deviations), found, strict=True):
+                whole[some] = np.where(judged, part, whole[some])
+        return means, deviations
 
     def _own(self, Y: FloatArray) -> IntArray:
         """Return the numbers (m,) of rows among the known ones, -1 for others."""
