@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
@@ -30,6 +31,7 @@ from twofold.contract.tensors import takes_tensors
 from twofold.engine.threads import single_threaded_blas
 from twofold.model_files import register_value_type
 from twofold.noise.denoising import without_noise
+from twofold.noise.larger_gaps import missing_shares
 from twofold.noise.noise_model import (
     MapNoise,
     NoiseModel,
@@ -38,7 +40,7 @@ from twofold.noise.noise_model import (
     make_noise,
 )
 from twofold.noise.slopes import MOST_REFERENCES, MOST_TRIED, LocalSlopes, Trial, half_hidden
-from twofold.process_settings import warn
+from twofold.process_settings import warn, without_warnings
 
 register_value_type(NoiseModel)
 
@@ -173,7 +175,9 @@ class UncertainModel(ChunkedModel):
             parts = self._parts_to_leave_out(MOST_LEFT_OUT)
             if len(parts) > MOST_FITS and self._unaware_of(parts[0]) is None:
                 parts = parts[:MOST_FITS]
-            self._map_noise = make_noise(trained, parts, partial(self._left_out, trained), 0)
+            # Rows of which most is hidden have places that no search finds exactly.
+            with without_warnings(ConvergenceWarning):
+                self._map_noise = make_noise(trained, parts, partial(self._left_out, trained), 0)
         return self._map_noise.noise
 
     @cached_property
@@ -411,7 +415,7 @@ class UncertainModel(ChunkedModel):
             up to 16 times as long.
         """
         Y = self._rows_to_fill(X)
-        reach = self.noise_.reach(level).astype(Y.dtype)
+        reach = self.noise_.reach(level, missing_shares(Y)).astype(Y.dtype)
         with single_threaded_blas():
             means, deviations = self._expected_apart(Y)
         return means - reach * deviations, means + reach * deviations

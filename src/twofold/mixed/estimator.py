@@ -41,6 +41,7 @@ from twofold.mixed.kinds import check_kinds
 from twofold.mixed.level_trees import MOST_ROWS, LevelTrees
 from twofold.mixed.table_columns import TableColumns, choose_columns
 from twofold.model_files import ModelFile
+from twofold.noise.larger_gaps import missing_shares
 from twofold.scaled import Scaled, ScaledModel
 from twofold.tables.chunks import ChunkedTable
 from twofold.tables.dask_tables import DaskTable
@@ -313,7 +314,7 @@ class Mixed(ScaledModel):
         Y = self._rows_to_fill(X)
         with single_threaded_blas():
             means, spread = self._expected_apart(Y)
-        reach = self.noise_.reach(level).astype(Y.dtype) * spread
+        reach = self.noise_.reach(level, missing_shares(Y)).astype(Y.dtype) * spread
         return self._table.ends(means - reach, index), self._table.ends(means + reach, index)
 
     def explain(self, X: Any) -> Explanation:
