@@ -11,7 +11,8 @@ from families import FAMILIES, Family
 
 from twofold import PSOM, UKR, UNN, KernelPCA, Scaled, load
 from twofold.contract.left_open import MOST_GLANCED_AT, LeftOpenWarning, open_share_warning
-from twofold.contract.uncertain_model import GROSS, MOST_FITS, told_by_others
+from twofold.contract.uncertain_model import GROSS, MOST_FITS
+from twofold.noise.judging import told_by_others
 
 EACH = [pytest.param(f, id=f.name, marks=f.marks) for f in FAMILIES]
 

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.array_types import BoolArray, FloatArray, IntArray
+from twofold.array_types import FloatArray, IntArray
 from twofold.contract.chunked_model import ChunkedModel
 from twofold.contract.distinct_rows import DistinctRows, RowIndex
 from twofold.contract.fitted_state import check_there
@@ -31,6 +31,7 @@ from twofold.contract.tensors import takes_tensors
 from twofold.engine.threads import single_threaded_blas
 from twofold.model_files import register_value_type
 from twofold.noise.denoising import without_noise
+from twofold.noise.judging import told_by_others, turns_of
 from twofold.noise.larger_gaps import missing_shares
 from twofold.noise.noise_model import (
     MapNoise,
@@ -60,10 +61,6 @@ LEAST_SAMPLED, MOST_SAMPLED = 500, 2_000
 MOST_LEFT_OUT, MOST_PARTS = 1_000, 10
 # How often a model is fitted again for that if it has to be, and to how many rows at most.
 MOST_FITS, MOST_FITTED_AGAIN = 5, 4_000
-# The share of its residual that an entry keeps at least, and of a map's slopes that count as flat.
-LEAST_FREE, FLAT = 0.2, 1e-9
-# In how many turns the entries of a row are judged, those of a turn without a say in its place.
-MOST_TURNS = 16
 # Entries so many deviations from what the others let expect say nothing about these; so many a row.
 GROSS, MOST_GROSS = 5.0, 4
 # Ways to fill the gaps of a row whose p-value is asked for.
@@ -118,36 +115,6 @@ def checked_noise(noise_std: Any, D: int) -> FloatArray:
             f"{D} features; got {noise_std!r}."
         )
     return found
-
-
-def told_by_others(Y: FloatArray, images: FloatArray, J: FloatArray) -> FloatArray:
-    """Return images (m, D) of rows Y, of observed entries as the others of their row tell them.
-
-    An entry helps to find the place of its row, so that its image is too near to it. Placed without
-    it, to first order, its residual r is ``r / (1 - h)`` with the leverage ``h = J_d (JᵀJ)⁻¹ J_dᵀ``
-    of regression (Cook & Weisberg 1982), J (m, D, q) being the derivatives of the map.
-    """
-    observed = ~np.isnan(Y)
-    J = np.where(observed[:, :, None], J, 0)
-    A = np.einsum("mdq,mdr->mqr", J, J)
-    size = np.einsum("mqq->m", A)
-    ridge = np.where(size > 0, FLAT * size, 1)  # where the map is flat no entry has a say
-    A += ridge[:, None, None] * np.eye(J.shape[2])
-    leverage = np.einsum("mdq,mqd->md", J, np.linalg.solve(A, J.transpose(0, 2, 1)))
-    residuals = np.where(observed, Y - images, 0) / np.maximum(1 - leverage, LEAST_FREE)
-    return np.where(observed, Y - residuals, images)
-
-
-def turns_of(observed: BoolArray, groups: IntArray | None) -> IntArray:
-    """Return in which turn each observed entry (m, D) is judged, -1 for others.
-
-    Those of one of the groups (D,) take the same turn. What the entries are does not matter.
-    """
-    first = of_column = np.arange(observed.shape[1])
-    if groups is not None:
-        _, first, of_column = np.unique(groups, return_index=True, return_inverse=True)
-    turns = (observed[:, first].cumsum(axis=1) - 1)[:, of_column] % MOST_TURNS
-    return np.where(observed, turns, -1)
 
 
 class UncertainModel(ChunkedModel):
@@ -583,7 +550,7 @@ class UncertainModel(ChunkedModel):
     def _judged(self, Y: FloatArray, own: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return what each entry of rows is expected to be, placed without it, and deviations.
 
-        Entries of a row take turns, up to MOST_TURNS, in which they are hidden from its place.
+        Entries of a row take turns in which they are hidden from its place.
         """
         means, deviations = self._expected(Y)
         turns = turns_of(~np.isnan(Y), self._feature_groups)
