@@ -166,7 +166,12 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         last = self._rounds[-1]
         self.weights_, self.error_, self.n_iter_ = last.weights, error, len(self._rounds)
         sizes = [f"{k} neighbors" for k in last.experts.sizes]
-        self.ways_ = ["round before", "mean", "Gaussian", *sizes, "trees"]
+        self.ways_ = ["round before", "mean", "Gaussian", *sizes]
+        if self.trees:
+            self.ways_.append("trees")
+        else:  # where no trees are, what would be theirs is what the round before left
+            self.weights_ = last.weights[:, :-1].copy()
+            self.weights_[:, 0] += last.weights[:, -1]
 
     def _check_parameters(self) -> None:
         check_count("max_iter", self.max_iter, 1)
