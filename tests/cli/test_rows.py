@@ -329,6 +329,15 @@ def test_complete_with_intervals_and_draws(model, model_file, tmp_path):
     assert "give --draws N, too" in told
 
 
+@pytest.mark.filterwarnings("default:Intervals cannot be sure")
+def test_a_level_that_few_rows_cannot_tell_of_is_said(model_file, tmp_path):
+    frame = make_frame(12)
+    frame.loc["beetle03", "mass"] = np.nan
+    path = write_csv(frame, tmp_path / "holes.csv")
+    done = run_well("complete", model_file, path, "--intervals", "--level", "0.999")
+    assert done.stderr.count("warning: Intervals cannot be sure to hold 99.9 %") == 1
+
+
 def test_score_says_why(model, model_file, tmp_path):
     frame = make_frame(12)
     frame.loc["beetle03", "mass"] *= 3

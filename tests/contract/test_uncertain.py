@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from families import FAMILIES, Family
 
-from twofold import PSOM, UKR, UNN, KernelPCA, Scaled, load
+from twofold import PSOM, UKR, UNN, KernelPCA, ManifoldImputer, Scaled, load
 from twofold.contract.left_open import MOST_GLANCED_AT, LeftOpenWarning, open_share_warning
 from twofold.contract.uncertain_model import GROSS, MOST_FITS
 from twofold.noise.judging import told_by_others
@@ -60,6 +60,21 @@ def test_intervals_cover_what_they_promise(arc):
     for level in (1.5, None, "0.9"):
         with pytest.raises(ValueError, match="`level` must be a number"):
             arc.intervals(PARTIAL, level)
+
+
+def test_a_level_that_few_rows_cannot_tell_of_is_said():
+    model = UKR(1, init="pca", max_iter=3).fit(TRAIN[:60])
+    with pytest.warns(UserWarning, match=r"cannot be sure to hold 99.9 %: .* tell of 9[78].* %"):
+        wide = model.intervals(NEW[:5], 0.999)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        low, high = model.intervals(NEW[:5], 0.9)
+    assert (high - low < wide[1] - wide[0]).all()
+    gaps = TRAIN[:60].copy()
+    gaps[::4, 1] = np.nan
+    imputer = ManifoldImputer(trees=False, random_state=0).fit(gaps)
+    with pytest.warns(UserWarning, match=r"cannot be sure to hold 99 %"):
+        imputer.intervals(gaps, 0.99)
 
 
 def test_deviations_are_those_of_new_rows(arc):

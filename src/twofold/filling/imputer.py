@@ -30,7 +30,7 @@ from twofold.engine.threads import count_threads, single_threaded_blas
 from twofold.filling.experts import Filled, fill_by_gaussian
 from twofold.filling.rounds import Rounds, Ways, sides_of
 from twofold.neighborhoods.nearest import FARTHEST
-from twofold.noise.conformal import Sides, check_level, with_new_one
+from twofold.noise.conformal import Ratios, Sides, check_level, warn_of_level, with_new_one
 from twofold.noise.factor_model import draw_missing
 from twofold.noise.larger_gaps import missing_shares
 from twofold.rowwise import center_and_spread
@@ -210,6 +210,8 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         low[empty], high[empty] = self._usual_ends(level)
         told = gaps & ~empty[:, None]
         if told.any():
+            hidden = Ratios(self._hidden.errors, self._hidden.columns, self._hidden.counts)
+            warn_of_level(hidden, Y.shape[1], level)
             share, reach = self._hidden.narrowest(Y.shape[1], level)
             below, above = sides_of(filled, told, self._leaves).mixed(share)
             missing = np.where(self._index.find(Z) < 0, missing_shares(Z), 0)

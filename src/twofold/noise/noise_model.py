@@ -29,7 +29,7 @@ import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.noise.conditioning import Gaussians, condition
-from twofold.noise.conformal import Ratios, conformal_reach
+from twofold.noise.conformal import Ratios, conformal_reach, warn_of_level
 from twofold.noise.denoising import MOST_LOOKED_AT, noise_variance
 from twofold.noise.factor_model import FactorModel, draw_missing, fit_factors
 from twofold.noise.hidden_entries import (
@@ -122,6 +122,7 @@ class NoiseModel:
         That is of rows which miss the shares ``missing`` (m,) of their entries.
         """
         hidden = Ratios(self.ratios, self.columns, np.ones(len(self.ratios)))
+        warn_of_level(hidden, len(self.unit), level)
         usual = conformal_reach(hidden, len(self.unit), level)
         return self.larger.reach(usual, self.larger.ratios(), level, missing)
 
