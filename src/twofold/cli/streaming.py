@@ -353,10 +353,9 @@ class Filling:
         if piece.known.any():
 
             def both(rows: Any) -> FloatArray:
-                return np.stack(self._stream.model.intervals(rows, self._level or 0), axis=1)
+                return self._stream.model._gap_intervals(rows, self._level or 0)
 
             ends = np.moveaxis(piece.apply(self._stream.model, both), 1, 0)
-        ends = np.where(np.isnan(piece.Y), ends, np.nan)
         columns: dict[str, FloatArray] = {}
         for k, name in enumerate(self._stream.match.features):
             columns[free_name(f"{name}_low", list(found.columns))] = ends[0, :, k]
