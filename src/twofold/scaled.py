@@ -189,6 +189,12 @@ class ScaledModel(GrowingModel):
         means, deviations = self.model_._expected(self._new(Y))
         return self._unscale(means), self._stretch(deviations)
 
+    def _expected_apart(
+        self, Y: FloatArray, *, without_gross: bool = False
+    ) -> tuple[FloatArray, FloatArray]:
+        found = self.model_._expected_apart(self._new(Y), without_gross=without_gross)
+        return self._unscale(found[0]), self._stretch(found[1])
+
     def _deviations(self, X: FloatArray) -> FloatArray:
         return self._stretch(self.model_._deviations(X))
 

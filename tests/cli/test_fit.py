@@ -467,3 +467,13 @@ def test_image_shapes():
     assert parse_image_shape("8 x 8") == (8, 8)
     assert parse_image_shape("32X32x3") == (32, 32, 3)
     assert parse_image_shape(None) is None
+
+
+@pytest.mark.filterwarnings("default::twofold.contract.left_open.LeftOpenWarning")
+@pytest.mark.parametrize("method", ["ukr", "kernel-pca"])
+def test_a_fit_that_leaves_much_open_says_so(method, tmp_path):
+    noise = np.random.default_rng(0).normal(size=(60, 20))
+    table = tmp_path / "noise.csv"
+    pd.DataFrame(noise, columns=[f"c{k}" for k in range(20)]).to_csv(table, index=False)
+    done = run_well("fit", table, "-o", tmp_path / "m.twofold", "--method", method)
+    assert done.stderr.count("of the variance open: what it generates is an average") == 1

@@ -312,3 +312,28 @@ def test_ordered_labels_of_parquet_keep_their_order(tmp_path):
     assert notes.labels["grade"].tolist() == grades.replace("n/a", "").tolist()
     facts = run_json("info", tmp_path / "m")
     assert facts["labels"]["grade"] == "3 ordered levels: 'low', 'fair', 'good'"
+
+
+def test_odd_rows_and_noise_of_mixed_tables(folder, tmp_path):
+    table = make_table()
+    table.loc[4, "length"] = 9.0
+    table.loc[7, "bought"] = "01.02.2031"
+    table.to_csv(tmp_path / "odd.csv", index=False)
+    model = twofold.load(folder / "items.twofold")
+    words = (folder / "items.twofold", tmp_path / "odd.csv")
+    done = run_well("score", *words, "--why", "-o", tmp_path / "scores.csv", "--index", "name")
+    found = pd.read_csv(tmp_path / "scores.csv", index_col=0)
+    assert found.loc["item 4", "stands_out"] == "length"
+    assert abs(float(found.loc["item 4", "expected"])) < 1.5
+    assert found.loc["item 7", "stands_out"] == "bought"
+    assert found.loc["item 7", "expected"] < "2022"
+    assert set(found["stands_out"]) <= {c.name for c in model.columns_}
+    assert "item 4 " in done.stdout
+    rows = run_json("score", *words, "--why", "--index", "name")["worst_rows"]
+    assert {"item 4", "item 7"} <= {row["name"] for row in rows}
+    run_well("denoise", *words, "--residuals", "-o", tmp_path / "clean.csv")
+    run_well("denoise", *words, "-o", tmp_path / "plain.csv")
+    own, full = (pd.read_csv(tmp_path / f"{name}.csv")["length"] for name in ("clean", "plain"))
+    # With residuals, values move less: to the map and not all the way.
+    gap = np.abs(np.array([own, full]) - table["length"].to_numpy()).mean(axis=1)
+    assert 0 < gap[0] < gap[1]

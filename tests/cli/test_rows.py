@@ -323,6 +323,19 @@ def test_complete_with_intervals_and_draws(model, model_file, tmp_path):
     pd.testing.assert_frame_equal(draws, again)
     told = refused("complete", model_file, path, "--draws", "2", "--intervals", code=2)
     assert "do not go together" in told
+    told = refused("complete", model_file, path, "--level", "0.5", code=2)
+    assert "give --intervals, too" in told
+    told = refused("complete", model_file, path, "--intervals", "--seed", "0", code=2)
+    assert "give --draws N, too" in told
+
+
+@pytest.mark.filterwarnings("default:Intervals cannot be sure")
+def test_a_level_that_few_rows_cannot_tell_of_is_said(model_file, tmp_path):
+    frame = make_frame(12)
+    frame.loc["beetle03", "mass"] = np.nan
+    path = write_csv(frame, tmp_path / "holes.csv")
+    done = run_well("complete", model_file, path, "--intervals", "--level", "0.999")
+    assert done.stderr.count("warning: Intervals cannot be sure to hold 99.9 %") == 1
 
 
 def test_score_says_why(model, model_file, tmp_path):
@@ -339,6 +352,11 @@ def test_score_says_why(model, model_file, tmp_path):
     assert found.loc["beetle03", "expected"] == pytest.approx(why.expected[row, most])
     assert found.loc["beetle03", "p_value"] < 0.05
     assert re.search(r"beetle03 .*p = 0.0.*deviations (above|below)", done.stdout)
+    # Listed are the least likely rows, not those with the largest errors.
+    facts = run_json("score", model_file, path, "--why")
+    least = found["p_value"].sort_values(kind="stable").to_numpy()[:5]
+    np.testing.assert_allclose([row["p_value"] for row in facts["worst_rows"]], least)
+    assert "least likely rows:" in done.stdout
 
 
 def test_denoise_with_residuals(model, model_file, tmp_path):

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from families import FAMILIES, Family
 
-from twofold import PSOM, UKR, UNN, KernelPCA, Scaled, load
+from twofold import PSOM, UKR, UNN, KernelPCA, ManifoldImputer, Scaled, load
 from twofold.contract.left_open import MOST_GLANCED_AT, LeftOpenWarning, open_share_warning
-from twofold.contract.uncertain_model import MOST_FITS, told_by_others
+from twofold.contract.uncertain_model import GROSS, MOST_FITS
+from twofold.noise.judging import told_by_others
 
 EACH = [pytest.param(f, id=f.name, marks=f.marks) for f in FAMILIES]
 
@@ -59,6 +60,21 @@ def test_intervals_cover_what_they_promise(arc):
     for level in (1.5, None, "0.9"):
         with pytest.raises(ValueError, match="`level` must be a number"):
             arc.intervals(PARTIAL, level)
+
+
+def test_a_level_that_few_rows_cannot_tell_of_is_said():
+    model = UKR(1, init="pca", max_iter=3).fit(TRAIN[:60])
+    with pytest.warns(UserWarning, match=r"cannot be sure to hold 99.9 %: .* tell of 9[78].* %"):
+        wide = model.intervals(NEW[:5], 0.999)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        low, high = model.intervals(NEW[:5], 0.9)
+    assert (high - low < wide[1] - wide[0]).all()
+    gaps = TRAIN[:60].copy()
+    gaps[::4, 1] = np.nan
+    imputer = ManifoldImputer(trees=False, random_state=0).fit(gaps)
+    with pytest.warns(UserWarning, match=r"cannot be sure to hold 99 %"):
+        imputer.intervals(gaps, 0.99)
 
 
 def test_deviations_are_those_of_new_rows(arc):
@@ -114,6 +130,63 @@ def test_an_entry_has_no_say_in_where_it_is_expected():
                 assert told[i, d] == pytest.approx(expected, rel=1e-6)
     flat = told_by_others(rows, np.zeros_like(rows), np.zeros((4, 5, 2)))
     np.testing.assert_array_equal(flat, 0)
+
+
+@pytest.mark.parametrize("family", ["UKR", "KernelPCA"])
+def test_an_entry_is_expected_where_it_would_be_if_it_were_missing(family, arc):
+    model = arc if family == "UKR" else KernelPCA(1).fit(TRAIN)
+    for d, far in ((0, 0.5), (2, -4.0), (4, 1e6)):
+        moved, missing = NEW[:20].copy(), NEW[:20].copy()
+        moved[:, d] += far
+        missing[:, d] = np.nan
+        for found, other in zip(model.intervals(moved), model.intervals(missing), strict=True):
+            np.testing.assert_allclose(found[:, d], other[:, d], rtol=1e-12)
+        usual, why = model.explain(NEW[:20]), model.explain(moved)
+        is_usual = np.abs(usual.deviations).max(axis=1) < GROSS  # no other entry is left out
+        assert is_usual.sum() > 15
+        expected = model.complete(missing, use_residuals=True)[:, d]
+        np.testing.assert_allclose(why.expected[is_usual, d], expected[is_usual], rtol=1e-12)
+
+
+def test_entries_of_wide_rows_have_no_say_in_their_places():
+    random = np.random.default_rng(0)
+    t = random.uniform(0, 3, (140, 1))
+    rows = np.sin(t + np.arange(40) / 5) + 0.1 * random.normal(size=(140, 40))
+    model = UKR(1, random_state=0, max_iter=10).fit(rows[:100])
+    new = rows[100:]
+    new[0, 1:] = np.nan  # alone, it is expected where rows are
+    moved = new.copy()
+    moved[:, 7] += 50
+    moved[0, 0] += 50
+    for found, other in zip(model.intervals(moved), model.intervals(new), strict=True):
+        np.testing.assert_allclose(found[1:, 7], other[1:, 7], rtol=1e-9)
+        assert found[0, 0] == pytest.approx(other[0, 0])
+    low, high = model.intervals(new)
+    assert ((low <= new) & (new <= high))[1:].mean() > 0.85
+
+
+def test_a_gross_error_makes_no_other_entry_odd(arc):
+    spoilt = NEW[:60].copy()
+    spoilt[:, 1] += 1000
+    spoilt[:30, 4] -= 50
+    usual, why = arc.explain(NEW[:60]), arc.explain(spoilt)
+    assert (np.abs(why.deviations[:, 1]) > 100).all()
+    assert (np.abs(why.deviations[:30, 4]) > 10).all()
+    others = [0, 2, 3, 5]
+    assert (np.abs(usual.deviations[:, others]) > 4).mean() < 0.02
+    assert (np.abs(why.deviations[:, others]) > 4).mean() < 0.02
+    np.testing.assert_array_equal(arc.explain(spoilt[7:8]).expected[0], why.expected[7])
+
+
+def test_a_model_without_noise_explains_nothing_and_says_so():
+    by_kernel = UKR(1, data_kernel="l1", init="pca", max_iter=2).fit(TRAIN[:30])
+    K = TRAIN[:30] @ TRAIN[:30].T
+    for model, rows in ((by_kernel, NEW[:2]), (KernelPCA(2, kernel="precomputed").fit(K), K[:2])):
+        for ask in (model.explain, model.p_values, model.intervals):
+            with pytest.raises(ValueError, match="How far rows lie from the model is unknown"):
+                ask(rows)
+        with pytest.raises(ValueError, match="How far rows lie from the model is unknown"):
+            model.reconstruct(rows, use_residuals=True, noise_std=0.1)
 
 
 @pytest.mark.parametrize(

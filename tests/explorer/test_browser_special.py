@@ -10,7 +10,8 @@ import pytest
 from explorer.browsing import drag, map_box, on_map, probe, settle
 from explorer.test_usual_rows import words
 
-from twofold import explorer
+from twofold import UKR, explorer
+from twofold.contract.left_open import LeftOpenWarning
 from twofold.standing_out import what_stands_out
 
 
@@ -264,3 +265,14 @@ def test_a_lasso_selects_and_the_list_appears(file, open_page):
     page.keyboard.press("Escape")
     settle(page)
     assert "rows=" not in page.evaluate("() => location.hash")
+
+
+def test_a_map_that_leaves_much_open_says_so_beside_the_map(file, open_page, tmp_path):
+    assert open_page(file).locator(".tf-warning").count() == 0
+    noise = np.random.default_rng(0).normal(size=(60, 20))
+    with pytest.warns(LeftOpenWarning):
+        model = UKR(1, init="pca", max_iter=3).fit(noise)
+    page = open_page(explorer.write(model, tmp_path / "noise.html"))
+    note = page.locator(".tf-warning")
+    assert note.is_visible()
+    assert model.left_open().warning() in note.inner_text()

@@ -6,6 +6,7 @@ import pytest
 from oracles import page_regression as oracle
 
 from twofold import UKR, upgrade
+from twofold.contract.left_open import LeftOpenWarning
 from twofold.explorer.budget import TooLargeError, fit_payload, in_order_of_rows
 from twofold.explorer.label_columns import add_labels
 from twofold.explorer.page import make_wanted
@@ -432,3 +433,14 @@ def test_own_values_take_a_quarter_of_the_page_and_what_is_rounded_is_named():
         if page:
             assert added <= (page + found.size()) / 4 + 200
     assert sizes[0] < sizes[20_000] < sizes[10**6] == 7
+
+
+def test_a_map_that_leaves_much_open_says_so_where_it_is_seen():
+    _, Y = sheet()
+    header, _ = payload_of(UKR(init="pca", max_iter=3, **OPTIONS).fit(Y))
+    assert header["warning"] is None
+    noise = np.random.default_rng(0).normal(size=(60, 20))
+    with pytest.warns(LeftOpenWarning):
+        model = UKR(1, init="pca", max_iter=3, **OPTIONS).fit(noise)
+    header, _ = payload_of(model)
+    assert header["warning"] == model.left_open().warning() != ""

@@ -405,3 +405,13 @@ def test_an_interrupt_keeps_the_rounds_before(calls_before, monkeypatch):
     assert error_of(filled, Y, gaps) < 0.7
     low, high = made.intervals(partial)
     assert (low[gaps] < high[gaps]).all()
+
+
+def test_ways_are_those_that_were_asked_for():
+    rows = np.random.default_rng(0).normal(size=(60, 4))
+    rows[::7, 1] = np.nan
+    for trees in (True, False):
+        imputer = ManifoldImputer(trees=trees, n_jobs=None, random_state=0).fit(rows)
+        assert ("trees" in imputer.ways_) == trees
+        assert imputer.weights_.shape == (4, len(imputer.ways_))
+        np.testing.assert_allclose(imputer.weights_.sum(axis=1), 1)

@@ -146,3 +146,32 @@ def test_a_column_that_only_untrusted_rows_tell_of_is_known():
     rows = np.array([[0.0, 1.0, np.nan]] * 8 + [[0.1, 1.2, np.nan], [9.0, -9.0, 3.0]])
     detector = ManifoldOutlierDetector().fit(rows)
     assert np.isfinite(detector.score_samples(rows)).all()
+
+
+def clumped(size, where):
+    random = np.random.default_rng(0)
+    Y = random.normal(size=(500, 3)) @ random.normal(size=(3, 8))
+    Y += 0.3 * random.normal(size=(500, 8))
+    Y[:size] = where + 0.3 * random.normal(size=(size, 8))
+    return Y, np.arange(500) < size
+
+
+@pytest.mark.parametrize("size", [5, 50, 95])
+def test_odd_rows_that_lie_together_are_not_each_others_excuse(size):
+    Y, is_odd = clumped(size, 20)
+    detector = ManifoldOutlierDetector(contamination=size / 500).fit(Y)
+    assert not detector.trusted_[is_odd].any()
+    assert detector.trusted_[~is_odd].mean() > 0.9
+    np.testing.assert_array_equal(detector.predict(Y) < 0, is_odd)
+
+
+def test_what_hangs_together_or_is_large_is_no_clump():
+    # Without a gap around them, or as a third of the rows, rows are one of two usual kinds.
+    for size, where in ((50, 1), (170, 20)):
+        Y, is_second = clumped(size, where)
+        detector = ManifoldOutlierDetector().fit(Y)
+        assert detector.trusted_[is_second].mean() > 0.9
+    twice = np.repeat(np.arange(60.0)[:, None] // 12, 2, axis=1)  # five values, twelve rows each
+    detector = ManifoldOutlierDetector()
+    detector._learn(twice)
+    assert not detector._lies_apart().any()

@@ -61,3 +61,27 @@ def test_rows_of_models_with_names_are_drawn_without_a_warning():
     named = UKR(init="pca", random_state=0, max_iter=3).fit(frame)
     plots.intervals(named, frame.iloc[0])
     plots.intervals(named, [5.1, np.nan, 1.4, 0.2])
+
+
+def test_a_picture_of_intervals_holds_its_names():
+    names = [f"a_long_name_of_column_{k}" for k in range(4)]
+    frame = load_iris(as_frame=True).data.set_axis(names, axis=1)
+    model = UKR(init="pca", max_iter=2).fit(frame)
+    ax = plots.intervals(model, IRIS[0])
+    ax.figure.canvas.draw()
+    whole = ax.figure.bbox
+    texts = [ax.yaxis.label, ax.xaxis.get_ticklabels()[0]]
+    for box in (text.get_window_extent() for text in texts):
+        assert whole.y0 <= box.y0
+        assert box.y1 <= whole.y1
+    label = ax.yaxis.label.get_window_extent()
+    assert label.height <= 1.05 * ax.bbox.height  # it is as long as the axes at most
+    assert ax.bbox.height > 0.45 * whole.height
+
+
+def test_odd_rows_of_an_array_are_drawn_without_a_warning(recwarn):
+    frame = load_iris(as_frame=True).data
+    model = UKR(init="pca", max_iter=2).fit(frame)
+    ax = plots.odd_rows(model, IRIS, 3)
+    assert not [seen for seen in recwarn if "feature names" in str(seen.message)]
+    assert ax.get_yticklabels()[0].get_text().startswith("row ")

@@ -338,6 +338,11 @@ def summarize(
         kind = "leave-one-out" if describing.is_left_out(model) else kind
         share = float(model.objective_) / rows.variance(model)
         console.say(f"{kind} error: {100 * share:.3g} % of the variance")
+    inside: Any = getattr(model, "model_", model)
+    # Others have looked after their fit, and warned.
+    looks = not inside._regresses_quickly and model.has_noise()
+    if looks and (words := model.left_open().warning()):
+        console.warn(f"{words[0].upper()}{words[1:]}.")
     return {
         "start": start,
         "iterations": n_iter,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from twofold.cli import arguments as arg
 from twofold.cli.arguments import STANDARD
 from twofold.cli.console import Console, UsageError, counted, listed, write_line
@@ -82,8 +80,11 @@ def complete(
         "--intervals",
         "Add columns NAME_low and NAME_high: the range in which each filled value lies.",
     ),
-    level: float = typer.Option(
-        0.9, min=0.01, max=0.99, help="Share of values that --intervals should hold."
+    level: float | None = arg.option(
+        "SHARE",
+        "Share of values that --intervals should hold; 0.9 by default.",
+        min=0.01,
+        max=0.999,
     ),
     draws: int | None = arg.option(
         "N",
@@ -91,7 +92,9 @@ def complete(
         "column 'draw' numbers them.",
         min=1,
     ),
-    seed: arg.Seed = 0,
+    seed: int | None = arg.option(
+        "N", "The same seed gives the same --draws; 0 by default.", min=0, max=2**32 - 1
+    ),
     report: bool = arg.flag("--report", "Say how many cells were filled in each column."),
     index: arg.Index = None,
     missing: arg.Missing = None,
@@ -107,6 +110,10 @@ def complete(
     console = Console(quiet=quiet, as_json=json)
     if intervals and draws:
         raise UsageError("--intervals and --draws do not go together: draws differ by themselves.")
+    if level is not None and not intervals:
+        raise UsageError("--level is that of intervals: give --intervals, too.")
+    if seed is not None and not draws:
+        raise UsageError("--seed is that of draws: give --draws N, too.")
     if scheduler is not None:
         _check_spread(
             {
@@ -124,7 +131,7 @@ def complete(
     stream = open_stream(console, model, table, output, index, missing, "kept as it is")
     features = stream.match.features
     filled = np.zeros(len(features), dtype=int)
-    filling = Filling(stream, level if intervals else None, draws, seed)
+    filling = Filling(stream, (level or 0.9) if intervals else None, draws, seed or 0)
 
     def fill(piece: Piece, written: Dialect | None) -> pd.DataFrame:
         nonlocal filled
@@ -173,7 +180,7 @@ def denoise(
     def clean(piece: Piece, written: Dialect | None) -> pd.DataFrame:
         made: Any = piece.Y
         if piece.rows is not None:
-            return denoised_table(stream, piece)
+            return denoised_table(stream, piece, reconstruct)
         if piece.known.any():
             made = piece.apply(stream.model, reconstruct)
         others = piece.frame.drop(columns=features)

@@ -35,6 +35,8 @@ from twofold.tables.reading import open_table
 from twofold.tables.writing import number_texts, open_writer
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from twofold.array_types import BoolArray, FloatArray, IntArray
     from twofold.contract import TwoWayModel
     from twofold.mixed import Mixed
@@ -281,12 +283,14 @@ def with_gaps_filled(
     return pd.DataFrame(columns, index=frame.index)[list(source.columns)]
 
 
-def denoised_table(stream: Stream, piece: Piece) -> pd.DataFrame:
+def denoised_table(
+    stream: Stream, piece: Piece, reconstruct: Callable[[Any], pd.DataFrame]
+) -> pd.DataFrame:
     """Return a piece of a mixed table as the map sees it, rows without values as they are."""
     frame, rows = piece.frame, piece.rows
     if rows is None or not piece.known.any():
         return frame
-    made = piece.spread_out(piece.ask(stream.model.reconstruct, stream.model))
+    made = piece.spread_out(piece.ask(reconstruct, stream.model))
     columns = {name: made[name] if name in rows else frame[name] for name in frame}
     return pd.DataFrame(columns, index=frame.index)[list(stream.source.columns)]
 
@@ -298,7 +302,7 @@ class Filling:
         self._stream, self._level, self._draws = stream, level, draws
         self._random = np.random.RandomState(seed)
         if level is not None or draws is not None:
-            check_noise(stream.model, may_be_mixed=True)
+            check_noise(stream.model)
 
     def fill(self, piece: Piece, written: Dialect | None) -> tuple[pd.DataFrame, IntArray]:
         """Return a piece with its gaps filled, and how many there were in each column."""
@@ -349,10 +353,9 @@ class Filling:
         if piece.known.any():
 
             def both(rows: Any) -> FloatArray:
-                return np.stack(self._stream.model.intervals(rows, self._level or 0), axis=1)
+                return self._stream.model._gap_intervals(rows, self._level or 0)
 
             ends = np.moveaxis(piece.apply(self._stream.model, both), 1, 0)
-        ends = np.where(np.isnan(piece.Y), ends, np.nan)
         columns: dict[str, FloatArray] = {}
         for k, name in enumerate(self._stream.match.features):
             columns[free_name(f"{name}_low", list(found.columns))] = ends[0, :, k]
@@ -366,16 +369,8 @@ def _numbered(frames: list[pd.DataFrame]) -> pd.DataFrame:
     return pd.concat([frame.assign(**{name: k}) for k, frame in enumerate(frames, start=1)])
 
 
-def check_noise(model: TwoWayModel, *, may_be_mixed: bool = False) -> None:
+def check_noise(model: TwoWayModel) -> None:
     """Raise unless the model knows what it leaves open."""
-    from twofold.mixed import Mixed
-
-    if isinstance(model, Mixed) and not may_be_mixed:
-        raise CommandError(
-            "The model has columns of categories or dates; what a map leaves open is measured "
-            "for numbers only.",
-            "Fit the columns of numbers alone (--columns).",
-        )
     if not model.has_noise():
         raise CommandError(
             "The model keeps none of the rows it was fitted to, so nothing is known about what it "
@@ -385,18 +380,34 @@ def check_noise(model: TwoWayModel, *, may_be_mixed: bool = False) -> None:
 
 
 def odd_columns(stream: Stream, piece: Piece) -> dict[str, Any]:
-    """Return p-values of rows, and which column stands out, its expected value and by how much."""
-    model, features = stream.model, stream.match.features
-    names = np.full(len(piece.Y), "", dtype=object)
-    expected, deviations = np.full((2, len(piece.Y)), np.nan)
+    """Return p-values of rows, and which column stands out, its expected value and by how much.
+
+    What is expected of a category or a date is text.
+    """
+    model, mixed = stream.model, stream.mixed
+    columns = stream.match.features if mixed is None else [c.name for c in mixed.columns_]
+    m = len(piece.Y)
+    names, deviations = np.full(m, "", dtype=object), np.full(m, np.nan)
+    expected = np.full(m, np.nan, dtype=float if mixed is None else object)
     p = piece.apply(model, model.p_values)
     if piece.known.any():
-        why = model.explain(as_rows(model, piece.Y[piece.known]))
+        why = piece.ask(model.explain, model)
+        values = why.expected if mixed is None else _plain_values(why.expected[columns])
         for i, row in enumerate(np.flatnonzero(piece.known)):
             most = int(why.features(i, 1)[0])
-            names[row] = features[most]
-            expected[row], deviations[row] = why.expected[i, most], why.deviations[i, most]
+            names[row], expected[row] = columns[most], values[i, most]
+            deviations[row] = why.deviations[i, most]
     return {"p_value": p, "stands_out": names, "expected": expected, "deviations": deviations}
+
+
+def _plain_values(table: pd.DataFrame) -> NDArray[Any]:
+    """Return the values of a mixed table as numbers and text."""
+    found = np.empty(table.shape, dtype=object)
+    for k, name in enumerate(table):
+        values = table[name]
+        is_number = pd.api.types.is_numeric_dtype(values)
+        found[:, k] = values.astype(float) if is_number else values.astype(str)
+    return found
 
 
 # ---- errors of rows -----------------------------------------------------------------------------
@@ -414,14 +425,15 @@ class Tally:
             self._spread = 1.0
         # Landmarks stand for rows but are none.
         self._known = set() if (model.member_ < 0).all() else set(self._keys(model.data_))
-        self._worst: list[tuple[float, int, str, dict[str, Any]]] = []
+        self._worst: list[tuple[tuple[float, float], int, str, dict[str, Any]]] = []
         self._n_rows = self._n_cells = self._n_own = 0
         self._error = self._variation = 0.0
 
     def add(self, piece: Piece, errors: FloatArray, reasons: dict[str, Any]) -> None:
         """Count rows with their squared errors (m,), NaN where a row has no values.
 
-        ``reasons`` are what :func:`odd_columns` says of them, if it was asked.
+        ``reasons`` are what :func:`odd_columns` says of them, if it was asked: then the rows that
+        are listed are the least likely ones, else those with the largest errors.
         """
         deviations = (piece.Y - self._center) / self._spread
         self._variation += float(np.nansum(deviations**2))
@@ -432,19 +444,20 @@ class Tally:
             self._n_own += sum(key in self._known for key in self._keys(piece.Y[piece.known]))
         names = piece.frame.index
         is_named = names.dtype.kind not in "iu"
-        for k in np.argsort(-errors)[:WORST_ROWS]:  # NaN sorts last
+        p = reasons.get("p_value", np.zeros(len(errors)))
+        for k in np.lexsort((-errors, p))[:WORST_ROWS]:  # NaN sorts last
             if not np.isnan(errors[k]):
                 number = piece.first + int(k)
                 name = str(names[k]) if is_named else f"row {number}"
                 about = {key: values[k] for key, values in reasons.items()}
-                self._worst.append((float(errors[k]), number, name, about))
+                self._worst.append(((-float(p[k]), float(errors[k])), number, name, about))
         self._worst = heapq.nlargest(WORST_ROWS, self._worst, key=lambda one: one[:2])
 
     def facts(self) -> dict[str, Any]:
         """Return the figures."""
         worst = [
             {"row": row, "name": name, "error": error, **about}
-            for error, row, name, about in self._worst
+            for (_, error), row, name, about in self._worst
         ]
         return {
             "rows": self._n_rows,
@@ -468,10 +481,10 @@ class Tally:
         ]
         if self._worst:
             width = max(len(name) for *_, name, _ in self._worst)
-            lines.append("worst rows:")
+            lines.append("least likely rows:" if self._worst[0][3] else "worst rows:")
             lines += [
                 f"  {name:<{width}}  {error:.6g}{_reason_in_words(about)}"
-                for error, _, name, about in self._worst
+                for (_, error), _, name, about in self._worst
             ]
         return lines
 
@@ -502,11 +515,11 @@ def _reason_in_words(about: dict[str, Any]) -> str:
     """Return how likely a row is and what stands out, "" if that was not asked."""
     if not about:
         return ""
+    name, expected, size = about["stands_out"], about["expected"], abs(about["deviations"])
+    if isinstance(expected, str):
+        return f"  p = {about['p_value']:.3g}: '{name}' is {size:.3g} deviations from {expected}"
     side = "above" if about["deviations"] > 0 else "below"
-    return (
-        f"  p = {about['p_value']:.3g}: '{about['stands_out']}' is {abs(about['deviations']):.3g} "
-        f"deviations {side} {about['expected']:.4g}"
-    )
+    return f"  p = {about['p_value']:.3g}: '{name}' is {size:.3g} deviations {side} {expected:.4g}"
 
 
 def variance_of_rows(model: TwoWayModel, table: FloatArray | None = None) -> float:

@@ -224,6 +224,11 @@ NOISE: FittedState = {
     "columns": Array(("h",), "i", low=0, high="D"),
     "residuals": Array(("D",), low=0),
     "log_likelihoods": Array(("t",)),
+    "larger_errors": Array(("g",)),
+    "larger_spread": Array(("g",), low=0),
+    "larger_columns": Array(("g",), "i", low=0, high="D"),
+    "larger_shares": Array(("g",), low=0, high=1),
+    "usual_share": Number(low=0, high=1),
 }
 
 # Rows that a model with landmarks keeps beside them; before COMMON, whose noise is made of them.

@@ -118,6 +118,8 @@ def compose(model: TwoWayModel, wanted: Wanted, shown: Shown) -> Payload:
             *sentences(len(model.embedding_), shown, scale, wanted.n_measured),
             *open_sentences(wanted.left_open),
         ],
+        # What nobody should overlook stands where it can be seen, too.
+        "warning": (wanted.left_open and wanted.left_open.warning()) or None,
         "regression": _described(shown),
         "domain_threshold": shown.threshold,
         "domain_box": box and {"low": box.low.tolist(), "high": box.high.tolist()},

@@ -75,7 +75,7 @@ class Experts:
         sizes: Sequence[int],
         forests: "dict[int, ColumnForest]",
     ) -> None:
-        self.sizes = [k for k in sizes if k <= LARGEST_SHARE * len(table.rows)]
+        self.sizes = list(sizes)
         self.prior, self.forests = prior, forests
         farther = table.doubt.sum(axis=1)
         self.around = LocalGaussians(table.rows, table.doubt, table.rows, prior, farther)

@@ -30,8 +30,9 @@ from twofold.engine.threads import count_threads, single_threaded_blas
 from twofold.filling.experts import Filled, fill_by_gaussian
 from twofold.filling.rounds import Rounds, Ways, sides_of
 from twofold.neighborhoods.nearest import FARTHEST
-from twofold.noise.conformal import check_level, with_new_one
+from twofold.noise.conformal import Ratios, Sides, check_level, warn_of_level, with_new_one
 from twofold.noise.factor_model import draw_missing
+from twofold.noise.larger_gaps import missing_shares
 from twofold.rowwise import center_and_spread
 
 # Rows are filled from at most so many others.
@@ -157,6 +158,7 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             rounds.table.filled,
         )
         self._hidden = rounds.hidden_errors(*(self._scaled(end) for end in self._bounds))
+        self._larger, self._larger_sides = rounds.larger_gaps()
         self._leaves = rounds.table.leaves(len(rounds.made))
         self._keep(rounds.error if len(rounds.left) else np.nan)
 
@@ -164,7 +166,12 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         last = self._rounds[-1]
         self.weights_, self.error_, self.n_iter_ = last.weights, error, len(self._rounds)
         sizes = [f"{k} neighbors" for k in last.experts.sizes]
-        self.ways_ = ["round before", "mean", "Gaussian", *sizes, "trees"]
+        self.ways_ = ["round before", "mean", "Gaussian", *sizes]
+        if self.trees:
+            self.ways_.append("trees")
+        else:  # where no trees are, what would be theirs is what the round before left
+            self.weights_ = last.weights[:, :-1].copy()
+            self.weights_[:, 0] += last.weights[:, -1]
 
     def _check_parameters(self) -> None:
         check_count("max_iter", self.max_iter, 1)
@@ -195,19 +202,33 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_level(level)
         Y = self._rows(X)
-        filled = self._fill(self._scaled(Y))
+        Z = self._scaled(Y)
+        filled = self._fill(Z)
         gaps = np.asarray(np.isnan(Y))
         low, high = filled.rows.copy(), filled.rows.copy()
         empty = np.asarray(gaps.all(axis=1))
         low[empty], high[empty] = self._usual_ends(level)
         told = gaps & ~empty[:, None]
         if told.any():
+            hidden = Ratios(self._hidden.errors, self._hidden.columns, self._hidden.counts)
+            warn_of_level(hidden, Y.shape[1], level)
             share, reach = self._hidden.narrowest(Y.shape[1], level)
             below, above = sides_of(filled, told, self._leaves).mixed(share)
-            far = np.broadcast_to(reach, Y.shape)[told]
+            missing = np.where(self._index.find(Z) < 0, missing_shares(Z), 0)
+            far = self._larger.reach(reach, self._larger_ratios(share), level, missing)[told]
             low[told] -= far * below + ROUNDING
             high[told] += far * above + ROUNDING
         return self._unscaled(Y, low), self._unscaled(Y, high)
+
+    def _larger_ratios(self, share: float) -> list[FloatArray]:
+        """Return errors of each size of larger gaps over their sides, mixed with that of trees."""
+        found = []
+        for size in self._larger.sizes:
+            ends = self._larger_sides.below[size.some], self._larger_sides.above[size.some]
+            below, above = Sides(self._larger.own_deviations(size), *ends).mixed(share)
+            errors = self._larger.errors[size.some]
+            found.append(np.where(errors > 0, errors / below, -errors / above))
+        return found
 
     def _usual_ends(self, level: float) -> tuple[FloatArray, FloatArray]:
         """Return between which values (D,) of scaled columns the share ``level`` of them lies."""
@@ -251,11 +272,21 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             doubt[known >= 0] = self._table.doubt[known[known >= 0]]
             new = partial & (known < 0)
             if new.any():
-                found = fill_by_gaussian(Z[new], self._prior)
-                for step in self._rounds:
-                    found = step.fill(Z[new], found, None)
+                found = self._filled_anew(Z[new])
                 rows[new], doubt[new] = found.rows, found.doubt
         return Filled(rows, doubt)
+
+    def _filled_anew(self, Z: FloatArray) -> Filled:
+        """Return scaled rows filled that are not those of the fit, whose own gaps are the usual."""
+        found = fill_by_gaussian(Z, self._prior)
+        for step in self._rounds[:-1]:
+            found = step.fill(Z, found, None)
+        last = self._rounds[-1]
+        guesses, spread = last.experts.guesses(Z, found, None)
+        found = last.mixed(Z, guesses, spread)
+        usual = np.sqrt(found.doubt)
+        larger = self._larger.deviations(usual, spread, missing_shares(Z)) ** 2
+        return Filled(found.rows, np.where(np.isnan(Z), larger, 0))
 
     def _scaled(self, Y: FloatArray) -> FloatArray:
         with np.errstate(over="ignore"):

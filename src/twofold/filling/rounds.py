@@ -5,15 +5,18 @@ what comes out is filled from in the next. Weights of a column are those that do
 that were observed and are hidden for this (:mod:`twofold.noise.hidden_entries`). They are hidden in
 trial tables, which go through the same rounds. A trial table has more gaps than the table itself,
 and what is filled from it is a little worse: so there are several, each with hidden entries in a
-part of its rows only.
+part of its rows only. The first one goes without some of the rows it hides nothing in. These come
+to it as new rows do, without half of their entries or most: they tell how far off that is
+(:mod:`twofold.noise.larger_gaps`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.filling.experts import (
+    LARGEST_SHARE,
     MEAN_WAY,
     ColumnForest,
     Experts,
@@ -22,7 +25,7 @@ from twofold.filling.experts import (
     plant_forests,
 )
 from twofold.filling.leaf_quantiles import LeafQuantiles
-from twofold.noise import fit_factors
+from twofold.noise import FactorModel, fit_factors
 from twofold.noise.conformal import HiddenErrors, Scale, Sides, scale_of
 from twofold.noise.hidden_entries import (
     entries_to_hide,
@@ -30,12 +33,20 @@ from twofold.noise.hidden_entries import (
     likeness,
     stacking_weights,
 )
+from twofold.noise.larger_gaps import (
+    LargerGaps,
+    missing_shares,
+    much_to_hide,
+    usual_share,
+)
 
 # Hidden entries are looked for in so many rows at most.
 MOST_TRIED = 3_000
 # A trial table hides entries of one row in so many. There are as many such tables, or fewer if
 # those hide enough.
 TRIALS, ENOUGH_HIDDEN = 3, 1_000
+# The share of the rows that the first of them goes without, and how often these come back, if few.
+PROBED_SHARE, TIMES_PROBED, MOST_PROBED = 0.15, 4, 100
 # Another round must lower the squared error of hidden entries by this share.
 LEAST_GAIN = 0.01
 # Rounds in which trees are grown; later ones keep those.
@@ -111,6 +122,27 @@ class Trial(Filling):
         self.columns = np.nonzero(hidden)[1]
 
 
+class Probes:
+    """Rows (m, D) that miss much, filled as new ones."""
+
+    def __init__(self, Y: FloatArray, hidden: BoolArray, prior: FactorModel) -> None:
+        self.hidden, self.truth, self.partial = hidden, Y[hidden], np.where(hidden, np.nan, Y)
+        self.filled = fill_by_gaussian(self.partial, prior)
+        self.spread = np.zeros_like(Y)
+
+    def filled_by(self, step: Round) -> tuple[Filled, FloatArray]:
+        """Return the rows after another round, and the variances that local Gaussians expect."""
+        guesses, spread = step.experts.guesses(self.partial, self.filled, None)
+        return step.mixed(self.partial, guesses, spread), spread
+
+    def larger_gaps(self, usual: float) -> LargerGaps:
+        """Return how far off hidden entries are; ``usual`` is the share that rows usually miss."""
+        row, columns = np.nonzero(self.hidden)
+        errors, missing = self.filled.rows[self.hidden] - self.truth, missing_shares(self.partial)
+        D = self.hidden.shape[1]
+        return LargerGaps(errors, self.spread[self.hidden], columns, missing[row], usual, D)
+
+
 class Rounds:
     """A table (n, D), parts of it with hidden entries, and the rounds that fill all of them."""
 
@@ -123,7 +155,13 @@ class Rounds:
         hidden = entries_to_hide(observed, random)
         counts = np.zeros(hidden.shape)
         counts[hidden] = likeness(observed, hidden)
-        self.trials = [Trial(tried, part, counts, ways) for part in parts_of(hidden, random)]
+        sizes = tuple(k for k in ways.sizes if k <= LARGEST_SHARE * len(tried))
+        ways = replace(ways, sizes=sizes)
+        parts = parts_of(hidden, random)
+        kept, probed, much = rows_to_probe(observed, parts[0])
+        self.trials = [Trial(tried, part, counts, ways) for part in parts[1:]]
+        self.trials.insert(0, Trial(tried[kept], parts[0][kept], counts[kept], ways))
+        self.probes = Probes(tried[probed], much, self.trials[0].prior)
         self.table = Filling(Z, ways)
         self.columns = np.concatenate([trial.columns for trial in self.trials])
         self.counts = np.concatenate([trial.counts for trial in self.trials])
@@ -150,10 +188,12 @@ class Rounds:
             Round(experts, weights, scale).mixed(trial.Y, *said_here)
             for (trial, experts), said_here in zip(asked, said, strict=True)
         ]
+        probed = self.probes.filled_by(Round(asked[0][1], weights, scale))
         step = Round(self.table.experts(needed, seed, is_quick), weights, scale)
         filled = step.fill(self.table.Y, self.table.filled, self.table.own)
         # An interrupt leaves all of a round or none of it.
         self._keep(step, filled, tables, left)
+        self.probes.filled, self.probes.spread = probed
         self.error = error
         return True
 
@@ -182,6 +222,13 @@ class Rounds:
         room = np.maximum(at - least[self.columns], 0), np.maximum(most[self.columns] - at, 0)
         return HiddenErrors(self.left, sides, room, self.columns, self.counts)
 
+    def larger_gaps(self) -> tuple[LargerGaps, Sides]:
+        """Return what rows tell that miss much, and how far their entries may lie off."""
+        shares = [missing_shares(t.Y)[np.nonzero(t.hidden)[0]] for t in self.trials]
+        leaves = self.trials[0].leaves(len(self.made))
+        sides = sides_of(self.probes.filled, self.probes.hidden, leaves)
+        return self.probes.larger_gaps(usual_share(np.concatenate(shares))), sides
+
 
 def parts_of(hidden: BoolArray, random: np.random.RandomState) -> list[BoolArray]:
     """Return which entries trial tables hide: those of some of the rows each."""
@@ -189,6 +236,23 @@ def parts_of(hidden: BoolArray, random: np.random.RandomState) -> list[BoolArray
     parts = [hidden & (number == trial)[:, None] for trial in range(TRIALS)]
     enough = 1 + int(np.searchsorted(np.cumsum([part.sum() for part in parts]), ENOUGH_HIDDEN))
     return parts[:enough]
+
+
+def rows_to_probe(observed: BoolArray, hidden: BoolArray) -> tuple[BoolArray, IntArray, BoolArray]:
+    """Return which rows of a table (n, D) a trial keeps, the numbers of others, each some times.
+
+    Last comes what to hide of these, another part each time.
+    """
+    random, n = np.random.RandomState(0), len(observed)
+    free = random.permutation(np.flatnonzero(~hidden.any(axis=1)))
+    out = free[: min(int(PROBED_SHARE * n), MOST_PROBED)]
+    kept = np.ones(n, dtype=bool)
+    kept[out] = False
+    known = observed & ~hidden
+    if (known[kept].sum(axis=0) < known.sum(axis=0) / 2).any():  # of a column too little is left
+        out, kept = out[:0], np.ones(n, dtype=bool)
+    probed = np.tile(out, min(TIMES_PROBED, MOST_PROBED // max(len(out), 1)))
+    return kept, probed, much_to_hide(observed[probed], random)
 
 
 def sides_of(filled: Filled, gaps: BoolArray, leaves: LeafQuantiles) -> Sides:

@@ -41,6 +41,7 @@ from twofold.mixed.kinds import check_kinds
 from twofold.mixed.level_trees import MOST_ROWS, LevelTrees
 from twofold.mixed.table_columns import TableColumns, choose_columns
 from twofold.model_files import ModelFile
+from twofold.noise.larger_gaps import missing_shares
 from twofold.scaled import Scaled, ScaledModel
 from twofold.tables.chunks import ChunkedTable
 from twofold.tables.dask_tables import DaskTable
@@ -316,8 +317,9 @@ class Mixed(ScaledModel):
         """
         index = as_frame(X)[0].index
         Y = self._rows_to_fill(X)
-        means, spread = self._expected_by_column(Y)
-        reach = self.noise_.reach(level).astype(Y.dtype) * spread
+        with single_threaded_blas():
+            means, spread = self._expected_apart(Y)
+        reach = self.noise_.reach(level, missing_shares(Y)).astype(Y.dtype) * spread
         return self._table.ends(means - reach, index), self._table.ends(means + reach, index)
 
     def explain(self, X: Any) -> Explanation:
@@ -326,26 +328,14 @@ class Mixed(ScaledModel):
         The deviation of a category is that of the indicator of its level.
         """
         Y = self._rows_to_fill(X)
-        means, spread = self._expected_by_column(Y)
+        with single_threaded_blas():
+            means, spread = self._expected_apart(Y, without_gross=True)
         picked, rows = self._table.telling_features(Y), np.arange(len(Y))[:, None]
         std = spread[rows, picked]
         deviations = ((Y - means) / spread)[rows, picked]
         has_none = [k for k, column in enumerate(self.columns_) if not column.features]
         std[:, has_none], deviations[:, has_none] = 0.0, np.nan
         return Explanation(self._table.decode(means, as_frame(X)[0].index), std, deviations)
-
-    def _expected_by_column(self, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return means and deviations of the features of each column given the other columns."""
-        with single_threaded_blas():
-            means, spread = self._expected(Y)
-            for _, part in self._table:
-                if part.stop - part.start > 1:  # one indicator of a category tells the others
-                    hidden = Y.copy()
-                    hidden[:, part] = np.nan
-                    known = ~np.isnan(hidden).all(axis=1)
-                    found = self._expected(hidden[known])
-                    means[known, part], spread[known, part] = (each[:, part] for each in found)
-        return means, spread
 
     def features(self, X: Any) -> FloatArray:
         """Return the features of a table, NaN where they are missing, as `as_numbers` has them."""

@@ -29,6 +29,7 @@ import numpy as np
 from twofold.array_types import FloatArray, IntArray
 from twofold.checks.parameters import is_number
 from twofold.noise.hidden_entries import mean_squares
+from twofold.process_settings import warn
 
 # Choices of a, and the level at which intervals are compared.
 LOCALITIES, COMPARED = (0.0, 0.25, 0.5, 0.75, 1.0), 0.9
@@ -152,20 +153,43 @@ def conformal_reach(hidden: Ratios, n_columns: int, level: float) -> FloatArray:
             "No entry could be hidden to learn how far off the others are. Fit to more rows, and "
             "to more than one column."
         )
-    most = worth(hidden.counts)
     reach = np.full(n_columns, quantile(hidden.sizes, hidden.counts, level))
     shares = (np.arange(POOLED) + 0.5) / POOLED
     pooled = quantiles(hidden.sizes, hidden.counts, shares)
     weight = np.full(POOLED, ENTRIES_OF_ALL / POOLED)
+    entries = entries_of_columns(hidden, n_columns)
     for d in np.unique(hidden.columns):
         own = hidden.columns == d
         sizes = np.concatenate([hidden.sizes[own], pooled])
         counts = np.concatenate([hidden.counts[own], weight])
-        of_column = worth(hidden.counts[own])
-        entries = (of_column + ENTRIES_OF_ALL) ** 2 / (of_column + ENTRIES_OF_ALL**2 / most)
-        entries = min(entries, most)  # of the column, too, which is among them
-        reach[d] = quantiles(sizes, counts, np.array([with_new_one(level, entries)]))[0]
+        reach[d] = quantiles(sizes, counts, np.array([with_new_one(level, entries[d])]))[0]
     return reach
+
+
+def entries_of_columns(hidden: Ratios, n_columns: int) -> FloatArray:
+    """Return how many entries of one kind tell as much of a column (n_columns,) as there is."""
+    most = worth(hidden.counts)
+    found = np.full(n_columns, most)
+    for d in np.unique(hidden.columns):
+        of_column = worth(hidden.counts[hidden.columns == d])
+        entries = (of_column + ENTRIES_OF_ALL) ** 2 / (of_column + ENTRIES_OF_ALL**2 / most)
+        found[d] = min(entries, most)  # of the column, too, which is among them
+    return found
+
+
+def warn_of_level(hidden: Ratios, n_columns: int, level: float) -> None:
+    """Warn if hidden entries are too few to tell of a level: intervals then hold less."""
+    check_level(level)
+    if len(hidden.sizes) == 0:
+        return
+    least = max(float(entries_of_columns(hidden, n_columns).min()), 1.0)
+    possible = least / (least + 1)
+    if level > possible + 1e-9:
+        warn(
+            f"Intervals cannot be sure to hold {100 * level:.4g} %: the rows of the fit tell of "
+            f"{100 * possible:.3g} % at most, and that is what these hold. Fit to more rows, or "
+            "ask for less."
+        )
 
 
 def quantile(values: FloatArray, counts: FloatArray, level: float) -> float:

@@ -21,14 +21,15 @@ would seem less likely than new rows.)
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Self
 
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.noise.conditioning import Gaussians, condition
-from twofold.noise.conformal import Ratios, conformal_reach
+from twofold.noise.conformal import Ratios, conformal_reach, warn_of_level
 from twofold.noise.denoising import MOST_LOOKED_AT, noise_variance
 from twofold.noise.factor_model import FactorModel, draw_missing, fit_factors
 from twofold.noise.hidden_entries import (
@@ -36,6 +37,13 @@ from twofold.noise.hidden_entries import (
     errors_apart,
     mean_squares,
     stacking_weights,
+)
+from twofold.noise.larger_gaps import (
+    MOST_ROWS,
+    LargerGaps,
+    missing_shares,
+    much_to_hide,
+    usual_share,
 )
 from twofold.noise.local_gaussians import LocalGaussians
 
@@ -64,6 +72,9 @@ class NoiseModel:
     ratios, columns : (h,) errors of hidden entries in expected deviations, and their columns
     residuals : (D,) mean squared residual of each column, of rows left out
     log_likelihoods : (t,) of rows left out, rising; in the units of the fit
+    larger_errors, larger_spread, larger_columns, larger_shares : (g,) of entries hidden in rows
+        that miss much (:mod:`twofold.noise.larger_gaps`), none in files of earlier versions
+    usual_share : up to which share of missing entries gaps are usual
     """
 
     center: FloatArray
@@ -79,6 +90,11 @@ class NoiseModel:
     columns: IntArray
     residuals: FloatArray
     log_likelihoods: FloatArray
+    larger_errors: FloatArray = field(default_factory=lambda: np.empty(0))
+    larger_spread: FloatArray = field(default_factory=lambda: np.empty(0))
+    larger_columns: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    larger_shares: FloatArray = field(default_factory=lambda: np.empty(0))
+    usual_share: float = 1.0
 
     def __str__(self) -> str:
         sizes = ", ".join(map(str, self.sizes)) or "no"
@@ -94,10 +110,21 @@ class NoiseModel:
         """The Gaussian of all rows, in units of the columns."""
         return FactorModel(self.mean, self.loadings, self.variances)
 
-    def reach(self, level: float) -> FloatArray:
-        """Return how many expected deviations (D,) hold the share ``level`` of hidden entries."""
+    @cached_property
+    def larger(self) -> LargerGaps:
+        """What rows tell that miss more than usual."""
+        told = (self.larger_errors, self.larger_spread, self.larger_columns, self.larger_shares)
+        return LargerGaps(*told, self.usual_share, len(self.unit))
+
+    def reach(self, level: float, missing: FloatArray) -> FloatArray:
+        """Return how many expected deviations (m, D) hold the share ``level`` of hidden entries.
+
+        That is of rows which miss the shares ``missing`` (m,) of their entries.
+        """
         hidden = Ratios(self.ratios, self.columns, np.ones(len(self.ratios)))
-        return conformal_reach(hidden, len(self.unit), level)
+        warn_of_level(hidden, len(self.unit), level)
+        usual = conformal_reach(hidden, len(self.unit), level)
+        return self.larger.reach(usual, self.larger.ratios(), level, missing)
 
 
 @dataclass(frozen=True)
@@ -169,7 +196,8 @@ class MapNoise:
         guesses, spread = self.guesses(self.scaled(Y), places, self.scaled(images), own)
         means = np.einsum("emd,de->md", guesses, noise.weights)
         variances = (noise.stretch * spread + noise.usual) / 2
-        return means * noise.unit + noise.center, np.sqrt(variances) * noise.unit
+        deviations = noise.larger.deviations(np.sqrt(variances), spread, missing_shares(Y))
+        return means * noise.unit + noise.center, deviations * noise.unit
 
     def guesses(
         self, Z: FloatArray, places: FloatArray, images: FloatArray, own: IntArray | None
@@ -251,45 +279,79 @@ def make_noise(
     asked = np.concatenate(parts)
     random, observed = np.random.RandomState(seed), ~np.isnan(trained.rows[asked])
     hidden = entries_to_hide(observed, random, trained.groups)
+    much = much_to_hide(observed, random, trained.groups)
+    some_rows = max(MOST_ROWS // len(parts), 1)
     ends = np.cumsum([len(part) for part in parts])[:-1]
-    told = [
-        _told(start, trained.rows[part].astype(np.float64), some, *leave_out(part))
-        for part, some in zip(parts, np.split(hidden, ends), strict=True)
-    ]
+    told = []
+    for part, few, many in zip(parts, np.split(hidden, ends), np.split(much, ends), strict=True):
+        rows = trained.rows[part].astype(np.float64)
+        told.append(_told(start, rows, (few, many[:some_rows]), *leave_out(part)))
     return start.with_noise(_choose(start.noise, told))
+
+
+@dataclass(frozen=True)
+class _Hidden:
+    """Hidden entries (h,), in units of the columns.
+
+    ``errors`` (h, E) of each way to fill them, their ``columns``, expected variances ``spread``,
+    and which ``shares`` of the entries of their rows are missing.
+    """
+
+    errors: FloatArray
+    columns: IntArray
+    spread: FloatArray
+    shares: FloatArray
+
+    @classmethod
+    def joined(cls, parts: "list[_Hidden]") -> "_Hidden":
+        """Return the parts one after the other."""
+        return cls(
+            *(np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(cls))
+        )
 
 
 @dataclass(frozen=True)
 class _Told:
     """What rows left out tell, in units of the columns.
 
-    ``errors`` (h, E) of each way to fill hidden entries, their ``columns`` and expected variances
-    ``spread`` (h,); ``residuals`` (m, D) of whole rows, and their log-likelihoods (m,).
+    ``few`` and ``many`` entries hidden in rows, ``residuals`` (m, D) of whole rows, and their
+    log-likelihoods (m,).
     """
 
-    errors: FloatArray
-    columns: IntArray
-    spread: FloatArray
+    few: _Hidden
+    many: _Hidden
     residuals: FloatArray
     log_likelihoods: FloatArray
 
 
 def _told(
-    start: MapNoise, Y: FloatArray, hidden: BoolArray, other: TrainedMap, place: Place
+    start: MapNoise,
+    Y: FloatArray,
+    hidden: tuple[BoolArray, BoolArray],
+    other: TrainedMap,
+    place: Place,
 ) -> _Told:
-    """Return what rows Y (m, D) tell, of which entries are hidden, that a map was made without."""
+    """Return what rows Y (m, D) tell that a map was made without.
+
+    Entries ``hidden`` are few in all of the rows, many in the first ones.
+    """
     unit = start.noise.unit
     own = replace(_without_choice(other), sizes=start.noise.sizes)
     around = MapNoise(other, own)
     places, images = place(Y)
     likely = around.log_likelihood(Y, places, None)
-    partial = np.where(hidden, np.nan, Y)
-    near, guessed = place(partial)
-    guesses, spread = around.guesses(around.scaled(partial), near, around.scaled(guessed), None)
-    columns = np.nonzero(hidden)[1]
-    factor = (own.unit / unit)[columns]
-    errors = (guesses[:, hidden] - around.scaled(Y)[hidden]).T * factor[:, None]
-    return _Told(errors, columns, spread[hidden] * factor**2, (Y - images) / unit, likely)
+
+    def told(asked: BoolArray) -> _Hidden:
+        rows = Y[: len(asked)]
+        partial = np.where(asked, np.nan, rows)
+        near, guessed = place(partial)
+        guesses, spread = around.guesses(around.scaled(partial), near, around.scaled(guessed), None)
+        i, columns = np.nonzero(asked)
+        factor = (own.unit / unit)[columns]
+        errors = (guesses[:, asked] - around.scaled(rows)[asked]).T * factor[:, None]
+        return _Hidden(errors, columns, spread[asked] * factor**2, missing_shares(partial)[i])
+
+    return _Told(told(hidden[0]), told(hidden[1]), (Y - images) / unit, likely)
 
 
 def _without_choice(trained: TrainedMap) -> NoiseModel:
@@ -329,26 +391,33 @@ def _rows_that_tell(Y: FloatArray) -> int:
 
 def _choose(start: NoiseModel, told: list[_Told]) -> NoiseModel:
     """Return the noise model with what rows left out choose."""
-    errors, columns, spread, residuals, likely = (
-        np.concatenate([getattr(some, field.name) for some in told]) for field in fields(_Told)
-    )
+    few, many = (_Hidden.joined([getattr(some, name) for some in told]) for name in ("few", "many"))
+    residuals = np.concatenate([some.residuals for some in told])
+    likely = np.concatenate([some.log_likelihoods for some in told])
     residuals_of = mean_residuals(residuals, np.ones(len(residuals)))
     whole = replace(start, residuals=residuals_of, log_likelihoods=np.sort(likely))
-    D, counts = len(start.unit), np.ones(len(columns))
+    D, counts, columns = len(start.unit), np.ones(len(few.columns)), few.columns
     if len(columns) == 0:
         return whole
-    left = errors_apart(errors, columns, D, counts)
-    expected = max(float(spread.sum()), np.finfo(np.float64).tiny)
+    left = errors_apart(few.errors, columns, D, counts)
+    expected = max(float(few.spread.sum()), np.finfo(np.float64).tiny)
     stretch = float((left**2).sum()) / expected
     usual = mean_squares(left, columns, D, counts)
-    deviations = np.sqrt((stretch * spread + usual[columns]) / 2)
+    weights = stacking_weights(few.errors, columns, D, counts)
+
+    deviations = np.sqrt((stretch * few.spread + usual[columns]) / 2)
     return replace(
         whole,
-        weights=stacking_weights(errors, columns, D, counts),
+        weights=weights,
         stretch=stretch,
         usual=usual,
         ratios=np.abs(left) / deviations,
         columns=columns,
+        larger_errors=(many.errors * weights[many.columns]).sum(axis=1),
+        larger_spread=many.spread,
+        larger_columns=many.columns,
+        larger_shares=many.shares,
+        usual_share=usual_share(few.shares),
     )
 
 

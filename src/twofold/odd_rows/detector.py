@@ -13,7 +13,9 @@ Each is counted from its median among trusted rows in distances between their qu
 than -1, and added up. At first all rows are trusted, then the four fifths that are least odd, then
 also others that lie no farther above the upper quartile than one and a half distances between the
 quartiles (Tukey's fence): odd rows do not teach what is usual, and a table without any does not
-lose its border. Densities of rows with gaps are those of their observed entries, times columns over
+lose its border. Rows that lie together, far from all others, are each other's neighbours and would
+seem usual: clumps of up to a fifth of the rows with emptiness around them are not trusted either.
+Densities of rows with gaps are those of their observed entries, times columns over
 their number.
 """
 
@@ -22,6 +24,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -30,7 +34,7 @@ from twofold.checks.parameters import check_count, is_number
 from twofold.checks.rows import check_missing, validate_rows
 from twofold.contract.distinct_rows import RowIndex
 from twofold.engine.threads import single_threaded_blas
-from twofold.neighborhoods.nearest import FARTHEST
+from twofold.neighborhoods.nearest import FARTHEST, RowSearch
 from twofold.noise import Conditional, LocalGaussians, condition, fit_factors
 from twofold.rowwise import center_and_spread
 
@@ -38,6 +42,8 @@ TRUSTED_SHARE, FENCE = 0.8, 1.5
 # A neighbourhood is at most this share of the trusted rows.
 LARGEST_SHARE = 0.3
 NEAREST = 5
+# A clump is farther from other rows than so many times what this share of rows has to go for five.
+GAP, NEARLY_ALL = 3.0, 0.95
 # Numbers of neighbours that a row is compared with in how sparse it is around them.
 COMPARED = (20, 40)
 # Of more rows than these, so many, drawn by their hash, tell what is usual.
@@ -147,7 +153,9 @@ class ManifoldOutlierDetector(OutlierMixin, BaseEstimator):
     def _learn_by_turns(self, Z: FloatArray) -> BoolArray:
         """Learn from rows Z (n, D) that are usual among themselves; return which these are."""
         self._learn(Z)
-        trusted = _least(self._oddness(Z), max(2, round(TRUSTED_SHARE * len(Z))))
+        apart = self._lies_apart()[self._index.find(Z)]
+        odd = np.where(apart, np.inf, self._oddness(Z))
+        trusted = _least(odd, min(max(2, round(TRUSTED_SHARE * len(Z))), int((~apart).sum())))
         # Of a few rows with gaps these may tell nothing of a column: then the others do.
         untold = np.isnan(Z[trusted]).all(axis=0)
         trusted |= ~np.isnan(Z[:, untold]).all(axis=1)
@@ -157,6 +165,36 @@ class ManifoldOutlierDetector(OutlierMixin, BaseEstimator):
         trusted |= odd <= high + FENCE * (high - low)
         self._learn(Z[trusted])
         return trusted
+
+    def _lies_apart(self) -> BoolArray:
+        """Return which of the rows learnt from lie in a clump with emptiness around it.
+
+        Rows are linked with their nearest ones, if these are no farther than GAP times what nearly
+        all rows have to go. The largest parts that hang together hold most of the rows; others, at
+        most a fifth of the rows, are clumps if no other row is nearer to them than that.
+        """
+        rows = self._around.rows
+        near = self._near(rows, np.arange(len(rows)))[:, : max(COMPARED)]
+        far = self._distances(rows, near)
+        longest = GAP * float(np.quantile(far[:, :NEAREST][:, -1], NEARLY_ALL))
+        apart = np.zeros(len(rows), dtype=bool)
+        if longest == 0:  # most rows are equal to others, which makes no clump of the rest
+            return apart
+        source, k = np.nonzero(far[:, :NEAREST] <= longest)
+        links = csr_matrix((np.ones(len(k)), (source, near[source, k])), (len(rows), len(rows)))
+        part = connected_components(links, directed=False)[1]
+        sizes = np.bincount(part)
+        order = np.argsort(-sizes, kind="stable")
+        before = np.cumsum(sizes[order]) - sizes[order]
+        outside = np.where(part[near] != part[:, None], far, np.inf).min(axis=1)
+        for clump in order[before >= TRUSTED_SHARE * len(rows)]:
+            inside = part == clump
+            if sizes[clump] > near.shape[1]:  # others may be beyond all neighbours
+                others = rows[~inside]
+                nearest = RowSearch(others).nearest(rows[inside], 1)[:, 0]
+                outside[inside] = np.linalg.norm(others[nearest] - rows[inside], axis=1)
+            apart[inside] = outside[inside].min() > longest
+        return apart
 
     def _learn(self, rows: FloatArray) -> None:
         """Learn from trusted rows (n, D)."""

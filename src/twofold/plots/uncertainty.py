@@ -60,7 +60,9 @@ def intervals(model: TwoWayModel, row: Any, level: float = 0.9, *, ax: Axes | No
     center, unit = model.noise_.center, model.noise_.unit
     low, high, values = ((part[0] - center) / unit for part in (low, high, filled))
     names = [shortened(name, MOST_LETTERS) for name in feature_names(model)]
-    ax = drawing.open_axes(ax, (1.5 + 0.3 * len(names), 3.0))
+    # Names stand below the axes, which keep their height.
+    below = 0.08 * max(map(len, names))
+    ax = drawing.open_axes(ax, (1.5 + 0.3 * len(names), 3.0 + below))
     places, gaps = np.arange(len(names)), np.isnan(Y[0])
     label = f"{100 * level:.3g} % interval"
     ax.vlines(places, low, high, color=COLORS[0], linewidth=5, alpha=0.35, label=label)
@@ -68,7 +70,7 @@ def intervals(model: TwoWayModel, row: Any, level: float = 0.9, *, ax: Axes | No
     if gaps.any():
         ax.plot(places[gaps], values[gaps], "o", color=COLORS[0], mfc="white", label="filled")
     ax.set_xticks(places, names, rotation=90)
-    ax.set_ylabel("standard deviations from the mean")
+    ax.set_ylabel("deviations from the mean")
     ax.legend(frameon=False, fontsize="small", loc="lower left", bbox_to_anchor=(0, 1), ncols=3)
     drawing.light_frame(ax)
     return ax
@@ -101,6 +103,8 @@ def odd_rows(model: TwoWayModel, X: Any = None, n: int = 15, *, ax: Axes | None 
     own = _known_rows(model) if X is None else None
     if own is not None:
         X = named_rows(model, model.data_[model.member_[own]])
+    if not hasattr(X, "iloc"):
+        X = named_rows(model, np.asarray(X))  # or each question would be answered with a warning
     p = model.p_values(X)
     shown = np.lexsort((model.log_likelihood(X), p))[:n]
     rows = X.iloc[shown] if hasattr(X, "iloc") else np.asarray(X)[shown]

@@ -15,7 +15,7 @@ function foldable(title, content, isOpen) {
 
 export class Panel {
   /**
-   * @param {{rowView, where, neighbors, path, slices, selection, about: HTMLElement, hasImage: boolean, q: number,
+   * @param {{rowView, where, neighbors, path, slices, selection, about: HTMLElement, warning: ?string, hasImage: boolean, q: number,
    *   actions: {paste: () => void, csv: () => void, png: () => void}}} parts
    */
   constructor(parts) {
@@ -32,6 +32,7 @@ export class Panel {
     this.scroll = element(
       "div",
       { class: "tf-panel-scroll" },
+      ...(parts.warning ? [element("p", { class: "tf-warning", role: "note" }, `Note: ${parts.warning}.`)] : []),
       this.makeRowSection(),
       this.selectionSection,
       this.slicesSection,

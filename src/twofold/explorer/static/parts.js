@@ -57,6 +57,7 @@ export function makeParts(atlas, layout, actions) {
     ...parts,
     selection: parts.selectionView,
     about: aboutSection(header),
+    warning: header.warning,
     hasImage: Boolean(header.image_shape),
     q: atlas.q,
     actions,
