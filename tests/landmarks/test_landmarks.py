@@ -44,7 +44,7 @@ class TestLandmarks:
 
     @pytest.mark.parametrize(("count", "n"), [(8, 8), (9, 8), ("auto", 3)])
     def test_too_few_rows(self, count, n):
-        with pytest.raises(ValueError, match=f"less than the number of rows, {n}"):
+        with pytest.raises(ValueError, match=f"less than the number of different rows, {n}"):
             Landmarks(count).number(n)
 
     @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ class TestChoice:
 
     def test_count_at_least_the_rows(self, choice):
         Y, weights = draw(n=10)
-        with pytest.raises(ValueError, match="less than the number of rows, 10; got 10"):
+        with pytest.raises(ValueError, match="less than the number of different rows, 10; got 10"):
             choose_landmarks(Y, weights, Landmarks(10, choice), 0)
 
 

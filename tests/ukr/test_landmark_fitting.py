@@ -202,7 +202,9 @@ class TestNumberOfLandmarks:
         assert off_the_spiral(model) < 0.03
 
     def test_too_many_are_explained(self):
-        with pytest.raises(ValueError, match="less than the number of rows, 300; got 300"):
+        with pytest.raises(
+            ValueError, match="less than the number of different rows, 300; got 300"
+        ):
             spiral_model(300).fit(SPIRAL.Y)
 
     def test_fewer_distinct_rows_than_rows(self):

@@ -316,3 +316,11 @@ class TestRescaling:
         assert training._is_rescaled(problem, TRIANGLE[:, :2]) is expected
         assert not training._is_rescaled(problem, TRIANGLE[:50, :2])
         assert not training._is_rescaled(problem, TRIANGLE)  # three dimensions
+
+    def test_a_picture_of_the_user_keeps_its_units(self):
+        own = principal_components(TRIANGLE, 2, 1.0) * [100, 10] + [500, -3]
+        model = UKR(init=own, max_iter=10, random_state=0).fit(TRIANGLE)
+        np.testing.assert_allclose(model.embedding_.std(axis=0), own.std(axis=0), rtol=1e-5)
+        np.testing.assert_allclose(model.embedding_.mean(axis=0), own.mean(axis=0), rtol=1e-5)
+        assert not np.allclose(model.embedding_, own, rtol=1e-3)
+        np.testing.assert_array_equal(model.transform(TRIANGLE), model.embedding_)

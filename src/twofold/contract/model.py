@@ -340,7 +340,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
     @takes_tensors
     def score(self, X: Any, y: None = None) -> float:
         """Return the mean of :meth:`score_samples` of ``X``; higher is better. ``y`` is ignored."""
-        mean: Any = self.score_samples(X).mean()
+        mean: Any = self.score_samples(X).mean(dtype=np.float64)  # of float32 it may overflow
         return float(mean.compute() if hasattr(mean, "compute") else mean)
 
     def _complete_with_noise(

@@ -83,7 +83,7 @@ class Landmarks:
         if not LEAST <= count < n:
             raise ValueError(
                 f"The number of landmarks must be at least {LEAST} and less than the number of "
-                f"rows, {n}; got {count}. Ask for fewer landmarks or leave them out."
+                f"different rows, {n}; got {count}. Ask for fewer landmarks or leave them out."
             )
         return count
 

@@ -446,8 +446,9 @@ class UKR(KernelManifold):
         regularization, own = fit.problem.regularization, fit.start.own
         self.latent_scale_ = np.ones(fit.X.shape[1])
         if own is not None and fit.problem.landmarks is None:
-            # The user's picture keeps its own units; the kernel's are behind a factor.
-            self.latent_scale_ = stretch(own, fit.start.X)
+            # The user's picture keeps its own units, however far training stretched it; the
+            # kernel's are behind a factor.
+            self.latent_scale_ = stretch(own, fit.X)
             return fit.X / self.latent_scale_ + own.mean(axis=0)
         is_bounded = isinstance(regularization, Extension) and regularization.penalty is None
         # A box, and polynomials without mixed terms, would be others after a turn.
