@@ -221,6 +221,24 @@ def test_keys_work_after_a_search_and_escape_leaves_the_field(file, open_page):
     assert page.locator(".tf-end-text").last.inner_text() == "cell 017"
 
 
+@pytest.mark.parametrize("box", ["Colour by", "Filter by"])
+@pytest.mark.parametrize("way", ["Enter", "click"])
+def test_keys_work_after_a_choice(box, way, file, open_page):
+    page = open_page(file)
+    page.get_by_text("More filters").click()
+    field = page.get_by_role("combobox", name=box)
+    field.fill("gene 07")
+    if way == "Enter":
+        page.keyboard.press("Enter")
+    else:
+        page.get_by_role("option", name="gene 07").click()
+    page.keyboard.press("l")
+    assert field.input_value() == ("gene 07" if box == "Colour by" else "")
+    assert page.locator(".tf-filter-head", has_text="gene 07").count() == (box == "Filter by")
+    lasso = page.get_by_role("button", name="Select rows with a lasso")
+    assert lasso.get_attribute("aria-pressed") == "true"
+
+
 @pytest.mark.slow
 def test_a_tooltip_goes_when_other_points_come_under_it(model, file, open_page):
     page = open_page(file)

@@ -134,6 +134,7 @@ export class Combobox extends EventTarget {
     else this.input.value = option.label;
     this.close();
     this.dispatchEvent(new CustomEvent("choose", { detail: option.value }));
+    this.leave();
   }
 
   onKey(event) {
