@@ -108,6 +108,11 @@ def test_selections_are_kept_named_compared_and_colour(model, file, open_page):
     left, top = (np.flatnonzero(model.embedding_[:, d] < -0.5) for d in (0, 1))
     select(page, left)
     page.get_by_role("button", name="Keep").click()
+    # It is seen where it was kept, not below a long list.
+    name, scroll = (
+        page.locator(part).bounding_box() for part in (".tf-kept input", ".tf-panel-scroll")
+    )
+    assert scroll["y"] <= name["y"] <= scroll["y"] + scroll["height"] - name["height"]
     page.get_by_label("Name of Group 1").fill("west")
     page.get_by_label("Name of Group 1").press("Enter")
     select(page, top)
