@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from explorer.browsing import OPTIONS, coloured, map_pixels, settle, smooth_images
+from matplotlib.image import imread
 
 from twofold import explorer, upgrade
 
@@ -109,7 +110,11 @@ def test_the_map_leaves_as_png_and_svg(images_file, open_page):
     menu.locator("summary").click()
     with page.expect_download() as waiting:
         menu.get_by_role("button", name="PNG").click()
-    assert waiting.value.path().read_bytes().startswith(b"\x89PNG")
+    # Twice as fine as the screen, and the screen is as it was.
+    picture = imread(waiting.value.path())
+    screen = page.evaluate("() => [twofold.map.camera.height, twofold.map.camera.width]")
+    assert picture.shape[:2] == tuple(2 * side for side in screen)
+    assert coloured(255 * picture[..., :3]) > 2 * coloured(map_pixels(page)) > 1_000
     assert not menu.get_by_role("button", name="PNG").is_visible()
     menu.locator("summary").click()
     with page.expect_download() as waiting:
