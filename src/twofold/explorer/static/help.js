@@ -51,7 +51,11 @@ export class HelpDialog {
 
   toggle() {
     if (this.dialog.open) this.dialog.close();
-    else this.dialog.showModal();
+    else {
+      this.dialog.showModal();
+      // The button at its end has the focus, which scrolls there where the window is low.
+      this.dialog.scrollTop = 0;
+    }
   }
 }
 
