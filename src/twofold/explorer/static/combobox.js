@@ -63,6 +63,7 @@ export class Combobox extends EventTarget {
     this.keepsText = true;
     this.text = text;
     this.input.value = text;
+    this.input.title = text; // the field may be too short for it
   }
 
   open(text) {
@@ -130,7 +131,7 @@ export class Combobox extends EventTarget {
   take(index) {
     const option = this.options[index];
     if (!option) return;
-    if (this.keepsText) this.text = option.label;
+    if (this.keepsText) this.setText(option.label);
     else this.input.value = option.label;
     this.close();
     this.dispatchEvent(new CustomEvent("choose", { detail: option.value }));
