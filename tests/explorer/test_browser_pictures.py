@@ -270,3 +270,31 @@ def test_the_help_opens_at_its_title(images_file, open_page):
     page = open_page(images_file, 1280, 500)
     page.keyboard.press("?")
     assert seen_in(page, ".tf-help h2", ".tf-help")
+
+
+@pytest.mark.slow
+def test_two_maps_of_a_phone_end_where_the_panel_begins(open_page, tmp_path):
+    X, Y = smooth_images(60, 4)
+    path = explorer.write(
+        upgrade(X, Y, **OPTIONS), tmp_path / "a.html", beside={"turned": X[:, ::-1]}
+    )
+    page = open_page(path, 390, 844)
+    second, panel = (page.locator(part).bounding_box() for part in (".tf-second-map", ".tf-panel"))
+    assert second["y"] + second["height"] <= panel["y"] + 1
+    assert second["height"] > 100
+
+
+@pytest.mark.slow
+def test_long_names_that_begin_alike_are_told_apart(open_page, tmp_path):
+    X, Y = smooth_images(60, 4)
+    names = [f"a_name_of_many_letters_that_all_features_share_{j}" for j in range(16)]
+    path = explorer.write(
+        upgrade(X, pd.DataFrame(Y, columns=names), **OPTIONS), tmp_path / "a.html"
+    )
+    page = open_page(path)
+    field = page.get_by_role("combobox", name="Colour by")
+    field.fill("share_7")
+    option = page.get_by_role("option", name=names[7])
+    assert option.evaluate("(item) => item.scrollWidth <= item.clientWidth")
+    option.click()
+    assert field.get_attribute("title") == names[7]
