@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from explorer.browsing import OPTIONS, coloured, map_pixels, settle, smooth_images
+from matplotlib.image import imread
 
 from twofold import explorer, upgrade
 
@@ -109,7 +110,11 @@ def test_the_map_leaves_as_png_and_svg(images_file, open_page):
     menu.locator("summary").click()
     with page.expect_download() as waiting:
         menu.get_by_role("button", name="PNG").click()
-    assert waiting.value.path().read_bytes().startswith(b"\x89PNG")
+    # Twice as fine as the screen, and the screen is as it was.
+    picture = imread(waiting.value.path())
+    screen = page.evaluate("() => [twofold.map.camera.height, twofold.map.camera.width]")
+    assert picture.shape[:2] == tuple(2 * side for side in screen)
+    assert coloured(255 * picture[..., :3]) > 2 * coloured(map_pixels(page)) > 1_000
     assert not menu.get_by_role("button", name="PNG").is_visible()
     menu.locator("summary").click()
     with page.expect_download() as waiting:
@@ -204,3 +209,92 @@ def test_nothing_in_the_panel_is_cut_off(width, view, open_page, tmp_path):
           .map((e) => e.outerHTML.slice(0, 120))"""
     )
     assert not cut
+
+
+def seen_in(page, part, frame):
+    """Say whether all of a part can be seen in a frame that cuts off what is beyond it."""
+    inside = """([part, frame]) => {
+      const box = (query) => document.querySelector(query).getBoundingClientRect();
+      const [a, b] = [box(part), box(frame)];
+      return a.top >= b.top && a.bottom <= b.bottom + 1 && a.left >= b.left && a.right <= b.right;
+    }"""
+    return page.evaluate(inside, [part, frame])
+
+
+@pytest.fixture(scope="module")
+def letters_file(tmp_path_factory):
+    X, Y = smooth_images(130, 4)
+    model = upgrade(X, Y, **OPTIONS).annotate(
+        labels={"letter": list("abcdefghijklmnopqrstuvwxyz") * 5}
+    )
+    return explorer.write(model, tmp_path_factory.mktemp("page") / "letters.html")
+
+
+@pytest.mark.parametrize("height", [800, 520])
+def test_a_long_legend_stays_on_the_map(height, letters_file, open_page):
+    filters = "&".join(f"filter.feature:{j}=-1..3" for j in (3, 4, 5))
+    page = open_page(letters_file, 1280, height, f"#color=label:letter&{filters}")
+    card = page.locator(".tf-legend-card")
+    if card.get_attribute("open") is None:
+        card.locator("summary").first.click()
+    assert seen_in(page, ".tf-legend-card", ".tf-map-area")
+    assert seen_in(page, ".tf-legend .tf-select", ".tf-legend-card")
+    assert seen_in(page, ".tf-legend-foot", ".tf-legend-card")
+    # What does not fit is scrolled to, and its list of suggestions is not cut off.
+    last = page.locator(".tf-filter").last
+    last.scroll_into_view_if_needed()
+    assert seen_in(page, ".tf-filter:last-child", ".tf-legend-scroll")
+    page.get_by_role("combobox", name="Filter by").click()
+    assert seen_in(page, ".tf-legend-scroll .tf-suggestions", ".tf-map-area")
+    page.get_by_role("option", name="Density").click()
+    assert page.locator(".tf-filter").count() == 3 + 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "note"), [(1280, ".tf-folded-note"), (390, ".tf-map-note")])
+def test_a_page_of_filtered_rows_says_so_where_the_legend_is_folded(
+    width, note, letters_file, open_page
+):
+    page = open_page(letters_file, width, 800, "#color=label:letter&filter.label:letter=a")
+    if width > 720:
+        assert not page.locator(note).is_visible()  # the open legend says so
+        page.locator(".tf-legend-card > summary").click()
+    assert page.locator(note).inner_text() == "5 of 130 rows shown"
+    page.evaluate("() => { location.hash = '#color=density'; }")
+    settle(page)
+    assert not page.locator(note).is_visible()
+
+
+@pytest.mark.slow
+def test_the_help_opens_at_its_title(images_file, open_page):
+    page = open_page(images_file, 1280, 500)
+    page.keyboard.press("?")
+    assert seen_in(page, ".tf-help h2", ".tf-help")
+
+
+@pytest.mark.slow
+def test_two_maps_of_a_phone_end_where_the_panel_begins(open_page, tmp_path):
+    X, Y = smooth_images(60, 4)
+    path = explorer.write(
+        upgrade(X, Y, **OPTIONS), tmp_path / "a.html", beside={"turned": X[:, ::-1]}
+    )
+    page = open_page(path, 390, 844)
+    second, panel = (page.locator(part).bounding_box() for part in (".tf-second-map", ".tf-panel"))
+    assert second["y"] + second["height"] <= panel["y"] + 1
+    assert second["height"] > 100
+
+
+@pytest.mark.slow
+def test_long_names_that_begin_alike_are_told_apart(open_page, tmp_path):
+    X, Y = smooth_images(60, 4)
+    names = [f"a_name_of_many_letters_that_all_features_share_{j}" for j in range(16)]
+    path = explorer.write(
+        upgrade(X, pd.DataFrame(Y, columns=names), **OPTIONS), tmp_path / "a.html"
+    )
+    page = open_page(path)
+    field = page.get_by_role("combobox", name="Colour by")
+    field.fill("share_7")
+    option = page.get_by_role("option", name=names[7])
+    assert option.evaluate("(item) => item.scrollWidth <= item.clientWidth")
+    option.click()
+    assert field.get_attribute("title") == names[7]

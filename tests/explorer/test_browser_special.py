@@ -108,6 +108,11 @@ def test_selections_are_kept_named_compared_and_colour(model, file, open_page):
     left, top = (np.flatnonzero(model.embedding_[:, d] < -0.5) for d in (0, 1))
     select(page, left)
     page.get_by_role("button", name="Keep").click()
+    # It is seen where it was kept, not below a long list.
+    name, scroll = (
+        page.locator(part).bounding_box() for part in (".tf-kept input", ".tf-panel-scroll")
+    )
+    assert scroll["y"] <= name["y"] <= scroll["y"] + scroll["height"] - name["height"]
     page.get_by_label("Name of Group 1").fill("west")
     page.get_by_label("Name of Group 1").press("Enter")
     select(page, top)
@@ -219,6 +224,24 @@ def test_keys_work_after_a_search_and_escape_leaves_the_field(file, open_page):
     page.keyboard.press("Escape")
     page.keyboard.press("b")
     assert page.locator(".tf-end-text").last.inner_text() == "cell 017"
+
+
+@pytest.mark.parametrize("box", ["Colour by", "Filter by"])
+@pytest.mark.parametrize("way", ["Enter", "click"])
+def test_keys_work_after_a_choice(box, way, file, open_page):
+    page = open_page(file)
+    page.get_by_text("More filters").click()
+    field = page.get_by_role("combobox", name=box)
+    field.fill("gene 07")
+    if way == "Enter":
+        page.keyboard.press("Enter")
+    else:
+        page.get_by_role("option", name="gene 07").click()
+    page.keyboard.press("l")
+    assert field.input_value() == ("gene 07" if box == "Colour by" else "")
+    assert page.locator(".tf-filter-head", has_text="gene 07").count() == (box == "Filter by")
+    lasso = page.get_by_role("button", name="Select rows with a lasso")
+    assert lasso.get_attribute("aria-pressed") == "true"
 
 
 @pytest.mark.slow

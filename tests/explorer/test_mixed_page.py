@@ -125,6 +125,8 @@ def test_the_row_leaves_as_a_row_of_the_table(model, open_page, tmp_path):
         page.get_by_role("button", name="Download the generated row as CSV").click()
     found = pd.read_csv(waiting.value.path())
     assert page.get_by_role("button", name="Paste a row").count() == 0
+    page.get_by_text("What is shown").click()
+    assert page.get_by_text("Rows cannot be pasted here").is_visible()
     assert list(found) == list(row)
     assert found["colour"][0] == row["colour"][0]
     assert found["price"][0] == pytest.approx(row["price"][0], rel=2e-3)

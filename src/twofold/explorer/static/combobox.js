@@ -7,6 +7,12 @@
 
 import { element, icon, uniqueId } from "./elements.js";
 
+/** Between the field and its list, in pixels. */
+const LIST_GAP = 4;
+
+/** A lower list would show too few suggestions: what holds the field scrolls instead. */
+const LEAST_HEIGHT = 160;
+
 export class Combobox extends EventTarget {
   /**
    * @param {{label: string, placeholder?: string, withIcon?: boolean, hideLabel?: boolean, isSelect?: boolean,
@@ -63,6 +69,7 @@ export class Combobox extends EventTarget {
     this.keepsText = true;
     this.text = text;
     this.input.value = text;
+    this.input.title = text; // the field may be too short for it
   }
 
   open(text) {
@@ -85,20 +92,29 @@ export class Combobox extends EventTarget {
       items.push(element("li", { class: "tf-suggestion-none", role: "presentation" }, "Nothing found"));
     this.list.replaceChildren(...items);
     this.list.hidden = false;
-    this.openTowardsRoom();
+    this.place();
     this.input.setAttribute("aria-expanded", "true");
     this.highlight();
   }
 
-  /** Upwards where the list would be cut off below. */
-  openTowardsRoom() {
-    const app = this.element.closest(".twofold-explorer");
-    this.list.classList.remove("tf-up");
-    const isCut = app && this.list.getBoundingClientRect().bottom > app.getBoundingClientRect().bottom;
-    const hasRoom =
-      app &&
-      this.input.getBoundingClientRect().top - app.getBoundingClientRect().top > this.list.offsetHeight;
-    this.list.classList.toggle("tf-up", Boolean(isCut && hasRoom));
+  /** Put the list below the field, or above it where there is more room, and no further than is seen. */
+  place() {
+    if (this.list.hidden) return;
+    const field = this.input.getBoundingClientRect();
+    const origin = this.list.offsetParent.getBoundingClientRect();
+    const seen = this.element
+      .closest(".tf-panel-scroll, .tf-map-area, .twofold-explorer")
+      .getBoundingClientRect();
+    const [above, below] = [field.top - seen.top - 2 * LIST_GAP, seen.bottom - field.bottom - 2 * LIST_GAP];
+    const { style } = this.list;
+    style.maxHeight = "";
+    const isUp = this.list.offsetHeight > below && above > Math.max(below, LEAST_HEIGHT);
+    const room = Math.max(isUp ? above : below, LEAST_HEIGHT);
+    if (this.list.offsetHeight > room) style.maxHeight = `${room}px`;
+    const top = isUp ? field.top - LIST_GAP - this.list.offsetHeight : field.bottom + LIST_GAP;
+    style.top = `${top - origin.top}px`;
+    style.left = `${field.left - origin.left}px`;
+    style.width = `${field.width}px`;
   }
 
   makeItem(option, index) {
@@ -130,10 +146,11 @@ export class Combobox extends EventTarget {
   take(index) {
     const option = this.options[index];
     if (!option) return;
-    if (this.keepsText) this.text = option.label;
+    if (this.keepsText) this.setText(option.label);
     else this.input.value = option.label;
     this.close();
     this.dispatchEvent(new CustomEvent("choose", { detail: option.value }));
+    this.leave();
   }
 
   onKey(event) {

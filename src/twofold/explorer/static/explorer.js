@@ -331,6 +331,7 @@ export class Explorer {
   /** @param {Uint8Array|null} mask 0 hides a row */
   setFilter(mask) {
     for (const map of this.maps) map.setFilter(mask);
+    this.layout.noteFilter(this.legend.status.textContent);
   }
 
   setLook(look) {

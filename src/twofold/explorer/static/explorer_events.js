@@ -27,10 +27,7 @@ export function listenToParts(explorer) {
   });
   on(legend.points, "look", (look) => explorer.setLook(look));
   on(legend, "pick", (mask) => explorer.select(shownRows(mask)));
-  on(search, "choose", (row) => {
-    explorer.jumpTo(row, true);
-    explorer.focusMap();
-  });
+  on(search, "choose", (row) => explorer.jumpTo(row, true));
   for (const box of [search, legend.colorBox, legend.filterBox]) on(box, "leave", () => explorer.focusMap());
   on(neighbors, "jump", ({ row }) => explorer.jumpTo(row, false));
   on(neighbors, "pick", ({ row, end }) =>

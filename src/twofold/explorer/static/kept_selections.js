@@ -21,6 +21,7 @@ export class KeptSelections extends EventTarget {
     let number = this.all.length + 1;
     while (this.all.some(({ name }) => name === `Group ${number}`)) number++;
     this.set([...this.all, { name: `Group ${number}`, rows }]);
+    this.list.lastElementChild.scrollIntoView({ block: "nearest" });
   }
 
   /** @param {{name: string, rows: Uint32Array}[]} all */

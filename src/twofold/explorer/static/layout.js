@@ -33,11 +33,13 @@ export class Layout {
       hidden: true,
       onclick: actions.play,
     });
+    // Where the legend, which says so, is folded; and on a phone, where it lies in the panel.
+    this.filterNotes = ["tf-folded-note", "tf-map-note"].map((name) => element("span", { class: name, hidden: true }));
     this.legendSlot = element("div", {});
     this.legendCard = element(
       "details",
       { class: "tf-legend-card tf-more", open: true },
-      element("summary", {}, "Colour and filter"),
+      element("summary", {}, element("span", {}, "Colour and filter", this.filterNotes[0])),
       this.legendSlot,
     );
     this.tip = element("div", { class: "tf-tip", hidden: true, "aria-hidden": "true" });
@@ -60,6 +62,7 @@ export class Layout {
       this.tools,
       this.playButton,
       this.legendCard,
+      this.filterNotes[1],
       this.tip,
       this.toast,
       this.loading,
@@ -145,6 +148,14 @@ export class Layout {
       button.setAttribute("aria-pressed", String(name === mode));
   }
 
+  /** Say beside the map which part of the rows it shows; empty for all of them. */
+  noteFilter(text) {
+    for (const note of this.filterNotes) {
+      note.textContent = text;
+      note.hidden = !text;
+    }
+  }
+
   setPlay(isReady, isPlaying) {
     this.playButton.hidden = !isReady;
     this.playButton.replaceChildren(icon(isPlaying ? "pause" : "play"), isPlaying ? "Pause" : "Play A to B");
@@ -156,7 +167,12 @@ export class Layout {
 
   /** What lies on the map, in pixels from its left and top. */
   covers() {
-    return this.coversOf(this.mapHost, [this.tools, this.legendCard, ...(this.isPhone ? this.panelSlot.children : [])]);
+    return this.coversOf(this.mapHost, [this.tools, this.legendCard, this.filterNotes[1], ...this.sheet]);
+  }
+
+  /** The panel, where it lies on the map. */
+  get sheet() {
+    return this.isPhone ? [...this.panelSlot.children] : [];
   }
 
   /** @param {HTMLElement} mapHost @param {HTMLElement[]} parts that may lie on it */

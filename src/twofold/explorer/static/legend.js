@@ -68,9 +68,13 @@ export class Legend extends EventTarget {
       "div",
       { class: "tf-legend" },
       this.colorBox.element,
-      this.scale,
-      this.more,
-      this.points.element,
+      element(
+        "div",
+        { class: "tf-legend-scroll", onscroll: () => this.filterBox.place() },
+        this.scale,
+        this.more,
+        this.points.element,
+      ),
       element("div", { class: "tf-legend-foot" }, this.status, this.footButtons),
     );
   }

@@ -10,10 +10,13 @@ import { MAP_THEMES } from "./map_theme.js";
 /** More points than this become an image within the SVG: no program would open so many discs. */
 const MOST_DISCS = 30000;
 
-/** Save what is seen of the map. @param {import("./map_view.js").MapView} map */
+/** Save what is seen of the map, finer than on the screen. @param {import("./map_view.js").MapView} map */
 export function saveMapPng(map, title) {
-  map.drawWhole();
-  joinedCanvas(map, Object.keys(map.canvases)).toBlob((blob) => saveFile(`${fileStem(title)}-map.png`, blob, "image/png"));
+  let picture = null;
+  map.drawPicture(() => {
+    picture = joinedCanvas(map, Object.keys(map.canvases));
+  });
+  picture.toBlob((blob) => saveFile(`${fileStem(title)}-map.png`, blob, "image/png"));
 }
 
 export function saveMapSvg(map, title) {

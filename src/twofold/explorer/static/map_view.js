@@ -32,6 +32,9 @@ const FRAME_ZOOM = 3;
 
 const MOST_PIXEL_RATIO = 3;
 
+/** A picture to keep has at least so many pixels per pixel of the page, each way. */
+const PICTURE_RATIO = 2;
+
 /** From this many points on, lines of equal density are drawn above them. */
 const MANY_POINTS = 30000;
 
@@ -315,17 +318,23 @@ export class MapView extends EventTarget {
   /** Fit the canvases to the host; called by itself when the host's size changes. */
   resize() {
     const { clientWidth, clientHeight } = this.host;
-    const ratio = Math.min(MOST_PIXEL_RATIO, globalThis.devicePixelRatio || 1);
+    const ratio = this.wantedRatio;
     if (clientWidth === this.camera.width && clientHeight === this.camera.height && ratio === this.ratio) return;
-    this.ratio = ratio;
     this.findRoom();
+    this.sizeCanvases(ratio);
+    if (clientWidth === 0 || clientHeight === 0) return;
+    // A canvas is blank after a change of size: drawn before the next picture, or it would flash.
+    this.drawFrame();
+  }
+
+  sizeCanvases(ratio) {
+    this.ratio = ratio;
+    const { clientWidth, clientHeight } = this.host;
     if (clientWidth === 0 || clientHeight === 0) return;
     for (const canvas of Object.values(this.canvases)) {
       canvas.width = Math.round(clientWidth * ratio);
       canvas.height = Math.round(clientHeight * ratio);
     }
-    // A canvas is blank after a change of size: drawn before the next picture, or it would flash.
-    this.drawFrame();
   }
 
   redraw(...layers) {
@@ -338,7 +347,7 @@ export class MapView extends EventTarget {
     this.frame = null;
     const { camera, ratio, stale, points } = this;
     if (this.isDestroyed || !(camera.width > 0 && camera.height > 0)) return;
-    if (ratio !== Math.min(MOST_PIXEL_RATIO, globalThis.devicePixelRatio || 1)) this.resize();
+    if (ratio !== this.wantedRatio) this.resize();
     const theme = MAP_THEMES[this.theme];
     const style = this.pointStyle();
     this.shown.hoverRadius = style.diameter / 2;
@@ -379,6 +388,24 @@ export class MapView extends EventTarget {
     const { look } = this;
     const own = { diameter: diameter * look.size, opacity: Math.min(1, opacity * look.opacity) };
     return { ...own, ratio: this.ratio, ground, fade: UNSELECTED_FADE };
+  }
+
+  /** Pixels of the canvases per pixel of the page. */
+  get wantedRatio() {
+    return this.pictureRatio ?? Math.min(MOST_PIXEL_RATIO, globalThis.devicePixelRatio || 1);
+  }
+
+  /** Draw all of the map finely, let `take` have the canvases, and go back to what the screen needs. */
+  drawPicture(take) {
+    const { ratio } = this;
+    this.pictureRatio = Math.max(ratio, PICTURE_RATIO);
+    this.sizeCanvases(this.pictureRatio);
+    this.drawWhole();
+    take();
+    this.pictureRatio = null;
+    this.sizeCanvases(ratio);
+    this.redraw("ground", "points", "tags", "marks");
+    this.drawFrame();
   }
 
   /** Draw all of the map at once, however long it takes. */

@@ -21,7 +21,7 @@ export function makeSecondMap(explorer) {
     ...boxOf(positions),
     theme: layout.theme,
     isEmbedded: !hooks.wholePage,
-    covers: () => layout.coversOf(host, [heading, layout.tools]),
+    covers: () => layout.coversOf(host, [heading, layout.tools, ...layout.sheet]),
     ...rowTags(atlas),
   });
   host.addEventListener("pointermove", (event) => {

@@ -61,7 +61,8 @@ export class SelectionView extends EventTarget {
       this.fire("kept");
     });
     this.current = this.build();
-    this.element = element("div", { class: "tf-selection" }, this.current, this.kept.element);
+    // Kept ones are seen where they are kept: above the long list.
+    this.element = element("div", { class: "tf-selection" }, this.current, this.kept.element, this.specialBox);
   }
 
   build() {
@@ -82,7 +83,6 @@ export class SelectionView extends EventTarget {
         this.linkButton,
       ),
       this.linkNote,
-      this.specialBox,
     );
   }
 
