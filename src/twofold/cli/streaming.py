@@ -127,7 +127,7 @@ class Stream:
         )
         with self.console.counting_rows(self.source.expected_rows) as advance:
             for table, frame in pairs:
-                rows = None if mixed is None else rows_for(mixed, table, self.source)
+                rows = None if mixed is None else rows_for(mixed, table, self.source, done)
                 if mixed is None:
                     Y = table[features].to_numpy(dtype=np.float64)
                 else:
