@@ -84,6 +84,17 @@ def test_a_single_rare_level_stays():
     assert fitted(["a"] * 200 + ["b"]).groups.tolist() == [0, 1]
 
 
+def test_where_all_levels_are_rare_the_most_frequent_stay():
+    texts = [f"t{k:03d}" for k in range(200)]
+    column = fitted([*texts, "t150", "t150", "t199"], "category")
+    own = [*range(48), 150, 199]
+    assert [k for k in range(200) if column.groups[k] < 50] == own
+    assert len(column.features) == 51
+    assert "c = one of 150 rare levels" in column.features
+    assert fitted(["x", "y", "z"], "category").groups.tolist() == [0, 1, 2]
+    assert len(fitted(texts[:51], "category").features) == 51  # one level alone is joined to none
+
+
 def test_circles_where_the_rows_cover_them():
     days = pd.Series(pd.date_range("2020-01-01", "2020-12-31"))
     assert fitted(days).periods == ()

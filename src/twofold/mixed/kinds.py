@@ -15,7 +15,7 @@
    of them are rare; then it is left out.
 
 A level is rare if it has fewer than three rows or less than half a percent of them, or if 50 others
-are more frequent; two rare levels or more are joined.
+are more frequent; two rare levels or more are joined. Where all are rare, the 50 most frequent stay.
 """
 
 from __future__ import annotations
@@ -259,7 +259,9 @@ def _levels(
     by_size = np.argsort(-counts, kind="stable")
     rare = np.empty(len(levels), dtype=bool)
     rare[by_size] = is_rare(counts[by_size])
-    if kind == "ordered" or rare.sum() < 2 or len(levels) - rare.sum() < 1:
+    if rare.all():  # the most frequent stay, the first of equally frequent ones
+        rare[by_size[:MOST_LEVELS]] = False
+    if kind == "ordered" or rare.sum() < 2:
         rare[:] = False
     groups = np.cumsum(~rare) - 1
     groups[rare] = (~rare).sum()
