@@ -24,7 +24,8 @@ def what_stands_out(model: TwoWayModel, where: Any, against: Any = None) -> pd.D
     Parameters
     ----------
     model : fitted model
-        Of a :class:`twofold.Mixed` model, levels are features of their own: "colour = red".
+        Of a :class:`twofold.Mixed` model, levels are features of their own: "colour = red". Seasons
+        and times of day, which are places on a circle, are left out.
     where : array-like
         A latent place (n_components,), numbers of rows as integers, or a truth value for each row.
     against : array-like, default=None
@@ -69,7 +70,9 @@ def what_stands_out(model: TwoWayModel, where: Any, against: Any = None) -> pd.D
         index=pd.Index([str(name) for name in names], name="feature"),
     )
     order = np.argsort(-np.abs(np.nan_to_num(difference)), kind="stable")
-    return found.iloc[order]
+    dates = [column for column in model._mixed_columns() if column.kind == "date"]
+    circles = {name for column in dates for name in column.features[1:]}
+    return found.iloc[[row for row in order if found.index[row] not in circles]]
 
 
 def _rows(model: TwoWayModel, where: Any) -> Any:

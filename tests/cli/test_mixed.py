@@ -272,6 +272,27 @@ def test_a_category_can_be_seen_to_move(folder, tmp_path):
     assert "error" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("kind", "color"),
+    [("sensitivity", None), ("sensitivity", "bought"), ("sensitivity", "size"), ("odd", None)],
+)
+def test_pictures_of_columns(folder, tmp_path, kind, color):
+    more = [] if color is None else ["--color", color]
+    run_well("plot", folder / "items.twofold", "--kind", kind, *more, "-o", tmp_path / "p.png")
+    assert (tmp_path / "p.png").stat().st_size > 5_000
+
+
+def test_odd_rows_of_a_table_can_be_drawn(folder, tmp_path):
+    words = ("plot", folder / "items.twofold", "--kind", "odd", "-o", tmp_path / "p.png")
+    run_well(*words, "--table", folder / "gappy.csv")
+    assert (tmp_path / "p.png").stat().st_size > 5_000
+
+
+def test_curves_of_a_mixed_table_are_refused(folder, tmp_path):
+    words = ("plot", folder / "items.twofold", "--kind", "grid", "-o", tmp_path / "p.png")
+    assert "columns have no common unit" in refused(*words)
+
+
 def test_info_reads_labels_as_people_do(tmp_path):
     table = make_table().drop(columns=["bought", "remark"])
     table["day"] = [f"2020-{k % 12 + 1:02d}-{k % 28 + 1:02d}" for k in range(N)]

@@ -182,6 +182,27 @@ def test_jacobian_by_differences(model):
     assert (J[:, names.index("unit")] == 0).all()
 
 
+def test_slopes_are_of_columns_in_the_units_of_the_jacobian(model):
+    X = model.embedding_[:4]
+    slopes, std = model.slopes(X, return_std=True)
+    assert slopes.shape == std.shape == model.jacobian(X).shape == (4, 8, 2)
+    np.testing.assert_array_equal(model.slopes(X), slopes)
+    raw, raw_std = model.as_numbers().slopes(X, return_std=True)
+    labels = model.feature_labels()
+    price = model.inverse_transform(X)["price"].to_numpy()[:, None]
+    found = dict(zip(model.feature_names_in_, np.moveaxis(slopes, 1, 0), strict=True))
+    errors = dict(zip(model.feature_names_in_, np.moveaxis(std, 1, 0), strict=True))
+    at = labels.index("log(price)")
+    np.testing.assert_allclose(found["price"], raw[:, at] * price, rtol=1e-6)
+    np.testing.assert_allclose(errors["price"], raw_std[:, at] * price, rtol=1e-6)
+    np.testing.assert_allclose(found["when"], raw[:, labels.index("when")], rtol=1e-6)
+    colours = [labels.index(f"colour = {name}") for name in ("blue", "green", "red", "teal")]
+    moved = np.abs(raw[:, colours]).sum(axis=1) / 2
+    np.testing.assert_allclose(found["colour"], moved, rtol=1e-6)
+    assert np.isnan(errors["colour"]).all()
+    assert np.isnan(errors["size"]).all()
+
+
 def test_scores_of_columns_add_up(table, model):
     found = model.score_columns(table)
     assert list(found) == list(model.feature_names_in_)

@@ -16,7 +16,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.array_types import FloatArray
+from twofold.array_types import FloatArray, IntArray
 from twofold.checks.parameters import check_positive
 from twofold.checks.rows import check_missing, checked_weights
 from twofold.contract import TwoWayModel
@@ -297,6 +297,28 @@ class Mixed(ScaledModel):
         found = [column.slopes(F[:, part], J[:, part]) for column, part in self._table]
         return np.stack(found, axis=1).astype(places.dtype)
 
+    def slopes(self, X: Any, *, return_std: bool = False) -> Any:
+        """Return how columns change around latent points, averaged over a neighbourhood.
+
+        Units and shape are those of :meth:`jacobian`, parameters those of
+        :meth:`TwoWayModel.slopes`. Standard errors of categories are NaN: those of single levels
+        are not independent.
+        """
+        places = self._validate_latent(X)
+        S, errors = super().slopes(places, return_std=True)
+        F = super().inverse_transform(places)
+        found = [column.slopes(F[:, part], S[:, part]) for column, part in self._table]
+        slopes = np.stack(found, axis=1).astype(places.dtype)
+        if not return_std:
+            return slopes
+        std = [
+            np.full_like(slopes[:, k], np.nan)
+            if isinstance(column, LevelColumn)
+            else column.slopes(F[:, part], errors[:, part])
+            for k, (column, part) in enumerate(self._table)
+        ]
+        return slopes, np.stack(std, axis=1).astype(places.dtype)
+
     def score_columns(self, X: Any) -> pd.DataFrame:
         """Return the negative squared reconstruction error of each column, (n_samples, columns).
 
@@ -330,7 +352,7 @@ class Mixed(ScaledModel):
         Y = self._rows_to_fill(X)
         with single_threaded_blas():
             means, spread = self._expected_apart(Y, without_gross=True)
-        picked, rows = self._table.telling_features(Y), np.arange(len(Y))[:, None]
+        picked, rows = self._telling_features(Y), np.arange(len(Y))[:, None]
         std = spread[rows, picked]
         deviations = ((Y - means) / spread)[rows, picked]
         has_none = [k for k, column in enumerate(self.columns_) if not column.features]
@@ -361,6 +383,10 @@ class Mixed(ScaledModel):
 
     def _mixed_columns(self) -> Sequence[Column]:
         return self.columns_
+
+    def _telling_features(self, Y: FloatArray) -> IntArray:
+        """Return the feature of each column (n, columns) that tells of an entry of rows (n, D)."""
+        return self._table.telling_features(Y)
 
     def as_numbers(self) -> Scaled:
         """Return the same fitted model over features: numbers, and a column for each level.

@@ -80,7 +80,8 @@ def odd_rows(model: TwoWayModel, X: Any = None, n: int = 15, *, ax: Axes | None 
     """Draw the least likely of some rows, and which features make them so.
 
     A cell is how many standard deviations an entry is above or below what the other entries of its
-    row suggest. Beside a row are its name, or its number from 1, and its p-value.
+    row suggest. Beside a row are its name, or its number from 1, and its p-value. Of a mixed table
+    a cell is an entry of a column; that of a category is its level.
 
     Parameters
     ----------
@@ -99,6 +100,7 @@ def odd_rows(model: TwoWayModel, X: Any = None, n: int = 15, *, ax: Axes | None 
     >>> ax = plots.odd_rows(UKR(init="pca", max_iter=5).fit(iris), iris, 5)
     """
     check_count("n", n)
+    asked: Any = model
     model = model.as_numbers() if X is None else model
     own = _known_rows(model) if X is None else None
     if own is not None:
@@ -113,7 +115,13 @@ def odd_rows(model: TwoWayModel, X: Any = None, n: int = 15, *, ax: Axes | None 
         for row in shown
     ]
     deviations = model.explain(rows).deviations
-    names = [shortened(name, MOST_LETTERS) for name in feature_names(model)]
+    if own is not None and asked._mixed_columns():
+        picked = asked._telling_features(rows.to_numpy())
+        deviations = deviations[np.arange(len(rows))[:, None], picked]
+    idle = [not column.features for column in asked._mixed_columns()]
+    deviations = np.delete(deviations, np.flatnonzero(idle), axis=1)
+    known = np.delete(feature_names(asked), np.flatnonzero(idle))
+    names = [shortened(str(name), MOST_LETTERS) for name in known]
     ax = drawing.open_axes(ax, (2.5 + 0.3 * len(names), 1.5 + 0.22 * len(shown)))
     image = ax.imshow(deviations, cmap="RdBu_r", vmin=-STRONGEST, vmax=STRONGEST, aspect="auto")
     ax.set_xticks(np.arange(len(names)), names, rotation=90)
