@@ -11,6 +11,7 @@ from oracles.mixed import kernel_probabilities
 from sklearn.base import clone
 
 from twofold import UKR, KernelPCA, Mixed, load
+from twofold.mixed import UnknownLevelWarning
 
 N = 160
 QUICK = {"init": "pca", "max_iter": 5, "random_state": 0}
@@ -419,3 +420,16 @@ def test_texts_of_arrow_come_back_in_their_own_type(table, tmp_path, dtype):
             assert repr(back.dtypes[name]) == repr(dtype)
             assert back.dtypes[name] == dtype
         assert back["size"].cat.categories.dtype == dtype
+
+
+def test_what_counts_as_missing_is_said_by_what_was_wanted(model, table):
+    strange = table.head(3).copy()
+    strange["price"] = [-1.0, 2.0, 0.0]
+    strange["visits"] = [-3, 1, 2]
+    strange["colour"] = "pink"
+    with pytest.warns(UnknownLevelWarning) as caught:
+        model.transform(strange)
+    (said,) = [str(warning.message) for warning in caught]
+    assert "No number above 0, and counted as missing: price: '-1.0', '0.0'." in said
+    assert "No number of at least 0, and counted as missing: visits: '-3'." in said
+    assert "Unknown to the fit, and counted as missing: colour: 'pink'." in said

@@ -64,7 +64,7 @@ class Piece:
         """Return what a method of a model says of the rows with values."""
         with warnings.catch_warnings():
             # It was told when the features were made.
-            warnings.filterwarnings("ignore", "Unknown to the fit")
+            warnings.filterwarnings("ignore", ".*, and counted as missing")
             return method(self.taken_by(model))
 
     def taken_by(self, model: TwoWayModel) -> Any:

@@ -63,6 +63,11 @@ class Column:
         return [len(self.features)] if self.features else []
 
     @property
+    def wanted(self) -> str:
+        """What a cell has to be to have features; "" if it has to be a level of the fit."""
+        return ""
+
+    @property
     def shown(self) -> list[int]:
         """The numbers of the features that are worth a picture."""
         return list(range(len(self.features)))
@@ -97,6 +102,12 @@ class NumberColumn(Column):
     is_whole: bool = False
     middle: float = 0.0  # of "robust"
     reach: float = 1.0
+
+    @property
+    def wanted(self) -> str:
+        """A number that its scale has a value for."""
+        bounds = {"log": " above 0", "count": " of at least 0"}
+        return f"number{bounds.get(self.kind, '')}"
 
     @property
     def features(self) -> list[str]:
@@ -261,6 +272,11 @@ class DateColumn(Column):
         circles = [words[period] for period in self.periods]
         around = [f"{self.name}: {f} of the {word}" for word in circles for f in ("cos", "sin")]
         return [self.name, *around]
+
+    @property
+    def wanted(self) -> str:
+        """A date."""
+        return "date"
 
     @property
     def parts(self) -> list[int]:
