@@ -17,6 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from twofold.array_types import FloatArray
 from twofold.contract import TwoWayModel
 
+# Spreads below this share of the values themselves are those of equal values.
+ROUNDING = 1e-12
+
 
 def what_stands_out(model: TwoWayModel, where: Any, against: Any = None) -> pd.DataFrame:
     """Return features by how far they are from usual at a place or in some rows.
@@ -62,6 +65,8 @@ def what_stands_out(model: TwoWayModel, where: Any, against: Any = None) -> pd.D
         there = _among(numbers, ~rows)[0]
     scale = np.where(unit > 0, unit, 1)
     difference = np.where(unit > 0, (here - there) / scale, 0)
+    size = np.nan_to_num(np.maximum(np.abs(here), np.abs(there)))
+    spread = np.where(spread <= ROUNDING * size, 0.0, spread)
     names = getattr(numbers, "feature_names_in_", None)
     if names is None:
         names = [f"x{number + 1}" for number in range(len(here))]
