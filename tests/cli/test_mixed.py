@@ -362,7 +362,9 @@ def test_odd_rows_and_noise_of_mixed_tables(folder, tmp_path):
 
 def test_points_between_thousands_beside_decimal_commas(tmp_path):
     rng = np.random.default_rng(0)
-    names = [f"{value:,.2f}".translate(str.maketrans(",.", ".,")) for value in rng.uniform(1e3, 9e4, N)]
+    names = [
+        f"{value:,.2f}".translate(str.maketrans(",.", ".,")) for value in rng.uniform(1e3, 9e4, N)
+    ]
     lines = [f"k{k};{name};{rng.integers(9)};{'ab'[k % 2]}" for k, name in enumerate(names)]
     head = "id;revenue;n;grade\n"
     (tmp_path / "r.csv").write_text(head + "\n".join(lines) + "\n")

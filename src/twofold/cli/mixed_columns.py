@@ -138,7 +138,7 @@ def whole_numbers(column: pd.Series) -> pd.Series:
 def rows_for(
     model: Mixed, frame: pd.DataFrame, source: TableSource, before: int = 0
 ) -> pd.DataFrame:
-    """Return rows of a file as a model of mixed columns takes them, ``before`` of it came before."""
+    """Return rows of a file, after ``before`` others, as a model of mixed columns takes them."""
     from twofold.mixed.columns import NumberColumn
 
     def place(row: int) -> str:

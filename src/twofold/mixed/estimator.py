@@ -16,7 +16,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.array_types import FloatArray, IntArray
+from twofold.array_types import FloatArray
 from twofold.checks.parameters import check_positive
 from twofold.checks.rows import check_missing, checked_weights
 from twofold.contract import TwoWayModel
@@ -349,15 +349,19 @@ class Mixed(ScaledModel):
 
         The deviation of a category is that of the indicator of its level.
         """
-        Y = self._rows_to_fill(X)
+        means, std, deviations = self._explained(self._rows_to_fill(X))
+        return Explanation(self._table.decode(means, as_frame(X)[0].index), std, deviations)
+
+    def _explained(self, Y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return expected features, and spreads and deviations of columns, of rows of features."""
         with single_threaded_blas():
             means, spread = self._expected_apart(Y, without_gross=True)
-        picked, rows = self._telling_features(Y), np.arange(len(Y))[:, None]
+        picked, rows = self._table.telling_features(Y), np.arange(len(Y))[:, None]
         std = spread[rows, picked]
         deviations = ((Y - means) / spread)[rows, picked]
         has_none = [k for k, column in enumerate(self.columns_) if not column.features]
         std[:, has_none], deviations[:, has_none] = 0.0, np.nan
-        return Explanation(self._table.decode(means, as_frame(X)[0].index), std, deviations)
+        return means, std, deviations
 
     def features(self, X: Any) -> FloatArray:
         """Return the features of a table, NaN where they are missing, as `as_numbers` has them."""
@@ -383,10 +387,6 @@ class Mixed(ScaledModel):
 
     def _mixed_columns(self) -> Sequence[Column]:
         return self.columns_
-
-    def _telling_features(self, Y: FloatArray) -> IntArray:
-        """Return the feature of each column (n, columns) that tells of an entry of rows (n, D)."""
-        return self._table.telling_features(Y)
 
     def as_numbers(self) -> Scaled:
         """Return the same fitted model over features: numbers, and a column for each level.

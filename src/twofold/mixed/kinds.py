@@ -15,7 +15,8 @@
    of them are rare; then it is left out.
 
 A level is rare if it has fewer than three rows or less than half a percent of them, or if 50 others
-are more frequent; two rare levels or more are joined. Where all are rare, the 50 most frequent stay.
+are more frequent; two rare levels or more are joined. Where all are rare, the 50 most frequent
+stay.
 """
 
 from __future__ import annotations
@@ -153,9 +154,10 @@ def _number_kind(y: FloatArray, whole: IntArray | None) -> tuple[str, str]:
         return "out", "it counts the rows"
     if len(np.unique(y)) < n_different:
         return "out", "identifiers: whole numbers that differ in digits beyond those of floats"
-    if whole is not None and y.min() >= 0 and _skewness(y) > SKEWED:
+    # Differences of large numbers that are close together are exact; their mean is not.
+    skewness = _skewness(y - y.min() if np.abs(y).max() > MOST_WHOLE else y)
+    if whole is not None and y.min() >= 0 and skewness > SKEWED:
         return "count", f"whole numbers from {y.min():g} on, skewed"
-    skewness = _skewness(y)
     if y.min() > 0 and skewness > SKEWED and 2 * abs(_skewness(np.log(y))) < skewness:
         return "log", f"amounts above 0 with a skewness of {skewness:.2g}"
     tails = _tails(y)

@@ -114,10 +114,10 @@ def odd_rows(model: TwoWayModel, X: Any = None, n: int = 15, *, ax: Axes | None 
         name_in_table(X, int(row)) if own is None else row_name(model, int(own[row]))
         for row in shown
     ]
-    deviations = model.explain(rows).deviations
-    if own is not None and asked._mixed_columns():
-        picked = asked._telling_features(rows.to_numpy())
-        deviations = deviations[np.arange(len(rows))[:, None], picked]
+    if own is not None and asked._mixed_columns():  # rows of features, but pictures of columns
+        deviations = asked._explained(rows.to_numpy(asked.latent_.dtype))[2]
+    else:
+        deviations = model.explain(rows).deviations
     idle = [not column.features for column in asked._mixed_columns()]
     deviations = np.delete(deviations, np.flatnonzero(idle), axis=1)
     known = np.delete(feature_names(asked), np.flatnonzero(idle))

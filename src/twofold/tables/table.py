@@ -244,9 +244,7 @@ def with_numbers(
     return pd.concat([part, frame.drop(columns=wanted)], axis=1)[list(frame.columns)]
 
 
-def named_numbers(
-    column: pd.Series, rules: CellRules, place: Callable[[int], str]
-) -> FloatArray:
+def named_numbers(column: pd.Series, rules: CellRules, place: Callable[[int], str]) -> FloatArray:
     """Return a column as float64; say where it is if a cell is neither missing nor a number."""
     try:
         return rules.numbers_of(column)
