@@ -100,4 +100,8 @@ def test_odd_rows_of_a_mixed_table_have_its_columns():
         assert names == ["length", "colour", "bought"]
         order = [int(text.get_text().split()[1].rstrip(",")) - 1 for text in ax.get_yticklabels()]
         wanted = model.explain(table.iloc[order]).deviations[:, :3]
-        np.testing.assert_allclose(ax.images[0].get_array().filled(np.nan), wanted, rtol=1e-6)
+        drawn = ax.images[0].get_array().filled(np.nan)
+        assert np.isnan(drawn[order.index(5)]).tolist() == [False, True, False]
+        # Kept rows have been scaled and back: rounding may make new rows of them.
+        whole = np.array(order) != 5
+        np.testing.assert_allclose(drawn[whole], wanted[whole], rtol=1e-6, atol=1e-3)

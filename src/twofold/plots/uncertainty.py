@@ -109,7 +109,7 @@ def odd_rows(model: TwoWayModel, X: Any = None, n: int = 15, *, ax: Axes | None 
         X = named_rows(model, np.asarray(X))  # or each question would be answered with a warning
     p = model.p_values(X)
     shown = np.lexsort((model.log_likelihood(X), p))[:n]
-    rows = X.iloc[shown] if hasattr(X, "iloc") else np.asarray(X)[shown]
+    rows: Any = X.iloc[shown] if hasattr(X, "iloc") else np.asarray(X)[shown]
     called = [
         name_in_table(X, int(row)) if own is None else row_name(model, int(own[row]))
         for row in shown
