@@ -214,7 +214,7 @@ def test_mistakes_are_told(fitted):
         twofold.anndata.fit(fitted, layer="counts")
     with pytest.raises(KeyError, match=r"has no gene 'gene00'. Did you mean"):
         twofold.anndata.genes(fitted, [[0.0, 0.0]], ["gene00"])
-    with pytest.raises(KeyError, match=r"has no cell 'cel3'. Did you mean"):
+    with pytest.raises(KeyError, match=r"^`adata` has no cell 'cel3'. Did you mean 'cell3'"):
         twofold.anndata.path(fitted, ["cel3", "cell4"])
     with pytest.raises(ValueError, match="two waypoints"):
         twofold.anndata.path(fitted, ["cell3"])

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from families import FAMILIES
 
-from twofold import compiled
+from twofold import UKR, compiled
 from twofold.rowwise import PRODUCT, own_sums
 from twofold.small_systems import dot
 
@@ -110,6 +110,25 @@ def test_nothing_is_said_to_those_who_have_left(open_loops, monkeypatch):
         pass
     assert open_loops().twice(3) == 6
     assert said == []
+
+
+@interpreted
+@pytest.mark.parametrize(("verbose", "said"), [("auto", 1), (True, 1), (False, 0)])
+def test_a_fit_without_a_terminal_says_that_it_waits(
+    open_loops, monkeypatch, capsys, verbose, said
+):
+    monkeypatch.setattr(compiled, "_announced", threading.Event())
+    loops = open_loops()
+
+    class Waiting(UKR):
+        def _fit_table(self, X, sample_weight):
+            loops.twice_and_one(3)
+            super()._fit_table(X, sample_weight)
+
+    Y = np.random.default_rng(0).normal(size=(20, 3))
+    for _ in range(2):
+        Waiting(1, init="pca", max_iter=1, verbose=verbose).fit(Y)
+    assert capsys.readouterr().err.count(f"twofold: {compiled.NOTICE}\n") == said
 
 
 def test_a_loop_is_a_function_with_a_name_that_can_be_sent_to_other_processes():

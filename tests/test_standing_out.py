@@ -59,6 +59,23 @@ def test_levels_are_features(rows):
     assert found.loc["colour = red", "there"] == 0
 
 
+def test_rounding_is_no_spread(rows):
+    table = rows[["a", "c"]].assign(share=0.1)
+    table.loc[70:, "share"] = 0.7
+    model = Scaled(UKR(1, init="pca", max_iter=2, random_state=0)).fit(table)
+    found = what_stands_out(model, range(70))
+    assert found.loc["share", "spread"] == 0.0
+
+
+def test_circles_of_dates_are_left_out(rows):
+    days = pd.to_timedelta(np.round(1500 * rows["t"]), unit="D")
+    table = rows[["a"]].assign(bought=pd.Timestamp("2018-01-01") + days)
+    model = Mixed(UKR(1, init="pca", max_iter=2, random_state=0)).fit(table)
+    assert len(model.feature_labels()) == 4
+    found = what_stands_out(model, (rows["t"] > 0.5).to_numpy())
+    assert sorted(found.index) == ["a", "bought"]
+
+
 @pytest.mark.parametrize(
     ("where", "message"),
     [

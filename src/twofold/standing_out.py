@@ -17,6 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from twofold.array_types import FloatArray
 from twofold.contract import TwoWayModel
 
+# Spreads below this share of the values themselves are those of equal values.
+ROUNDING = 1e-12
+
 
 def what_stands_out(model: TwoWayModel, where: Any, against: Any = None) -> pd.DataFrame:
     """Return features by how far they are from usual at a place or in some rows.
@@ -24,7 +27,8 @@ def what_stands_out(model: TwoWayModel, where: Any, against: Any = None) -> pd.D
     Parameters
     ----------
     model : fitted model
-        Of a :class:`twofold.Mixed` model, levels are features of their own: "colour = red".
+        Of a :class:`twofold.Mixed` model, levels are features of their own: "colour = red". Seasons
+        and times of day, which are places on a circle, are left out.
     where : array-like
         A latent place (n_components,), numbers of rows as integers, or a truth value for each row.
     against : array-like, default=None
@@ -61,6 +65,8 @@ def what_stands_out(model: TwoWayModel, where: Any, against: Any = None) -> pd.D
         there = _among(numbers, ~rows)[0]
     scale = np.where(unit > 0, unit, 1)
     difference = np.where(unit > 0, (here - there) / scale, 0)
+    size = np.nan_to_num(np.maximum(np.abs(here), np.abs(there)))
+    spread = np.where(spread <= ROUNDING * size, 0.0, spread)
     names = getattr(numbers, "feature_names_in_", None)
     if names is None:
         names = [f"x{number + 1}" for number in range(len(here))]
@@ -69,7 +75,9 @@ def what_stands_out(model: TwoWayModel, where: Any, against: Any = None) -> pd.D
         index=pd.Index([str(name) for name in names], name="feature"),
     )
     order = np.argsort(-np.abs(np.nan_to_num(difference)), kind="stable")
-    return found.iloc[order]
+    dates = [column for column in model._mixed_columns() if column.kind == "date"]
+    circles = {name for column in dates for name in column.features[1:]}
+    return found.iloc[[row for row in order if found.index[row] not in circles]]
 
 
 def _rows(model: TwoWayModel, where: Any) -> Any:

@@ -157,7 +157,9 @@ def test_errors_in_words():
     assert "-o" in hint
     assert code == 1
     assert explain(ValueError("`n_components` must be more"))[0] == "--dimensions must be more"
-    assert "pip install" in explain(ModuleNotFoundError("no", name="matplotlib"))[1]
+    assert "[plot]" in explain(ModuleNotFoundError("no", name="matplotlib"))[1]
+    assert "[distributed]" in explain(ModuleNotFoundError("no", name="dask.dataframe"))[1]
+    assert explain(ModuleNotFoundError("no", name="other"))[1] == "pip install other"
     assert "--landmarks auto" in explain(MemoryError())[1]
     assert explain(RuntimeError("can't start new thread"))[0].startswith("There is not enough mem")
 

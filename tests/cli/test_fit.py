@@ -124,6 +124,8 @@ def test_constant_columns_are_said(tmp_path):
     frame = make_frame(30).assign(batch=3.0)
     done = run_well("fit", write_csv(frame, tmp_path / "t.csv"), *QUICK)
     assert "  batch: constant (the same value in every row)" in done.stderr
+    assert "5 columns used: 'species', 'length', 'width', 'height', 'mass'\n" in done.stderr
+    assert "left out: 'batch': the same value in every row, which comes back" in done.stderr
     numbers = write_csv(frame[[*COLUMNS, "batch"]], tmp_path / "t.csv")
     done = run_well("fit", numbers, *QUICK)
     assert "left out: 'batch': the same value in every row" in done.stderr

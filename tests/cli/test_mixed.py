@@ -272,6 +272,27 @@ def test_a_category_can_be_seen_to_move(folder, tmp_path):
     assert "error" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("kind", "color"),
+    [("sensitivity", None), ("sensitivity", "bought"), ("sensitivity", "size"), ("odd", None)],
+)
+def test_pictures_of_columns(folder, tmp_path, kind, color):
+    more = [] if color is None else ["--color", color]
+    run_well("plot", folder / "items.twofold", "--kind", kind, *more, "-o", tmp_path / "p.png")
+    assert (tmp_path / "p.png").stat().st_size > 5_000
+
+
+def test_odd_rows_of_a_table_can_be_drawn(folder, tmp_path):
+    words = ("plot", folder / "items.twofold", "--kind", "odd", "-o", tmp_path / "p.png")
+    run_well(*words, "--table", folder / "gappy.csv")
+    assert (tmp_path / "p.png").stat().st_size > 5_000
+
+
+def test_curves_of_a_mixed_table_are_refused(folder, tmp_path):
+    words = ("plot", folder / "items.twofold", "--kind", "grid", "-o", tmp_path / "p.png")
+    assert "columns have no common unit" in refused(*words)
+
+
 def test_info_reads_labels_as_people_do(tmp_path):
     table = make_table().drop(columns=["bought", "remark"])
     table["day"] = [f"2020-{k % 12 + 1:02d}-{k % 28 + 1:02d}" for k in range(N)]
@@ -337,3 +358,30 @@ def test_odd_rows_and_noise_of_mixed_tables(folder, tmp_path):
     # With residuals, values move less: to the map and not all the way.
     gap = np.abs(np.array([own, full]) - table["length"].to_numpy()).mean(axis=1)
     assert 0 < gap[0] < gap[1]
+
+
+def test_points_between_thousands_beside_decimal_commas(tmp_path):
+    rng = np.random.default_rng(0)
+    names = [
+        f"{value:,.2f}".translate(str.maketrans(",.", ".,")) for value in rng.uniform(1e3, 9e4, N)
+    ]
+    lines = [f"k{k};{name};{rng.integers(9)};{'ab'[k % 2]}" for k, name in enumerate(names)]
+    head = "id;revenue;n;grade\n"
+    (tmp_path / "r.csv").write_text(head + "\n".join(lines) + "\n")
+    target = tmp_path / "m.twofold"
+    run_well("fit", tmp_path / "r.csv", "-o", target, *QUICK)
+    assert "revenue" in {column.name for column in twofold.load(target).columns_}
+    # Here only thousands tell which mark is the decimal one.
+    (tmp_path / "gaps.csv").write_text(head + "k0;1.000,00;;a\nk1;2.000,00;3;\n")
+    done = run_well("complete", target, tmp_path / "gaps.csv", "-o", tmp_path / "full.csv")
+    assert "error" not in done.stderr
+    assert (tmp_path / "full.csv").read_text().splitlines()[1].startswith("k0;1.000,00;")
+
+
+def test_a_cell_that_is_no_number_is_said_with_its_row(folder, tmp_path):
+    table = make_table().astype(object)
+    table.loc[4, "length"] = "long"
+    table.to_csv(tmp_path / "t.csv", index=False)
+    said = refused("transform", folder / "items.twofold", tmp_path / "t.csv")
+    assert "row 5, column 'length': 'long' is not a number." in said
+    assert "--missing long" in said

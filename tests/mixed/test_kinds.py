@@ -38,6 +38,13 @@ def fitted(values, asked=None, weight=1.0):
         (pd.array(rng.integers(0, 9, N), dtype="Int64"), "number"),
         ([1, 2.5, None, 4] * 10, "number"),
         (np.arange(N), "out"),
+        (np.arange(N) + 2**60, "out"),
+        (pd.array(np.arange(N) + 2**60, dtype="Int64"), "out"),
+        (np.arange(N, dtype=np.uint64) + np.uint64(2**63), "out"),
+        (2**60 + np.random.default_rng(1).integers(0, 9_000, N), "out"),
+        (2**60 + np.random.default_rng(1).integers(0, 2, N), "category"),
+        (2**60 + np.random.default_rng(1).integers(0, 10**15, N), "number"),
+        (2.0**60 + 256.0 * (np.arange(N) % 2), "number"),  # what whole numbers of a file became
         ([f"row {k}" for k in range(N)], "out"),
         ([[1, 2]] * N, "out"),
         ([1, "a"] * 10, "out"),
@@ -53,6 +60,8 @@ def test_reasons_of_what_is_left_out():
     text = [" ".join(rng.choice(list("abcdefghij"), 8)) for _ in range(N)]
     assert "free text: 300 different texts in 300 rows" in fitted(text).why
     assert fitted(np.arange(N)).why == "it counts the rows"
+    assert fitted(np.arange(N) + 2**60).why == "it counts the rows"
+    assert "identifiers" in fitted(2**60 + np.arange(0, 3 * N, 3)).why
     assert fitted([None, None]).why == "it has no value in any row"
     assert isinstance(fitted([[1]] * 5), LeftOut)
 
@@ -73,6 +82,17 @@ def test_rare_levels_share_an_indicator():
 
 def test_a_single_rare_level_stays():
     assert fitted(["a"] * 200 + ["b"]).groups.tolist() == [0, 1]
+
+
+def test_where_all_levels_are_rare_the_most_frequent_stay():
+    texts = [f"t{k:03d}" for k in range(200)]
+    column = fitted([*texts, "t150", "t199"], "category")
+    own = [*range(48), 150, 199]
+    assert [k for k in range(200) if column.groups[k] < 50] == own
+    assert len(column.features) == 51
+    assert "c = one of 150 rare levels" in column.features
+    assert fitted(["x", "y", "z"], "category").groups.tolist() == [0, 1, 2]
+    assert len(fitted(texts[:51], "category").features) == 51  # one level alone is joined to none
 
 
 def test_circles_where_the_rows_cover_them():

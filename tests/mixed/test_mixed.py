@@ -11,6 +11,7 @@ from oracles.mixed import kernel_probabilities
 from sklearn.base import clone
 
 from twofold import UKR, KernelPCA, Mixed, load
+from twofold.mixed import UnknownLevelWarning
 
 N = 160
 QUICK = {"init": "pca", "max_iter": 5, "random_state": 0}
@@ -180,6 +181,27 @@ def test_jacobian_by_differences(model):
         levels = (p_high["size"] - p_low["size"]) @ np.arange(3) / (2 * step)
         np.testing.assert_allclose(J[:, names.index("size"), m], levels, rtol=1e-3, atol=1e-6)
     assert (J[:, names.index("unit")] == 0).all()
+
+
+def test_slopes_are_of_columns_in_the_units_of_the_jacobian(model):
+    X = model.embedding_[:4]
+    slopes, std = model.slopes(X, return_std=True)
+    assert slopes.shape == std.shape == model.jacobian(X).shape == (4, 8, 2)
+    np.testing.assert_array_equal(model.slopes(X), slopes)
+    raw, raw_std = model.as_numbers().slopes(X, return_std=True)
+    labels = model.feature_labels()
+    price = model.inverse_transform(X)["price"].to_numpy()[:, None]
+    found = dict(zip(model.feature_names_in_, np.moveaxis(slopes, 1, 0), strict=True))
+    errors = dict(zip(model.feature_names_in_, np.moveaxis(std, 1, 0), strict=True))
+    at = labels.index("log(price)")
+    np.testing.assert_allclose(found["price"], raw[:, at] * price, rtol=1e-6)
+    np.testing.assert_allclose(errors["price"], raw_std[:, at] * price, rtol=1e-6)
+    np.testing.assert_allclose(found["when"], raw[:, labels.index("when")], rtol=1e-6)
+    colours = [labels.index(f"colour = {name}") for name in ("blue", "green", "red", "teal")]
+    moved = np.abs(raw[:, colours]).sum(axis=1) / 2
+    np.testing.assert_allclose(found["colour"], moved, rtol=1e-6)
+    assert np.isnan(errors["colour"]).all()
+    assert np.isnan(errors["size"]).all()
 
 
 def test_scores_of_columns_add_up(table, model):
@@ -398,3 +420,16 @@ def test_texts_of_arrow_come_back_in_their_own_type(table, tmp_path, dtype):
             assert repr(back.dtypes[name]) == repr(dtype)
             assert back.dtypes[name] == dtype
         assert back["size"].cat.categories.dtype == dtype
+
+
+def test_what_counts_as_missing_is_said_by_what_was_wanted(model, table):
+    strange = table.head(3).copy()
+    strange["price"] = [-1.0, 2.0, 0.0]
+    strange["visits"] = [-3, 1, 2]
+    strange["colour"] = "pink"
+    with pytest.warns(UnknownLevelWarning) as caught:
+        model.transform(strange)
+    (said,) = [str(warning.message) for warning in caught]
+    assert "No number above 0, and counted as missing: price: '-1.0', '0.0'." in said
+    assert "No number of at least 0, and counted as missing: visits: '-3'." in said
+    assert "Unknown to the fit, and counted as missing: colour: 'pink'." in said

@@ -218,3 +218,47 @@ def test_a_category_has_one_bar():
     assert all(np.isfinite(bar.get_width()) for bar in ax.patches)
     plots.latent_map(model, color="colour")
     plots.sensitivity(model, "colour = red")
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    rng = np.random.default_rng(0)
+    t, u = rng.random((2, 60))
+    sizes = ["small", "medium", "large"]
+    table = pd.DataFrame(
+        {
+            "length": t,
+            "colour": np.array(["blue", "green", "red"])[(3 * u).astype(int)],
+            "size": pd.Categorical(np.array(sizes)[(3 * t).astype(int)], sizes, ordered=True),
+            "sold": t > u,
+            "bought": pd.Timestamp("2018-01-01") + pd.to_timedelta(np.round(1500 * t), unit="D"),
+            "unit": 7,
+        }
+    )
+    return Mixed(UKR(init="pca", max_iter=2, random_state=0)).fit(table)
+
+
+def test_each_column_of_a_mixed_table_has_one_panel(mixed):
+    figure = plots.sensitivities(mixed)
+    titles = [panel.get_title().replace("\n", " ") for panel in figure.axes if panel.get_title()]
+    assert len(titles) == 5
+    assert {"length", "sold = True", "bought"} < set(titles)
+    assert sum(title.startswith("colour = ") for title in titles) == 1
+    assert sum(title.startswith("size > ") for title in titles) == 1
+
+
+def test_dates_over_a_map_are_dates(mixed):
+    for ax in (plots.sensitivity(mixed, "bought"), plots.sensitivities(mixed, ["bought"]).axes[0]):
+        ax.figure.canvas.draw()
+        texts = {label.get_text() for label in ax.child_axes[0].get_yticklabels()}
+        assert texts & {"2019", "2020", "2021"}, texts
+
+
+def test_dates_along_a_line_are_dates():
+    t = np.random.default_rng(0).random(60)
+    bought = pd.Timestamp("2018-01-01") + pd.to_timedelta(np.round(1500 * t), unit="D")
+    table = pd.DataFrame({"length": t, "bought": bought})
+    model = Mixed(UKR(1, init="pca", max_iter=2, random_state=0)).fit(table)
+    ax = plots.sensitivity(model, "bought")
+    ax.figure.canvas.draw()
+    assert {label.get_text() for label in ax.get_yticklabels()} & {"2019", "2020", "2021"}

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 
-from twofold import UKR, plots
+from twofold import UKR, Mixed, plots
 
 IRIS = load_iris().data
 
@@ -85,3 +85,23 @@ def test_odd_rows_of_an_array_are_drawn_without_a_warning(recwarn):
     ax = plots.odd_rows(model, IRIS, 3)
     assert not [seen for seen in recwarn if "feature names" in str(seen.message)]
     assert ax.get_yticklabels()[0].get_text().startswith("row ")
+
+
+def test_odd_rows_of_a_mixed_table_have_its_columns():
+    rng = np.random.default_rng(0)
+    t = rng.random(60)
+    bought = pd.Timestamp("2018-01-01") + pd.to_timedelta(np.round(1500 * t), unit="D")
+    colour = np.array(["blue", "green", "red"])[(3 * t).astype(int)].astype(object)
+    colour[5] = None
+    table = pd.DataFrame({"length": t, "colour": colour, "bought": bought, "unit": 7})
+    model = Mixed(UKR(1, init="pca", max_iter=2, random_state=0)).fit(table)
+    for ax in (plots.odd_rows(model, n=60), plots.odd_rows(model, table, 60)):
+        names = [label.get_text() for label in ax.get_xticklabels()]
+        assert names == ["length", "colour", "bought"]
+        order = [int(text.get_text().split()[1].rstrip(",")) - 1 for text in ax.get_yticklabels()]
+        wanted = model.explain(table.iloc[order]).deviations[:, :3]
+        drawn = ax.images[0].get_array().filled(np.nan)
+        assert np.isnan(drawn[order.index(5)]).tolist() == [False, True, False]
+        # Kept rows have been scaled and back: rounding may make new rows of them.
+        whole = np.array(order) != 5
+        np.testing.assert_allclose(drawn[whole], wanted[whole], rtol=1e-6, atol=1e-3)

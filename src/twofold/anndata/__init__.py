@@ -30,6 +30,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from twofold.anndata.cells import (
+    NotThereError,
     check_known,
     chosen_genes,
     expression,
@@ -363,7 +364,7 @@ def _kept(adata: Any, key: str) -> Any:
     """Return what `fit` has left in ``.uns``."""
     kept = adata.uns.get(key)
     if not isinstance(kept, dict) or not {"model", "model_file"} & set(kept):
-        raise KeyError(
+        raise NotThereError(
             f"There is no model of a map {key!r} in this AnnData object; call "
             f"twofold.anndata.fit(adata, key_added={key!r}) first."
         )

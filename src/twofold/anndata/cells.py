@@ -22,12 +22,19 @@ _MOST_MISSING = 0.1
 _CELLS_TO_CHECK = 200
 
 
+class NotThereError(KeyError):
+    """What an AnnData object lacks; key errors show their message in quotes, with escapes."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 def check_known(name: str, known: Iterable[str], where: str, what: str) -> None:
     """Raise if a name is unknown, with those that are close."""
     if name not in known:
         close = close_names(name, map(str, known))
         hint = f" Did you mean {close}?" if close else ""
-        raise KeyError(f"{where} has no {what} {name!r}.{hint}")
+        raise NotThereError(f"{where} has no {what} {name!r}.{hint}")
 
 
 def representation(adata: Any, use_rep: str, layer: str | None) -> FloatArray:
@@ -38,7 +45,7 @@ def representation(adata: Any, use_rep: str, layer: str | None) -> FloatArray:
         raise ValueError(f'`layer` is for `use_rep="X"`; got use_rep={use_rep!r}.')
     if use_rep not in adata.obsm:
         hint = " Compute it with scanpy.pp.pca(adata)." if use_rep == "X_pca" else ""
-        raise KeyError(
+        raise NotThereError(
             f'`adata.obsm` has no {use_rep!r}; it has {list(adata.obsm)}.{hint} use_rep="X" takes '
             "the expression itself."
         )
@@ -82,7 +89,7 @@ def query_rows(query: Any, reference: Any, params: Any) -> FloatArray:
     if use_rep == "X":
         names = reference.var_names
         if missing := [name for name in names if name not in query.var_names]:
-            raise KeyError(
+            raise NotThereError(
                 f"The query cells lack {len(missing):,} of the {len(names):,} genes of the model: "
                 f"{', '.join(missing[:5])}."
             )
@@ -100,7 +107,7 @@ def _components(query: Any, names: pd.Index, mean: FloatArray, loadings: FloatAr
     needed, known = share > 0, at >= 0
     lacking = float(share[~known].sum())
     if lacking > _MOST_MISSING:
-        raise KeyError(
+        raise NotThereError(
             f"The query cells lack {int((needed & ~known).sum()):,} of the {int(needed.sum()):,} "
             f"genes of the components, with {lacking:.0%} of their loadings; at most "
             f"{_MOST_MISSING:.0%} may be missing."

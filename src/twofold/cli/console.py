@@ -43,6 +43,14 @@ OPTIONS = {
     "e.g. by twofold.Scaled": "with --scale standard",
 }
 
+# Which extra brings a package.
+EXTRAS = {
+    "matplotlib": "plot",
+    "pyarrow": "tables",
+    "dask": "distributed",
+    "distributed": "distributed",
+}
+
 
 class CommandError(Exception):
     """What ends a command, in words for the user: what is wrong, and what to do about it."""
@@ -242,10 +250,10 @@ def explain(error: Exception) -> tuple[str, str | None, int]:
     hint: str | None
     if isinstance(error, ModuleNotFoundError):
         hint = f"pip install {error.name}"
-        if error.name == "matplotlib":
+        if extra := EXTRAS.get((error.name or "").split(".")[0]):
             from twofold.checks.installing import install_command
 
-            hint = f"Install what draws pictures with: {install_command('plot')}"
+            hint = f"Install what this needs with: {install_command(extra)}"
         return f"The package {error.name} is needed for this, but not installed.", hint, 1
     if isinstance(error, ImportError):
         return (

@@ -54,10 +54,7 @@ def explain(
 
 
 def _as_written(model: TwoWayModel, found: Any) -> Any:
-    """Return the figures as text: amounts, dates and shares of a mixed table as people write them.
-
-    The circles of a date say nothing alone and are left out.
-    """
+    """Return the figures as text: amounts, dates and shares of a mixed table as people write."""
     import numpy as np
     import pandas as pd
 
@@ -72,8 +69,6 @@ def _as_written(model: TwoWayModel, found: Any) -> Any:
         if isinstance(column, LevelColumn):
             texts = [f"{100 * value:.3g} %" for value in values]
         elif isinstance(column, DateColumn):
-            if feature != column.name:
-                continue
             days = (
                 pd.to_datetime(np.rint(pd.Series(places)), unit="D")
                 .dt.strftime("%Y-%m-%d")

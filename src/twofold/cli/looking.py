@@ -175,21 +175,19 @@ def _draw(model: TwoWayModel, kind: str, color: arg.Text, table: arg.Text, conso
     """Return the axes or the figure of a picture."""
     from twofold import plots
 
-    features = {column.name: column.features for column in model._mixed_columns()}
-    if kind == "sensitivity" and len(own := features.get(str(color), [])) > 1:
+    column = next((column for column in model._mixed_columns() if column.name == color), None)
+    own = [] if column is None else [column.features[k] for k in column.shown]
+    if kind == "sensitivity" and len(own) > 1:
         if len(own) > MOST_LEVELS:
             console.say(f"the first {MOST_LEVELS} of the {len(own)} levels of '{color}'")
-        return plots.sensitivities(model.as_numbers(), own[:MOST_LEVELS])
-    color = features[str(color)][0] if len(features.get(str(color), ())) == 1 else color
-    if kind == "map":  # which knows dates by their columns, as a grid their units
-        return plots.latent_map(model, color=_known_color(model.as_numbers(), color))
-    if kind == "grid":
-        return plots.grid(model)
-    if kind not in ("errors", "importance"):
-        model = model.as_numbers()
+        return plots.sensitivities(model, own[:MOST_LEVELS])
+    if len(own) == 1 and (kind == "sensitivity" or color not in label_names(model.as_numbers())):
+        color = own[0]
     match kind:
+        case "map":
+            return plots.latent_map(model, color=_known_color(model.as_numbers(), color))
         case "sensitivity" if color is not None:
-            return plots.sensitivity(model, _known_feature(model, color))
+            return plots.sensitivity(model, _known_feature(model.as_numbers(), color))
         case "sensitivity":
             return plots.sensitivities(model)
         case "importance":

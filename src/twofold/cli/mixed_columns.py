@@ -14,7 +14,7 @@ import pandas as pd
 
 from twofold.cli.arguments import Texts, shown
 from twofold.cli.console import CommandError, UsageError, listed
-from twofold.tables.table import is_percentage
+from twofold.tables.table import is_percentage, named_numbers
 from twofold.tables.text_types import date_format, date_texts, holds_texts, typed_column, with_gaps
 from twofold.tables.writing import number_texts
 
@@ -135,9 +135,14 @@ def whole_numbers(column: pd.Series) -> pd.Series:
 # ---- rows for a fitted model --------------------------------------------------------------------
 
 
-def rows_for(model: Mixed, frame: pd.DataFrame, source: TableSource) -> pd.DataFrame:
-    """Return rows of a file as a model of mixed columns takes them."""
+def rows_for(
+    model: Mixed, frame: pd.DataFrame, source: TableSource, before: int = 0
+) -> pd.DataFrame:
+    """Return rows of a file, after ``before`` others, as a model of mixed columns takes them."""
     from twofold.mixed.columns import NumberColumn
+
+    def place(row: int) -> str:
+        return f"{shown(source.path)}, row {before + row + 1}"
 
     found = {}
     for column in model.columns_:
@@ -147,7 +152,8 @@ def rows_for(model: Mixed, frame: pd.DataFrame, source: TableSource) -> pd.DataF
         if source.dialect is None and not holds_texts(cells):
             found[column.name] = cells
         elif isinstance(column, NumberColumn) or column.type.form == "number":
-            found[column.name] = pd.Series(source.rules.numbers_of(cells), index=frame.index)
+            numbers = named_numbers(cells, source.rules, place)
+            found[column.name] = pd.Series(numbers, index=frame.index)
         elif column.type.form == "time":
             found[column.name] = typed_column(cells, source.rules)
         else:

@@ -64,7 +64,7 @@ class Piece:
         """Return what a method of a model says of the rows with values."""
         with warnings.catch_warnings():
             # It was told when the features were made.
-            warnings.filterwarnings("ignore", "Unknown to the fit")
+            warnings.filterwarnings("ignore", ".*, and counted as missing")
             return method(self.taken_by(model))
 
     def taken_by(self, model: TwoWayModel) -> Any:
@@ -127,7 +127,7 @@ class Stream:
         )
         with self.console.counting_rows(self.source.expected_rows) as advance:
             for table, frame in pairs:
-                rows = None if mixed is None else rows_for(mixed, table, self.source)
+                rows = None if mixed is None else rows_for(mixed, table, self.source, done)
                 if mixed is None:
                     Y = table[features].to_numpy(dtype=np.float64)
                 else:

@@ -320,13 +320,17 @@ def label_values(rules: CellRules, column: pd.Series) -> Any:
 
 def describe(console: Console, path: str, rows: TrainingTable | LargeTable) -> None:
     """Say which rows and columns are used and which are not."""
-    n, columns = rows.n_rows, rows.columns
-    D = len(columns)
-    used = f"{shown(path)}: {counted(n, 'row')}, {counted(D, 'column')} used: "
-    if D <= NAMES_TO_LIST:
+    n, D = rows.n_rows, len(rows.columns)
+    # A mixed model asks for no column that tells nothing, and gives it back.
+    idle = rows.constant if getattr(rows, "is_mixed", False) else []
+    columns = [name for name in rows.columns if name not in idle]
+    used = f"{shown(path)}: {counted(n, 'row')}, {counted(len(columns), 'column')} used: "
+    if len(columns) <= NAMES_TO_LIST:
         console.say(used + listed(columns, D))
     else:
         console.say(f"{used}{listed(columns[:5])} ... {listed(columns[-3:])}")
+    for name in idle:
+        console.say(f"left out: '{name}': the same value in every row, which comes back")
     for name, reason in rows.left_out:
         console.say(f"left out: '{name}': {reason}")
         if name in rows.nearly_numbers:

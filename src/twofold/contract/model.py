@@ -79,7 +79,7 @@ def _computing() -> Iterator[None]:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
+    sys.stderr.write(f"twofold: {text}\n")
 
 
 # The mixins come before their base: scikit-learn gathers tags from the last to the first.
@@ -182,7 +182,9 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """Change the model whole or not at all, to the same bits on any number of threads."""
         before = dict(self.__dict__)
         try:
-            with announced(_say if self._shows_progress() else None), single_threaded_blas():
+            # A wait of seconds is said without a terminal, too, unless all is to be silent.
+            says = bool(getattr(self, "verbose", False))
+            with announced(_say if says else None), single_threaded_blas():
                 yield
         # An interrupt from the keyboard leaves the model as it was, too.
         except BaseException:

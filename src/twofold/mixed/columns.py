@@ -62,6 +62,16 @@ class Column:
         """How many features each part has."""
         return [len(self.features)] if self.features else []
 
+    @property
+    def wanted(self) -> str:
+        """What a cell has to be to have features; "" if it has to be a level of the fit."""
+        return ""
+
+    @property
+    def shown(self) -> list[int]:
+        """The numbers of the features that are worth a picture."""
+        return list(range(len(self.features)))
+
     def encode(self, values: pd.Series) -> FloatArray:
         """Return the features (n, k), NaN where an entry is missing or unknown to the fit."""
         raise NotImplementedError
@@ -92,6 +102,12 @@ class NumberColumn(Column):
     is_whole: bool = False
     middle: float = 0.0  # of "robust"
     reach: float = 1.0
+
+    @property
+    def wanted(self) -> str:
+        """A number that its scale has a value for."""
+        bounds = {"log": " above 0", "count": " of at least 0"}
+        return f"number{bounds.get(self.kind, '')}"
 
     @property
     def features(self) -> list[str]:
@@ -155,6 +171,11 @@ class LevelColumn(Column):
             return [f"{self.name} > {text}" for text in texts[:-1]]
         first = np.unique(self.groups, return_index=True)[1]
         return [f"{self.name} = {texts[k]}" for k in first]
+
+    @property
+    def shown(self) -> list[int]:
+        """All, but one of two levels: the other is its opposite."""
+        return [1] if self.kind == "category" and len(self.features) == 2 else super().shown
 
     def shown_levels(self) -> list[str]:
         """Return what each level (L,) of a row is called where only its indicator is known."""
@@ -253,9 +274,19 @@ class DateColumn(Column):
         return [self.name, *around]
 
     @property
+    def wanted(self) -> str:
+        """A date."""
+        return "date"
+
+    @property
     def parts(self) -> list[int]:
         """Elapsed time, and each circle."""
         return [1, *(2 for _ in self.periods)]
+
+    @property
+    def shown(self) -> list[int]:
+        """Elapsed time: circles say nothing alone."""
+        return [0]
 
     def encode(self, values: pd.Series) -> FloatArray:
         """Return days since 1970 on the clock of the place, and where they are on the circles."""

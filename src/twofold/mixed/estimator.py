@@ -297,6 +297,28 @@ class Mixed(ScaledModel):
         found = [column.slopes(F[:, part], J[:, part]) for column, part in self._table]
         return np.stack(found, axis=1).astype(places.dtype)
 
+    def slopes(self, X: Any, *, return_std: bool = False) -> Any:
+        """Return how columns change around latent points, averaged over a neighbourhood.
+
+        Units and shape are those of :meth:`jacobian`, parameters those of
+        :meth:`TwoWayModel.slopes`. Standard errors of categories are NaN: those of single levels
+        are not independent.
+        """
+        places = self._validate_latent(X)
+        S, errors = super().slopes(places, return_std=True)
+        F = super().inverse_transform(places)
+        found = [column.slopes(F[:, part], S[:, part]) for column, part in self._table]
+        slopes = np.stack(found, axis=1).astype(places.dtype)
+        if not return_std:
+            return slopes
+        std = [
+            np.full_like(slopes[:, k], np.nan)
+            if isinstance(column, LevelColumn)
+            else column.slopes(F[:, part], errors[:, part])
+            for k, (column, part) in enumerate(self._table)
+        ]
+        return slopes, np.stack(std, axis=1).astype(places.dtype)
+
     def score_columns(self, X: Any) -> pd.DataFrame:
         """Return the negative squared reconstruction error of each column, (n_samples, columns).
 
@@ -327,7 +349,11 @@ class Mixed(ScaledModel):
 
         The deviation of a category is that of the indicator of its level.
         """
-        Y = self._rows_to_fill(X)
+        means, std, deviations = self._explained(self._rows_to_fill(X))
+        return Explanation(self._table.decode(means, as_frame(X)[0].index), std, deviations)
+
+    def _explained(self, Y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return expected features, and spreads and deviations of columns, of rows of features."""
         with single_threaded_blas():
             means, spread = self._expected_apart(Y, without_gross=True)
         picked, rows = self._table.telling_features(Y), np.arange(len(Y))[:, None]
@@ -335,7 +361,7 @@ class Mixed(ScaledModel):
         deviations = ((Y - means) / spread)[rows, picked]
         has_none = [k for k, column in enumerate(self.columns_) if not column.features]
         std[:, has_none], deviations[:, has_none] = 0.0, np.nan
-        return Explanation(self._table.decode(means, as_frame(X)[0].index), std, deviations)
+        return means, std, deviations
 
     def features(self, X: Any) -> FloatArray:
         """Return the features of a table, NaN where they are missing, as `as_numbers` has them."""

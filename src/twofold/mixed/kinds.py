@@ -5,7 +5,8 @@
 3. Categories of pandas, polars or Arrow: "ordered" if their type says so, else "category".
 4. Times and dates: "date"; the season counts where rows cover two years, the time of day where
    they have one, spread by more than about an hour, and cover two days.
-5. Whole numbers that count the rows (each one more than the last): left out.
+5. Whole numbers that count the rows (each one more than the last), or some of which are equal
+   once they are floats of 64 bits, as long identifiers are: left out.
 6. Whole numbers from 0 on with a skewness above 1: "count".
 7. Amounts above 0 with a skewness above 1, of which their logarithms have less than half: "log".
    Heavy tails, a standard deviation of more than 1.5 times what the quartiles let expect: "robust".
@@ -14,7 +15,8 @@
    of them are rare; then it is left out.
 
 A level is rare if it has fewer than three rows or less than half a percent of them, or if 50 others
-are more frequent; two rare levels or more are joined.
+are more frequent; two rare levels or more are joined. Where all are rare, the 50 most frequent
+stay.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ KINDS = ("number", "log", "count", "robust", "category", "ordered", "date", "out
 QUARTILES_TO_DEVIATION = 0.741301109252801
 HEAVY = 1.5
 SKEWED = 1.0
+MOST_WHOLE = 2.0**53  # floats hold every whole number up to it
 RARE_ROWS, RARE_SHARE, MOST_LEVELS = 3, 0.005, 50
 # Fewer rows than this say nothing about whether texts are names.
 ROWS_TO_JUDGE = 4
@@ -119,25 +122,42 @@ def choose(values: pd.Series) -> tuple[str, str]:
     if types.is_datetime64_any_dtype(dtype) or ColumnType.of(known).form == "date":
         return "date", "its type"
     if types.is_timedelta64_dtype(dtype) or types.is_numeric_dtype(dtype):
-        return _number_kind(ColumnType.of(known).numbers(known), dtype)
+        return _number_kind(ColumnType.of(known).numbers(known), _whole(known))
     if _are_all(known, (int, float)):
-        return _number_kind(known.to_numpy(dtype=np.float64), dtype)
+        return _number_kind(known.to_numpy(dtype=np.float64), None)
     if not _are_all(known, str):
         names = sorted({type(cell).__name__ for cell in known})
         return "out", f"it holds cells of type {', '.join(names[:4])}"
     return _text_kind(known)
 
 
-def _number_kind(y: FloatArray, dtype: Any) -> tuple[str, str]:
+def _whole(known: pd.Series) -> IntArray | None:
+    """Return numbers of an integer type without rounding, None for other types."""
+    if not types.is_integer_dtype(known.dtype):
+        return None
+    is_unsigned = types.is_unsigned_integer_dtype(known.dtype)
+    return np.asarray(known.to_numpy(dtype=np.uint64 if is_unsigned else np.int64))
+
+
+def _number_kind(y: FloatArray, whole: IntArray | None) -> tuple[str, str]:
+    """Return the kind of numbers y (n,), and why; ``whole`` are the same without rounding."""
     y = y[np.isfinite(y)]
-    is_whole = bool((y == np.rint(y)).all())
-    if is_whole and len(np.unique(y)) == 2:
+    # Beyond 2**53 floats skip whole numbers, and that all of them are whole says nothing.
+    is_whole = whole is not None or bool(
+        (y == np.rint(y)).all() and np.abs(y).max(initial=0) <= MOST_WHOLE
+    )
+    exact = y if whole is None else whole
+    n_different = len(np.unique(exact))
+    if is_whole and n_different == 2:
         return "category", "two whole numbers"
-    if is_whole and len(y) >= ROWS_TO_JUDGE and (np.diff(y) == 1).all():
+    if is_whole and len(y) >= ROWS_TO_JUDGE and (np.diff(exact) == 1).all():
         return "out", "it counts the rows"
-    if is_whole and types.is_integer_dtype(dtype) and y.min() >= 0 and _skewness(y) > SKEWED:
+    if len(np.unique(y)) < n_different:
+        return "out", "identifiers: whole numbers that differ in digits beyond those of floats"
+    # Differences of large numbers that are close together are exact; their mean is not.
+    skewness = _skewness(y - y.min() if np.abs(y).max() > MOST_WHOLE else y)
+    if whole is not None and y.min() >= 0 and skewness > SKEWED:
         return "count", f"whole numbers from {y.min():g} on, skewed"
-    skewness = _skewness(y)
     if y.min() > 0 and skewness > SKEWED and 2 * abs(_skewness(np.log(y))) < skewness:
         return "log", f"amounts above 0 with a skewness of {skewness:.2g}"
     tails = _tails(y)
@@ -241,7 +261,9 @@ def _levels(
     by_size = np.argsort(-counts, kind="stable")
     rare = np.empty(len(levels), dtype=bool)
     rare[by_size] = is_rare(counts[by_size])
-    if kind == "ordered" or rare.sum() < 2 or len(levels) - rare.sum() < 1:
+    if rare.all():  # the most frequent stay, the first of equally frequent ones
+        rare[by_size[:MOST_LEVELS]] = False
+    if kind == "ordered" or rare.sum() < 2:
         rare[:] = False
     groups = np.cumsum(~rare) - 1
     groups[rare] = (~rare).sum()

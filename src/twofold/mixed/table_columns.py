@@ -22,7 +22,7 @@ LEVELS_NAMED = 5
 
 
 class UnknownLevelWarning(UserWarning):
-    """Cells hold what the fit has not seen, and count as missing.
+    """Cells hold what the fit has not seen or cannot use, and count as missing.
 
     Examples
     --------
@@ -111,7 +111,8 @@ class TableColumns:
                 f"The table lacks {len(missing)} of the {len(needed)} columns of the fit: "
                 f"{', '.join(map(repr, missing[:5]))}. Entries may be missing, columns may not."
             )
-        parts, strange = [], []
+        parts: list[FloatArray] = []
+        strange: dict[str, list[str]] = {}
         for column in self.columns:
             if not column.features:
                 continue
@@ -122,11 +123,15 @@ class TableColumns:
                 texts = list(dict.fromkeys(map(str, values[unknown])))
                 more = f" and {len(texts) - LEVELS_NAMED} more" * (len(texts) > LEVELS_NAMED)
                 named = ", ".join(map(repr, texts[:LEVELS_NAMED]))
-                strange.append(f"{column.name}: {named}{more}")
+                why = f"No {column.wanted}" if column.wanted else "Unknown to the fit"
+                strange.setdefault(why, []).append(f"{column.name}: {named}{more}")
             parts.append(F)
         if strange:
             warnings.warn(
-                f"Unknown to the fit, and counted as missing: {'; '.join(strange)}.",
+                " ".join(
+                    f"{why}, and counted as missing: {'; '.join(cells)}."
+                    for why, cells in strange.items()
+                ),
                 UnknownLevelWarning,
                 stacklevel=4,
             )

@@ -16,6 +16,7 @@ import matplotlib
 import numpy as np
 from matplotlib import rcParams
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.colors import Colormap, LinearSegmentedColormap, to_hex, to_rgb
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.lines import Line2D
@@ -217,6 +218,13 @@ def add_color_bar(ax: Axes, colored: Any, title: str | None, *, are_days: bool =
     if title:
         bar.set_label(title)
     return bar
+
+
+def show_dates(axis: Axis) -> None:
+    """Write dates along an axis of days since 1970."""
+    locator = AutoDateLocator()
+    axis.set_major_locator(locator)
+    axis.set_major_formatter(ConciseDateFormatter(locator))
 
 
 def add_legend(ax: Axes, categories: Categories, seen: FloatArray | None) -> None:

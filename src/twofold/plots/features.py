@@ -25,7 +25,7 @@ from twofold.plots import drawing
 from twofold.plots.drawing import COLORS, category_style
 from twofold.plots.latent_view import BLOCK, LatentView, latent_name
 from twofold.plots.names import LINE_INCHES, fit_titles, shortened
-from twofold.plots.row_colors import feature_names, feature_number
+from twofold.plots.row_colors import date_features, feature_names, feature_number
 from twofold.rowwise import mean_and_deviation
 
 PAINTED = 110
@@ -76,12 +76,12 @@ def sensitivity(
     >>> model = UKR(init="pca", max_iter=5).fit(load_digits_split().Y_train[:200])
     >>> ax = plots.sensitivity(model, 36)
     """
-    model = model.as_numbers()
+    dates, model = date_features(model), model.as_numbers()
     number = feature_number(model, feature)
     view = LatentView(model, dims)
     ax = drawing.open_map(ax, view)
     name = shortened(feature_names(model)[number], LETTERS_BESIDE_MAP)
-    _Fields(view, [number], ARROWS).draw(ax, 0, name)
+    _Fields(view, [number], ARROWS, dates).draw(ax, 0, name)
     return ax
 
 
@@ -99,7 +99,8 @@ def sensitivities(
     model : fitted model
     features : sequence of str or int, default=None
         Names or numbers, from 0, of columns; None takes the twelve that change most over the map,
-        in the units in which the model measures distances. Long names are broken and shortened.
+        in the units in which the model measures distances. Long names are broken and shortened. Of
+        a column of a mixed table it is the level that changes most, or the time that has passed.
     dims : pair of int, default=(0, 1)
     figure : matplotlib Figure, default=None
         Where to draw; a new one by default. One that is empty and has no layout gets a constrained
@@ -112,11 +113,12 @@ def sensitivities(
     >>> model = UKR(init="pca", max_iter=5).fit(load_digits_split().Y_train[:200])
     >>> figure = plots.sensitivities(model, [20, 36, 42])
     """
-    model = model.as_numbers()
+    dates, mixed, model = date_features(model), model._mixed_columns(), model.as_numbers()
     if features is None:
         # A model of scaled columns measures each in units of its spread.
-        unit = np.reshape(getattr(model, "spread_", 1.0), (-1, 1))
-        numbers = [int(number) for number in _ranked(_changes(model) / unit)[:MOST_PANELS]]
+        changes = _changes(model) / np.reshape(getattr(model, "spread_", 1.0), (-1, 1))
+        ranked = _of_each_column(changes, mixed) if mixed else _ranked(changes).tolist()
+        numbers = ranked[:MOST_PANELS]
     else:
         numbers = [feature_number(model, feature) for feature in features]
     if not numbers:
@@ -124,7 +126,7 @@ def sensitivities(
     columns = min(PANEL_COLUMNS, len(numbers))
     rows = -(-len(numbers) // columns)
     view = LatentView(model, dims)
-    fields = _Fields(view, numbers, FEWER_ARROWS)
+    fields = _Fields(view, numbers, FEWER_ARROWS, dates)
     extent = np.ptp(view.limits, axis=1)
     height = 2.0 if view.is_line else float(np.clip(2.1 * extent[1] / extent[0], 1.0, 4.0))
     found: Any = figure
@@ -215,8 +217,12 @@ Arrows = tuple[FloatArray, FloatArray]
 class _Fields:
     """The values of some features over a lattice, and their gradients at fewer places."""
 
-    def __init__(self, view: LatentView, features: list[int], n_arrows: int) -> None:
+    def __init__(
+        self, view: LatentView, features: list[int], n_arrows: int, dates: set[str]
+    ) -> None:
         self.view, self.features = view, features
+        names = feature_names(view.model)
+        self.are_days = [names[number] in dates for number in features]
         self.lattice = view.lattice(PAINTED)
         self.support = view.support(self.lattice)
         self.values = self.lattice.evaluate(
@@ -245,9 +251,12 @@ class _Fields:
             drawing.shade_outside(ax, self.view, lattice, self.support)
             ax.plot(lattice.axes[0], np.where(self.support >= 0, values, np.nan), color=COLORS[0])
             ax.set_ylabel(title or "")
+            if self.are_days[k]:
+                drawing.show_dates(ax.yaxis)
             drawing.light_frame(ax)
         else:
-            bar = drawing.add_color_bar(ax, drawing.paint(ax, lattice, values, self.support), title)
+            painted = drawing.paint(ax, lattice, values, self.support)
+            bar = drawing.add_color_bar(ax, painted, title, are_days=self.are_days[k])
             if title is None:
                 bar.ax.tick_params(labelsize="x-small")
             drawing.draw_border(ax, lattice, self.support)
@@ -311,6 +320,21 @@ def _by_column(changes: FloatArray, columns: Sequence[Any], deviation: FloatArra
         whole = np.sqrt((deviation[part] ** 2).sum()) or 1.0
         found.append(np.sqrt((changes[part] ** 2).sum(axis=0)) / whole)
     return np.stack(found)
+
+
+def _of_each_column(changes: FloatArray, columns: Sequence[Any]) -> list[int]:
+    """Return the feature of each column that changes most, given changes (D, q).
+
+    Columns are in the order of falling changes of all of their features.
+    """
+    squares, start, found = (changes**2).sum(axis=1), 0, []
+    for column in columns:
+        own = squares[start : start + len(column.features)]
+        if len(own):
+            best = max(column.shown, key=lambda k, own=own: own[k])  # type: ignore[misc]
+            found.append((float(own.sum()), start + best))
+        start += len(own)
+    return [number for _, number in sorted(found, key=lambda pair: -pair[0])]
 
 
 def _slopes(model: TwoWayModel, X: FloatArray) -> FloatArray:

@@ -2,7 +2,7 @@
 
 An item is a row of data as a small picture: an image where its shape is known, a curve otherwise.
 All items of a picture share one scale, from near the lowest to near the highest value of the data.
-Features of a mixed table have no common unit; each column is drawn in its own deviations.
+Rows of a mixed table are no curves: levels and dates have no common unit with anything.
 """
 
 from dataclasses import dataclass
@@ -76,8 +76,9 @@ def grid(
     >>> model = UKR(init="pca", max_iter=5).fit(load_digits_split().Y_train[:200])
     >>> ax = plots.grid(model, shape=6, image_shape=(8, 8))
     """
-    units, model = _units(model), model.as_numbers()
-    view, style = LatentView(model, dims), item_style(model, image_shape, kind, units)
+    _check_numbers(model)
+    model = model.as_numbers()
+    view, style = LatentView(model, dims), item_style(model, image_shape, kind)
     side = _side(shape, np.ptp(view.limits, axis=1), style.aspect)
     axes = [_centers(low, high, step) for (low, high), step in zip(view.limits, side, strict=False)]
     centers = np.stack([along.ravel() for along in np.meshgrid(*axes)], axis=1)
@@ -159,9 +160,10 @@ def path(
     >>> model = UKR(init="pca", max_iter=5).fit(load_digits_split().Y_train[:200])
     >>> ax = plots.path(model, 0, 1, steps=8, image_shape=(8, 8))
     """
-    units, model = _units(model), model.as_numbers()
+    _check_numbers(model)
+    model = model.as_numbers()
     check_count("steps", steps, 2)
-    style = item_style(model, image_shape, kind, units)
+    style = item_style(model, image_shape, kind)
     (first, first_name), (last, last_name) = _end(model, start), _end(model, stop)
     height, band = (1.0, CURVE_BAND) if style.is_curve else (style.aspect, BAND)
     ax = drawing.open_axes(ax, (max(0.75 * steps, 4.0), 0.75 * height + 1.1))
@@ -238,7 +240,6 @@ class ItemStyle:
     low: float  # ends of the scale
     high: float
     color_map: str = "gray"
-    units: tuple[Any, Any] = (0.0, 1.0)  # what is subtracted from curves, and divides them
 
     @property
     def is_curve(self) -> bool:
@@ -251,18 +252,17 @@ class ItemStyle:
         return CURVE_ASPECT if self.shape is None else self.shape[0] / self.shape[1]
 
 
-def _units(model: TwoWayModel) -> tuple[Any, Any]:
-    """Return the zero and the unit of each feature: those of the distances of a mixed table."""
-    known: Any = model
-    return (known.center_, known.spread_) if model._mixed_columns() else (0.0, 1.0)
+def _check_numbers(model: TwoWayModel) -> None:
+    """Raise for a model of a mixed table."""
+    if model._mixed_columns():
+        raise ValueError(
+            "Rows of a mixed table cannot be drawn as curves: their columns have no common unit. "
+            "`sensitivities(model)` draws its columns over the map, and `inverse_transform` gives "
+            "the rows at places."
+        )
 
 
-def item_style(
-    model: TwoWayModel,
-    given: tuple[int, ...] | None,
-    kind: str,
-    units: tuple[Any, Any] = (0.0, 1.0),
-) -> ItemStyle:
+def item_style(model: TwoWayModel, given: tuple[int, ...] | None, kind: str) -> ItemStyle:
     """Return how the items of a model are drawn; ``given`` is the shape of an image, if told."""
     check_choice("kind", kind, ("auto", "image", "curve"))
     shape = None if kind == "curve" else known_shape(model, given)
@@ -271,12 +271,12 @@ def item_style(
             "Images need their shape: pass `image_shape=(height, width)`, or note it once by "
             "model.annotate(image_shape=(height, width))."
         )
-    Y = (np.asarray(model.data_, dtype=np.float64) - units[0]) / units[1]
+    Y = np.asarray(model.data_, dtype=np.float64)
     low, high = (float(end) for end in np.nanpercentile(Y, [CUT, 100 - CUT]))
     if high <= low:
         low, high = float(np.nanmin(Y)) - 0.5, float(np.nanmax(Y)) + 0.5
     if shape is None:
-        return ItemStyle(None, low, high, units=units)
+        return ItemStyle(None, low, high)
     # Dark on light for drawings, light on dark for photographs.
     pixels = Y.reshape(len(Y), shape[0], shape[1], -1)
     rim = np.concatenate([pixels[:, 0].ravel(), pixels[:, -1].ravel()])
@@ -289,7 +289,7 @@ def draw_items(
 ) -> None:
     """Draw rows (m, D) at places (m, 2), each in a box of a width and a height."""
     if style.shape is None:
-        _draw_curves(ax, (rows - style.units[0]) / style.units[1], centers, side, style)
+        _draw_curves(ax, rows, centers, side, style)
         return
     height = FILLED * min(side[1], side[0] * style.aspect)
     width = height / style.aspect

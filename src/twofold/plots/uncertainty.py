@@ -80,7 +80,8 @@ def odd_rows(model: TwoWayModel, X: Any = None, n: int = 15, *, ax: Axes | None 
     """Draw the least likely of some rows, and which features make them so.
 
     A cell is how many standard deviations an entry is above or below what the other entries of its
-    row suggest. Beside a row are its name, or its number from 1, and its p-value.
+    row suggest. Beside a row are its name, or its number from 1, and its p-value. Of a mixed table
+    a cell is an entry of a column; that of a category is its level.
 
     Parameters
     ----------
@@ -99,6 +100,7 @@ def odd_rows(model: TwoWayModel, X: Any = None, n: int = 15, *, ax: Axes | None 
     >>> ax = plots.odd_rows(UKR(init="pca", max_iter=5).fit(iris), iris, 5)
     """
     check_count("n", n)
+    asked: Any = model
     model = model.as_numbers() if X is None else model
     own = _known_rows(model) if X is None else None
     if own is not None:
@@ -107,13 +109,19 @@ def odd_rows(model: TwoWayModel, X: Any = None, n: int = 15, *, ax: Axes | None 
         X = named_rows(model, np.asarray(X))  # or each question would be answered with a warning
     p = model.p_values(X)
     shown = np.lexsort((model.log_likelihood(X), p))[:n]
-    rows = X.iloc[shown] if hasattr(X, "iloc") else np.asarray(X)[shown]
+    rows: Any = X.iloc[shown] if hasattr(X, "iloc") else np.asarray(X)[shown]
     called = [
         name_in_table(X, int(row)) if own is None else row_name(model, int(own[row]))
         for row in shown
     ]
-    deviations = model.explain(rows).deviations
-    names = [shortened(name, MOST_LETTERS) for name in feature_names(model)]
+    if own is not None and asked._mixed_columns():  # rows of features, but pictures of columns
+        deviations = asked._explained(rows.to_numpy(asked.latent_.dtype))[2]
+    else:
+        deviations = model.explain(rows).deviations
+    idle = [not column.features for column in asked._mixed_columns()]
+    deviations = np.delete(deviations, np.flatnonzero(idle), axis=1)
+    known = np.delete(feature_names(asked), np.flatnonzero(idle))
+    names = [shortened(str(name), MOST_LETTERS) for name in known]
     ax = drawing.open_axes(ax, (2.5 + 0.3 * len(names), 1.5 + 0.22 * len(shown)))
     image = ax.imshow(deviations, cmap="RdBu_r", vmin=-STRONGEST, vmax=STRONGEST, aspect="auto")
     ax.set_xticks(np.arange(len(names)), names, rotation=90)

@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,7 +12,6 @@ from sklearn.utils import column_or_1d
 from twofold.array_types import FloatArray, IntArray
 from twofold.checks.rows import check_differences
 from twofold.metrics.checks import check_same_rows, checked_table
-from twofold.mixed import has_other_columns, scaled_features
 from twofold.selection import embedders
 from twofold.selection.embedders import EMBEDDERS, Request, few_threads, unfitted
 from twofold.selection.recommending import Baseline, baselines, ranking, recommend
@@ -25,6 +25,7 @@ from twofold.selection.scores import (
 )
 from twofold.selection.stability import REFUSALS
 from twofold.selection.stability import stability as measure_stability
+from twofold.selection.tables import numbers_of_table
 from twofold.ukr import upgrade
 
 
@@ -100,6 +101,8 @@ def compare(
     n_components: int = 2,
     n_neighbors: int = 15,
     stability: bool = False,
+    kinds: Mapping[str, Any] | None = None,
+    weights: Mapping[str, float] | None = None,
     random_state: int | None = 0,
     n_jobs: int | None = -1,
 ) -> Comparison:
@@ -112,8 +115,9 @@ def compare(
     ----------
     Y : array-like of shape (n_samples, n_features)
         Data without missing entries. Scale columns first if their units differ; in a frame with
-        categories or dates all columns count equally, as in :class:`twofold.Mixed`. Repeated rows
-        are fitted and scored once.
+        categories or dates all columns count equally, as in :class:`twofold.Mixed`, and missing
+        entries are filled by principal components, with a warning. Repeated rows are fitted and
+        scored once.
     candidates : dict, or sequence of str
         Names of methods ("pca", "lle", "isomap", "laplacian", "mds", "tsne", "umap", "ukr", "unn",
         "kernel_pca", "diffusion_map", "psom"), or a dict of any names to such a name, to an
@@ -129,6 +133,8 @@ def compare(
         look at less than half of the rows.
     stability : bool, default=False
         Also fit every estimator to ten bootstrap samples: slow, and a weak guide.
+    kinds, weights : dict, default=None
+        Of columns of a frame, as in :class:`twofold.Mixed`; all columns are then scaled as there.
     random_state : int or None, default=0
     n_jobs : int or None, default=-1
 
@@ -141,7 +147,7 @@ def compare(
     >>> found.recommended
     'isomap'
     """
-    table = checked_table(scaled_features(Y) if has_other_columns(Y) else Y, "Y")
+    table = checked_table(numbers_of_table(Y, kinds, weights), "Y")
     check_differences(table)
     named = embedders.named_candidates(candidates)
     labels = None if labels is None else column_or_1d(labels)

@@ -10,6 +10,7 @@ manifolds of four or five dimensions, and curves that fill a cloud reconstruct i
 """
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,9 +25,9 @@ from twofold.checks.rows import check_differences
 from twofold.engine.threads import single_threaded
 from twofold.metrics import local_dimension as local
 from twofold.metrics.checks import checked_table
-from twofold.mixed import has_other_columns, scaled_features
 from twofold.process_settings import without_warnings
 from twofold.selection.scores import dominant_column, linear_error, spread_of
+from twofold.selection.tables import numbers_of_table
 from twofold.ukr import UKR, upgrade
 
 CLEAR_FALL = 2.0
@@ -82,6 +83,8 @@ def choose_dimension(
     Y: Any,
     *,
     max_dimension: int | None = None,
+    kinds: Mapping[str, Any] | None = None,
+    weights: Mapping[str, float] | None = None,
     random_state: int | None = 0,
     n_jobs: int | None = -1,
 ) -> DimensionChoice:
@@ -91,9 +94,12 @@ def choose_dimension(
     ----------
     Y : array-like of shape (n_samples, n_features)
         Data without missing entries. Scale columns first if their units differ; in a frame with
-        categories or dates all columns count equally, as in :class:`twofold.Mixed`.
+        categories or dates all columns count equally, as in :class:`twofold.Mixed`, and missing
+        entries are filled by principal components, with a warning.
     max_dimension : int or None, default=None
         The largest answer; None means ten. Always less than the number of columns.
+    kinds, weights : dict, default=None
+        Of columns of a frame, as in :class:`twofold.Mixed`; all columns are then scaled as there.
     random_state : int or None, default=0
         Draws the rows that are looked at if there are many.
     n_jobs : int or None, default=-1
@@ -107,7 +113,7 @@ def choose_dimension(
     >>> choice.dimension, choice.confident
     (2, True)
     """
-    table = checked_table(scaled_features(Y) if has_other_columns(Y) else Y, "Y")
+    table = checked_table(numbers_of_table(Y, kinds, weights), "Y")
     check_differences(table)
     most = local.USUAL_MOST if max_dimension is None else max_dimension
     check_count("max_dimension", most)

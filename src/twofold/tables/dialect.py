@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO
 
 from twofold.model_files import FIRST_BYTES
-from twofold.tables.table import CellRules, TableError, cell_rules
+from twofold.tables.table import BLANK_MARKS, CellRules, TableError, cell_rules
 
 SEPARATORS = (",", ";", "\t", "|")
 _SAMPLE_BYTES = 256_000
@@ -34,8 +34,13 @@ _COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 _POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 # What may be a thousands mark as well as a decimal one.
 _MAYBE_GROUP = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")
-# Thousands marks without a doubt: several, or one before a decimal point.
-_GROUPS_OF_COMMAS = re.compile(r"[+-]?\d{1,3}(,\d{3}){2,}(\.\d*)?|[+-]?\d{1,3}(,\d{3})+\.\d*")
+# Thousands marks without a doubt: several commas, or one mark before a decimal one.
+_GROUPS_BEFORE_POINT = re.compile(
+    rf"[+-]?\d{{1,3}}(,\d{{3}}){{2,}}|[+-]?\d{{1,3}}([,{BLANK_MARKS}]\d{{3}})+\.\d*"
+)
+_GROUPS_BEFORE_COMMA = re.compile(rf"[+-]?\d{{1,3}}([.{BLANK_MARKS}]\d{{3}})+,\d*")
+# Two points alone tell only where nothing else does: parts of a version are parted by points, too.
+_GROUPS_OF_POINTS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3}){2}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -250,12 +255,16 @@ def _decimal(records: Sequence[Sequence[str]], separator: str) -> str:
     if separator == ",":
         return "."
     cells = [cell.strip().rstrip("%").rstrip() for record in records for cell in record]
-    if any(_GROUPS_OF_COMMAS.fullmatch(cell) for cell in cells):
-        return "."
     clear = [cell for cell in cells if not _MAYBE_GROUP.fullmatch(cell)]
-    for told in (clear, cells):  # marks that may part thousands decide where no others do
-        n_comma = sum(_COMMA_NUMBER.fullmatch(cell) is not None for cell in told)
-        n_point = sum(_POINT_NUMBER.fullmatch(cell) is not None for cell in told)
+    # Marks that may part thousands decide where no others do.
+    for comma, point, told in (
+        (_GROUPS_BEFORE_COMMA, _GROUPS_BEFORE_POINT, cells),
+        (_COMMA_NUMBER, _POINT_NUMBER, clear),
+        (_GROUPS_OF_POINTS, _GROUPS_BEFORE_POINT, cells),
+        (_COMMA_NUMBER, _POINT_NUMBER, cells),
+    ):
+        n_comma = sum(comma.fullmatch(cell) is not None for cell in told)
+        n_point = sum(point.fullmatch(cell) is not None for cell in told)
         if n_comma != n_point:
             return "," if n_comma > n_point else "."
     return "."

@@ -36,10 +36,10 @@ CHUNK_CELLS = 8_000_000
 # What unpacks to more than this, and to this many times its own size, is no data.
 LARGE_BYTES, MOST_PACKED = 1 << 30, 200
 MISSING_MARKERS = ("", "NA", "N/A", "NaN", "null", "None", "#N/A", "<NA>", "?", "-")
-_BLANKS = "'’ \u00a0\u202f"  # between groups of digits, beside comma or point
+BLANK_MARKS = "'’ \u00a0\u202f"  # between groups of digits, beside comma or point
 _GROUPED = {
     decimal: re.compile(
-        rf"[+-]?[1-9]\d{{0,2}}(?P<mark>[{other}{_BLANKS}])\d{{3}}(?:(?P=mark)\d{{3}})*"
+        rf"[+-]?[1-9]\d{{0,2}}(?P<mark>[{other}{BLANK_MARKS}])\d{{3}}(?:(?P=mark)\d{{3}})*"
         rf"(?:{re.escape(decimal)}\d*)?"
     )
     for decimal, other in ((".", ","), (",", "."))
@@ -237,19 +237,24 @@ def with_numbers(
     else:
         converted = {}
         for name in wanted:
-            try:
-                converted[name] = rules.numbers_of(part[name])
-            except BadCell as bad:
-                raise NotANumberError(
-                    f"{place(bad.position)}, column {name!r}: {rules.why_no_number(bad.cell)}.",
-                    "If it stands for a missing value, say so with `missing`; otherwise correct "
-                    "the cell or leave the column out.",
-                    str(bad.cell),
-                ) from None
+            converted[name] = named_numbers(part[name], rules, place)
         part = pd.DataFrame(converted, index=frame.index)
     if len(wanted) == frame.shape[1]:
         return part
     return pd.concat([part, frame.drop(columns=wanted)], axis=1)[list(frame.columns)]
+
+
+def named_numbers(column: pd.Series, rules: CellRules, place: Callable[[int], str]) -> FloatArray:
+    """Return a column as float64; say where it is if a cell is neither missing nor a number."""
+    try:
+        return rules.numbers_of(column)
+    except BadCell as bad:
+        raise NotANumberError(
+            f"{place(bad.position)}, column {column.name!r}: {rules.why_no_number(bad.cell)}.",
+            "If it stands for a missing value, say so with `missing`; otherwise correct "
+            "the cell or leave the column out.",
+            str(bad.cell),
+        ) from None
 
 
 def text_of(column: pd.Series) -> list[str]:

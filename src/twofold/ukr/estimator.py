@@ -148,7 +148,7 @@ class UKR(KernelManifold):
         Seed of t-SNE, and of the sample of rows on which starts are compared if the data is large.
     verbose : bool or "auto", default="auto"
         Whether to show progress on standard error; "auto" does so for fits of over two seconds if
-        that is a terminal.
+        that is a terminal. Unless False, a process that has to compile says so in a line.
     callbacks : sequence of callables, default=()
         Each is called with a :class:`twofold.optimize.Event` after every iteration; returning True
         stops the fit.
