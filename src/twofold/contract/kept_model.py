@@ -28,7 +28,7 @@ DERIVED = (
     "_sampled_places",
     "_noise_variances",
     "_local_slopes",
-    "_planted",
+    "_other_columns",
     "_sample_places",
 )
 # Parameters that are about a fit and mean nothing to a fitted model: a file keeps these values.

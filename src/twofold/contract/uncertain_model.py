@@ -53,7 +53,7 @@ FROM_NOISE = (
     "_sampled_places",
     "_noise_variances",
     "_local_slopes",
-    "_planted",
+    "_other_columns",
 )
 # Rows that a model with landmarks keeps, at least and at most; between, as many as landmarks.
 LEAST_SAMPLED, MOST_SAMPLED = 500, 2_000

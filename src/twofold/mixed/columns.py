@@ -212,6 +212,12 @@ class LevelColumn(Column):
             return np.asarray(np.cumsum(P[:, :0:-1], axis=1)[:, ::-1])
         return P
 
+    def to_classes(self, F: FloatArray) -> FloatArray:
+        """Return probabilities (n, n_classes) of features (n, k): undo `from_classes`."""
+        if self.kind == "ordered":
+            return np.asarray(-np.diff(F, axis=1, prepend=1.0, append=0.0))
+        return F
+
     def proper(self, F: FloatArray) -> FloatArray:
         """Return the nearest features that are probabilities."""
         F = np.clip(F.astype(np.float64), 0, 1)

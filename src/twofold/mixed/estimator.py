@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -38,7 +38,6 @@ from twofold.mixed.columns import Column, LevelColumn
 from twofold.mixed.dask_frames import answers_frames, sample_of, scaled_features_of
 from twofold.mixed.frames import TableKind, as_frame
 from twofold.mixed.kinds import check_kinds
-from twofold.mixed.level_trees import MOST_ROWS, LevelTrees
 from twofold.mixed.table_columns import TableColumns, choose_columns
 from twofold.model_files import ModelFile
 from twofold.noise.larger_gaps import missing_shares
@@ -46,6 +45,9 @@ from twofold.scaled import Scaled, ScaledModel
 from twofold.tables.chunks import ChunkedTable
 from twofold.tables.dask_tables import DaskTable
 from twofold.ukr import UKR
+
+if TYPE_CHECKING:
+    from twofold.mixed.other_columns import OtherColumns
 
 
 class Mixed(ScaledModel):
@@ -425,20 +427,37 @@ class Mixed(ScaledModel):
 
     # ---- inside ---------------------------------------------------------------------------------
 
-    def _filled(self, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return rows with gaps filled, levels by the map and by trees, and their deviations."""
-        filled, deviations = super()._filled(Y)
-        is_level = np.array([isinstance(column, LevelColumn) for column in self.columns_])
-        if np.isnan(Y[:, is_level[self._table.groups()]]).any():
-            filled = self._planted.told(Y, filled)
-        return filled, deviations
+    def _expected(self, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        means, deviations = super()._expected(Y)
+        return self._told_by_others(Y, means), deviations
+
+    def _expected_apart(
+        self, Y: FloatArray, *, without_gross: bool = False
+    ) -> tuple[FloatArray, FloatArray]:
+        means, deviations = super()._expected_apart(Y, without_gross=without_gross)
+        return self._told_by_others(Y, means), deviations
+
+    def _told_by_others(self, Y: FloatArray, means: FloatArray) -> FloatArray:
+        """Return expected rows (m, D), what is missing in rows Y by other columns, too."""
+        gaps = np.isnan(Y)
+        some = gaps.any(axis=1)
+        if not some.any():
+            return means
+        told = means.copy()
+        mapped = np.where(gaps[some], means[some], Y[some])
+        told[some] = np.where(gaps[some], self._other_columns.told(Y[some], mapped), means[some])
+        return told
 
     @cached_property
-    def _planted(self) -> LevelTrees:
-        """What trees make of the other columns."""
+    def _other_columns(self) -> OtherColumns:
+        """What the other columns of a row tell of its gaps."""
+        # Imported at first use: it takes a while.
+        from twofold.mixed.other_columns import MOST_ROWS, OtherColumns
+
         rows = self.data_[:MOST_ROWS]  # which are in no order
-        filled = super()._filled(rows)[0]
-        return LevelTrees(list(self._table), rows, filled, self.weights_[: len(rows)])
+        mapped = np.where(np.isnan(rows), super()._expected(rows)[0], rows)
+        weights = self.weights_[: len(rows)]
+        return OtherColumns(list(self._table), self.spread_, rows, mapped, weights)
 
     def _join_columns(self) -> None:
         """Tell the model inside that the features of a column are known together or not at all."""
