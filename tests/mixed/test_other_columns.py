@@ -157,6 +157,12 @@ def test_a_regression_is_judged_by_rows_it_has_not_seen():
     )
 
 
+def test_a_regression_of_many_classes_says_nothing(recwarn):
+    random = np.random.default_rng(5)
+    Regression(random.normal(size=(30, 4)), np.arange(30) % 20, np.ones(30), 20)
+    assert not recwarn.list
+
+
 def test_of_many_columns_the_strongest_are_asked():
     random = np.random.default_rng(4)
     X = random.normal(size=(200, MOST_PREDICTORS + 30))

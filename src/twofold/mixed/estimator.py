@@ -452,9 +452,9 @@ class Mixed(ScaledModel):
     def _other_columns(self) -> OtherColumns:
         """What the other columns of a row tell of its gaps."""
         # Imported at first use: it takes a while.
-        from twofold.mixed.other_columns import MOST_ROWS, OtherColumns
+        from twofold.mixed.other_columns import OtherColumns, most_rows
 
-        rows = self.data_[:MOST_ROWS]  # which are in no order
+        rows = self.data_[: most_rows(len(self.spread_))]  # which are in no order
         mapped = np.where(np.isnan(rows), super()._expected(rows)[0], rows)
         weights = self.weights_[: len(rows)]
         return OtherColumns(list(self._table), self.spread_, rows, mapped, weights)

@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 from sklearn import config_context
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 
@@ -35,14 +34,14 @@ from twofold.filling.experts import MOST_SEEN
 from twofold.mixed.columns import Column, LevelColumn
 from twofold.process_settings import without_warnings
 
-# Where many rows teach them, half as many trees are about as good (0.748 and 0.749 of the hidden
-# levels right on a made-up table of 6,000 rows); of few rows each tree counts.
-N_TREES, N_TREES_OF_MANY_ROWS, MANY_ROWS = 100, 50, 1_000
+# Where many rows teach them, fewer trees are about as good; of few rows each tree counts.
+N_TREES, N_TREES_OF_MANY_ROWS, MANY_ROWS = 100, 30, 1_000
 # The share of the columns that trees of all indicators look at for a split.
 SHARE_TRIED = 0.4
-# More rows take longer and teach little: on a made-up table of 18,000 rows and eleven columns of
-# levels, 2,000 taught trees as much as 5,000 (0.787 and 0.781 right), 1,000 a little less (0.774).
-MOST_ROWS = 2_000
+# Rows to learn from: so many entries in all, between fewest and most. Of 10,000 rows of 17 columns
+# with pixels of digits (10 of them levels) 5,000 taught more than 2,000 (0.769 and 0.755 of the
+# hidden levels right) and 10,000 little more (0.774).
+MOST_ENTRIES, FEWEST_ROWS, MOST_ROWS = 125_000, 500, 10_000
 # Fewer rows teach nothing.
 LEAST_ROWS = 20
 # A level is told from so many columns, those that go most with it.
@@ -52,6 +51,11 @@ FOLDS = 3
 MOST_STEPS = 100
 # λ of the weights, steps of EM to them, and what any level is given at least.
 ROWS_OF_PRIOR, STEPS, LEAST_CHANCE = 10.0, 100, 1e-3
+
+
+def most_rows(D: int) -> int:
+    """Return how many rows of D features are learnt from at most."""
+    return int(np.clip(MOST_ENTRIES // D, FEWEST_ROWS, MOST_ROWS))
 
 
 class OtherColumns:
@@ -246,7 +250,8 @@ class Regression:
     ) -> None:
         self.n_classes, self._seen = n_classes, np.unique(classes)
         if len(self._seen) > 1:
-            with without_warnings(ConvergenceWarning):  # as near as it gets in a few steps
+            # It is as near as it gets in a few steps, and classes may be many.
+            with without_warnings(UserWarning):
                 self._model = LogisticRegression(max_iter=MOST_STEPS)
                 self._model.fit(X, classes, sample_weight=weights)
 
