@@ -36,7 +36,7 @@ from sklearn.linear_model import BayesianRidge
 from benchmarks.filling_tables import HELD_BACK, PATTERNS, TABLES, gaps_of, table
 from benchmarks.forest_intervals import width_that_covers
 from twofold import ManifoldImputer
-from twofold.noise import condition, fit_factors
+from twofold.noise import fit_factors
 
 RESULTS = Path(__file__).parent / "results" / "filling.jsonl"
 OURS = "ManifoldImputer"
@@ -44,7 +44,7 @@ OURS = "ManifoldImputer"
 
 def gaussian(partial: np.ndarray) -> np.ndarray:
     """Fill by one Gaussian, fitted by EM."""
-    found = condition(partial, fit_factors(partial).repeated(len(partial)))
+    found = fit_factors(partial).condition(partial)
     return np.where(np.isnan(partial), found.means, partial)
 
 

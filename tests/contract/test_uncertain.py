@@ -400,6 +400,8 @@ def test_every_model_has_noise(family: Family, tmp_path):
     for again in (load(path), pickle.loads(pickle.dumps(model))):
         assert "noise_" in vars(getattr(again, "model_", again))
         np.testing.assert_array_equal(again.log_likelihood(NEW[:5]), model.log_likelihood(NEW[:5]))
+        again_std = again.inverse_transform(model.embedding_[:3], return_std=True)[1]
+        np.testing.assert_array_equal(again_std, std)
     model.fit(TRAIN[60:120])
     assert "noise_" not in vars(getattr(model, "model_", model))
 

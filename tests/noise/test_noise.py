@@ -141,11 +141,62 @@ def test_a_step_on_a_whole_table_is_that_on_one_with_gaps():
     Y = random.normal(size=(80, 3)) @ random.normal(size=(3, 7)) + random.normal(size=(80, 7))
     weights = random.uniform(0.5, 2, 80)
     mean = weights @ Y / weights.sum()
-    model = factor_model.FactorModel(mean, random.normal(size=(7, 4)), random.uniform(0.5, 1, 7))
-    gaps, floor = (np.ones(Y.shape, bool), np.zeros(80, int)), np.full(7, 1e-6)
-    wanted = factor_model._step(model, Y, gaps, weights, floor)
+    loadings, variances = random.normal(size=(7, 4)), random.uniform(0.5, 1, 7)
+    model = factor_model.FactorModel(np.zeros(7), loadings, variances)
+    observed, floor = np.ones(Y.shape, bool), np.full(7, 1e-6)
+    parts = factor_model._Rows.parts(Y - mean, observed, weights, 4)
+    wanted = factor_model._step(model, parts, floor)
     C = (weights[:, None] * (Y - mean)).T @ (Y - mean) / weights.sum()
     found = factor_model._step_of_whole(model, C, weights.sum(), floor)
     np.testing.assert_allclose(found.mean, wanted.mean, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(found.loadings, wanted.loadings, rtol=1e-9)
     np.testing.assert_allclose(found.variances, wanted.variances, rtol=1e-10)
+
+
+@pytest.mark.parametrize("share", [0, 0.03, 0.4])
+@pytest.mark.parametrize("r", [0, 1, 4])
+def test_one_gaussian_of_all_rows_is_the_same_gaussian_for_each(r, share, monkeypatch):
+    random = np.random.default_rng(4)
+    _, Y = rows_with_gaps(300, 7, share=share)
+    model = FactorModel(
+        random.normal(size=7), random.normal(size=(7, r)), random.uniform(0.1, 1, 7)
+    )
+    wanted, found = condition(Y, model.repeated(len(Y))), model.condition(Y)
+    monkeypatch.setattr(factor_model, "AT_A_TIME", 500)
+    for few in (model.condition(Y), model.condition(Y[::-1]).part(np.arange(300)[::-1])):
+        for name in ("means", "variances", "log_density", "distances"):
+            np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-11)
+            np.testing.assert_array_equal(getattr(few, name), getattr(found, name))
+    for i in range(0, 300, 30):
+        alone = model.condition(Y[i : i + 1])
+        np.testing.assert_array_equal(alone.means[0], found.means[i])
+        np.testing.assert_array_equal(alone.variances[0], found.variances[i])
+        assert alone.log_density[0] == found.log_density[i]
+
+
+@pytest.mark.parametrize("share", [0.05, 0.7], ids=["few gaps", "many gaps"])
+def test_a_step_on_a_table_with_gaps_is_what_the_formulas_say(share, monkeypatch):
+    random = np.random.default_rng(5)
+    _, partial = rows_with_gaps(60, 5, share=share)
+    weights, floor = random.uniform(0.5, 2, 60), np.full(5, 1e-6)
+    W, own = random.normal(size=(5, 2)), random.uniform(0.5, 1, 5)
+    model = FactorModel(random.normal(size=5), W, own)
+    squares, products, total = np.zeros((5, 3, 3)), np.zeros((5, 3)), np.zeros(5)
+    for y, weight in zip(partial, weights, strict=True):
+        o = ~np.isnan(y)
+        spread = np.linalg.inv(np.eye(2) + (W[o].T / own[o]) @ W[o])
+        z1 = np.append(spread @ (W[o].T / own[o]) @ (y - model.mean)[o], 1)
+        second = np.outer(z1, z1)
+        second[:2, :2] += spread
+        squares[o] += weight * second
+        products[o] += weight * y[o, None] * z1
+        total[o] += weight * y[o] ** 2
+    ridge = np.diag([2 * factor_model.ROWS_OF_DOUBT] * 2 + [0])
+    monkeypatch.setattr(factor_model, "AT_A_TIME", 300)
+    R, observed = np.where(np.isnan(partial), 0, partial), ~np.isnan(partial)
+    found = factor_model._step(model, factor_model._Rows.parts(R, observed, weights, 2), floor)
+    for d in range(5):
+        b = np.linalg.solve(squares[d] + ridge, products[d])
+        left = total[d] - 2 * b @ products[d] + b @ squares[d] @ b
+        np.testing.assert_allclose(np.append(found.loadings[d], found.mean[d]), b, rtol=1e-9)
+        np.testing.assert_allclose(found.variances[d], left / squares[d, 2, 2], rtol=1e-9)

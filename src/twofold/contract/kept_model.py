@@ -24,6 +24,7 @@ DERIVED = (
     "_surface",
     "_space",
     "_map_noise",
+    "_map_residuals",
     "_known_index",
     "_sampled_places",
     "_noise_variances",

@@ -35,6 +35,7 @@ from twofold.noise.judging import told_by_others, turns_of
 from twofold.noise.larger_gaps import missing_shares
 from twofold.noise.noise_model import (
     MapNoise,
+    MapResiduals,
     NoiseModel,
     Place,
     TrainedMap,
@@ -49,6 +50,7 @@ register_value_type(NoiseModel)
 FROM_NOISE = (
     "noise_",
     "_map_noise",
+    "_map_residuals",
     "_known_index",
     "_sampled_places",
     "_noise_variances",
@@ -154,6 +156,11 @@ class UncertainModel(ChunkedModel):
         return made or MapNoise(self._trained_map(), noise)  # None where a file told the noise
 
     @cached_property
+    def _map_residuals(self) -> MapResiduals:
+        noise, places = self._map_noise, self._known_places()
+        return MapResiduals(noise, self._regress_without(places, np.arange(len(places))))
+
+    @cached_property
     def _known_index(self) -> Any:
         """Finds rows among those that tell of the noise."""
         return self._index if self._keeps_rows() else RowIndex(self._known_rows()[0])
@@ -167,16 +174,16 @@ class UncertainModel(ChunkedModel):
     @cached_property
     def _local_slopes(self) -> LocalSlopes:
         with single_threaded_blas():
-            trained = self._trained_map()
-            rows = np.where(np.isnan(trained.rows), trained.images, trained.rows)
-            rows = rows[:MOST_REFERENCES].astype(np.float64)  # rows are in no order
+            places = self._known_places()[:MOST_REFERENCES]  # rows are in no order
+            images = self._regress_without(places, np.arange(len(places)))
+            known = self._known_rows()[0][: len(places)]
+            rows = np.where(np.isnan(known), images, known).astype(np.float64)
             parts = self._parts_to_leave_out(MOST_TRIED)
             own = np.concatenate(parts)
             hidden = half_hidden(len(own), rows.shape[1])
             partial_rows = np.where(hidden, np.nan, rows[own])
-            places = self._placed_without(partial_rows, parts)[0]
-            trial = Trial(own, places, hidden)
-            return LocalSlopes(rows, trained.places[: len(rows)], trial)
+            trial = Trial(own, self._placed_without(partial_rows, parts)[0], hidden)
+            return LocalSlopes(rows, self._in_units(places), trial)
 
     def has_noise(self) -> bool:
         """Say whether the model knows what it leaves open: rows it was trained on tell that."""
@@ -245,8 +252,7 @@ class UncertainModel(ChunkedModel):
 
     def _trained_map(self) -> TrainedMap:
         (rows, weights), places = self._known_rows(), self._known_places()
-        images = self._regress_without(places, np.arange(len(places)))
-        return TrainedMap(rows, weights, self._in_units(places), images, self._feature_groups)
+        return TrainedMap(rows, weights, self._in_units(places), self._feature_groups)
 
     def _join_features(self, groups: IntArray) -> None:
         """Take features of one of the groups (D,) to be known together or not at all."""
@@ -598,7 +604,7 @@ class UncertainModel(ChunkedModel):
 
     def _deviations(self, X: FloatArray) -> FloatArray:
         """Return the standard deviation (m, D) of rows around the images of latent points."""
-        return self._map_noise.deviations(self._in_units(X)).astype(X.dtype)
+        return self._map_residuals.deviations(self._in_units(X)).astype(X.dtype)
 
     def _drawn_rows(self, X: FloatArray, random: np.random.RandomState) -> FloatArray:
         """Return rows (m, D) at latent points: their images, and the residuals of rows near them.
@@ -606,9 +612,9 @@ class UncertainModel(ChunkedModel):
         Residuals are those of rows left out. So are images, here without the nearest row: the map
         bends towards each row it was trained on, and that would count as spread, too.
         """
-        places = self._in_units(X)
-        images = self._regress_without(X, self._map_noise.nearest(places))
-        return (images + self._map_noise.residuals(places, random)).astype(X.dtype)
+        places, known = self._in_units(X), self._map_residuals
+        images = self._regress_without(X, known.nearest(places))
+        return (images + known.residuals(places, random)).astype(X.dtype)
 
     def _slopes(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return slopes (m, D, q) around latent points, and their standard errors."""

@@ -18,7 +18,7 @@ from sklearn import config_context
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.engine.threads import run_tasks
-from twofold.noise import Conditional, FactorModel, LocalGaussians, condition
+from twofold.noise import Conditional, FactorModel, LocalGaussians
 
 # Where the mean of a column stands among the ways to fill it.
 MEAN_WAY = 1
@@ -52,7 +52,7 @@ class Filled:
 
 def fill_by_gaussian(Y: FloatArray, model: FactorModel) -> Filled:
     """Return rows Y (n, D) filled by one Gaussian."""
-    return Filled.told(Y, condition(Y, model.repeated(len(Y))))
+    return Filled.told(Y, model.condition(Y))
 
 
 class Experts:

@@ -70,6 +70,12 @@ class Conditional:
         names = ("means", "variances", "log_density", "distances")
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
+    def part(self, rows: IntArray) -> "Conditional":
+        """Return what is known of some rows, in their order."""
+        return Conditional(
+            self.means[rows], self.variances[rows], self.log_density[rows], self.distances[rows]
+        )
+
 
 def condition(Y: FloatArray, gaussians: Gaussians) -> Conditional:
     """Return what the observed entries of rows Y (m, D) tell of each entry; NaN is missing."""

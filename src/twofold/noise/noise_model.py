@@ -28,7 +28,7 @@ from typing import Self
 import numpy as np
 
 from twofold.array_types import BoolArray, FloatArray, IntArray
-from twofold.noise.conditioning import Gaussians, condition
+from twofold.noise.conditioning import Gaussians
 from twofold.noise.conformal import Ratios, conformal_reach, warn_of_level
 from twofold.noise.denoising import MOST_LOOKED_AT, noise_variance
 from twofold.noise.factor_model import FactorModel, draw_missing, fit_factors
@@ -132,19 +132,17 @@ class TrainedMap:
     """What the noise of a map is made from.
 
     ``rows`` (n, D) of ``weights`` (n,) stand at ``places`` (n, q), in units in which a distance of
-    1 is near; ``images`` (n, D) are their leave-one-out reconstructions. Features of one of the
-    ``groups`` (D,) are known together or not at all.
+    1 is near. Features of one of the ``groups`` (D,) are known together or not at all.
     """
 
     rows: FloatArray
     weights: FloatArray
     places: FloatArray
-    images: FloatArray
     groups: IntArray | None = None
 
     def part(self, kept: IntArray) -> Self:
         """Return the map of some of the rows."""
-        names = ("rows", "weights", "places", "images")
+        names = ("rows", "weights", "places")
         return replace(self, **{name: getattr(self, name)[kept] for name in names})
 
 
@@ -164,16 +162,10 @@ class MapNoise:
         doubt = np.zeros_like(Z)
         if gaps.any():
             some = gaps.any(axis=1)
-            found = condition(Z[some], noise.gaussian.repeated(int(some.sum())))
+            found = noise.gaussian.condition(Z[some])
             Z[some] = np.where(gaps[some], found.means, Z[some])
             doubt[some] = np.where(gaps[some], found.variances, 0)
-        self._around = LocalGaussians(Z, doubt, trained.places, noise.gaussian)
-        residuals = (trained.rows - trained.images) / noise.unit
-        # Those of the rows it was made from are too small by a factor.
-        own = mean_residuals(residuals, trained.weights)
-        factor = noise.residuals / np.maximum(own, np.finfo(np.float64).tiny)
-        self._squares = np.where(gaps, noise.residuals, residuals**2 * factor)
-        self._residuals = np.where(gaps, 0, residuals)
+        self.around = LocalGaussians(Z, doubt, trained.places, noise.gaussian)
 
     def with_noise(self, noise: NoiseModel) -> Self:
         """Return the same with other numbers about the noise, but for the Gaussian of all rows."""
@@ -203,16 +195,16 @@ class MapNoise:
         self, Z: FloatArray, places: FloatArray, images: FloatArray, own: IntArray | None
     ) -> tuple[FloatArray, FloatArray]:
         """Return what each way says of scaled rows, (E, m, D), and the variances (m, D)."""
-        gauss = condition(Z, self.noise.gaussian.repeated(len(Z)))
-        local = self._around.conditionals(Z, places, own, self.noise.sizes.tolist())
+        gauss = self.noise.gaussian.condition(Z)
+        local = self.around.conditionals(Z, places, own, self.noise.sizes.tolist())
         means = [images, gauss.means, *(found.means for found in local)]
         spread = np.mean([found.variances for found in local or [gauss]], axis=0)
         return np.stack(means), spread
 
     def gaussians(self, places: FloatArray, own: IntArray | None, k: int) -> Gaussians:
         """Return the Gaussians of the k rows around places (m, q), without their own (m,)."""
-        neighbors = self._around.neighbors(places, k, own)
-        return self._around.around(neighbors, self._around.weights(places, neighbors))
+        neighbors = self.around.neighbors(places, k, own)
+        return self.around.around(neighbors, self.around.weights(places, neighbors))
 
     def noise_variance(self) -> float:
         """Return the variance of the noise of an entry, in the units of the rows."""
@@ -230,17 +222,40 @@ class MapNoise:
     def log_likelihood(self, Y: FloatArray, places: FloatArray, own: IntArray | None) -> FloatArray:
         """Return how likely rows Y (m, D) at places are, in the units of the fit."""
         noise, sizes = self.noise, self.noise.sizes
-        Z, k = self.scaled(Y), int(sizes[len(sizes) // 2]) if len(sizes) else len(self._residuals)
+        Z, k = self.scaled(Y), int(sizes[len(sizes) // 2]) if len(sizes) else len(self.trained.rows)
         if len(sizes):
-            seen = self._around.conditionals(Z, places, own, [k])[0]
+            seen = self.around.conditionals(Z, places, own, [k])[0]
         else:
-            seen = condition(Z, noise.gaussian.repeated(len(Z)))
+            seen = noise.gaussian.condition(Z)
         in_units = (~np.isnan(Y) * np.log(noise.unit)).sum(axis=1)
-        return seen.log_density - in_units + self._around.log_density(places, own, k)
+        return seen.log_density - in_units + self.around.log_density(places, own, k)
+
+    def draw(
+        self, Y: FloatArray, deviations: FloatArray, random: np.random.RandomState
+    ) -> FloatArray:
+        """Return errors (m, D) of what is missing in rows Y, drawn as they go together."""
+        return draw_missing(self.scaled(Y), self.noise.gaussian, random) * deviations
+
+
+class MapResiduals:
+    """The residuals of a map's rows around places.
+
+    ``images`` (n, D) are the leave-one-out reconstructions of the rows the noise was made from.
+    """
+
+    def __init__(self, known: MapNoise, images: FloatArray) -> None:
+        noise, trained = known.noise, known.trained
+        self._noise, self._around = noise, known.around
+        residuals, gaps = (trained.rows - images) / noise.unit, np.isnan(trained.rows)
+        # Those of the rows it was made from are too small by a factor.
+        own = mean_residuals(residuals, trained.weights)
+        factor = noise.residuals / np.maximum(own, np.finfo(np.float64).tiny)
+        self._squares = np.where(gaps, noise.residuals, residuals**2 * factor)
+        self._residuals = np.where(gaps, 0, residuals)
 
     def deviations(self, places: FloatArray) -> FloatArray:
         """Return the standard deviation (m, D) of rows around the images of places."""
-        noise, n = self.noise, len(self._squares)
+        noise, n = self._noise, len(self._squares)
         k = min(int(noise.sizes[0]) if len(noise.sizes) else n - 1, n - 1)
         neighbors = self._around.neighbors(places, k)
         w = self._around.weights(places, neighbors)
@@ -262,13 +277,7 @@ class MapNoise:
         rising = np.cumsum(self._around.weights(places, neighbors), axis=1)
         chosen = (rising < random.rand(len(places), 1)).sum(axis=1)
         rows = neighbors[np.arange(len(places)), np.minimum(chosen, neighbors.shape[1] - 1)]
-        return np.asarray(self._residuals[rows] * self.noise.unit)
-
-    def draw(
-        self, Y: FloatArray, deviations: FloatArray, random: np.random.RandomState
-    ) -> FloatArray:
-        """Return errors (m, D) of what is missing in rows Y, drawn as they go together."""
-        return draw_missing(self.scaled(Y), self.noise.gaussian, random) * deviations
+        return np.asarray(self._residuals[rows] * self._noise.unit)
 
 
 def make_noise(
@@ -357,13 +366,14 @@ def _told(
 def _without_choice(trained: TrainedMap) -> NoiseModel:
     """Return a noise model in which all ways to fill count alike."""
     Y, n = trained.rows.astype(np.float64), len(trained.rows)
-    seen = trained.weights[:, None] * ~np.isnan(Y)
-    center = np.nansum(seen * Y, axis=0) / seen.sum(axis=0)
-    deviation = np.sqrt(np.nansum(seen * (Y - center) ** 2, axis=0) / seen.sum(axis=0))
+    observed = ~np.isnan(Y)
+    total = trained.weights @ observed
+    center = trained.weights @ np.where(observed, Y, 0) / total
+    squares = np.where(observed, Y - center, 0) ** 2
+    deviation = np.sqrt(trained.weights @ squares / total)
     unit = np.where(deviation > 1e-12 * np.abs(center) + 1e-150, deviation, 1.0)
     some = _rows_that_tell(Y)
     gaussian = fit_factors((Y[:some] - center) / unit, trained.weights[:some])
-    residuals = mean_residuals((Y - trained.images) / unit, trained.weights)
     sizes = np.array([k for k in SIZES if k <= LARGEST_SHARE * n], dtype=np.int64)
     D, E = len(unit), 2 + len(sizes)
     return NoiseModel(
@@ -378,7 +388,7 @@ def _without_choice(trained: TrainedMap) -> NoiseModel:
         np.ones(D),
         np.empty(0),
         np.empty(0, dtype=np.int64),
-        residuals,
+        np.empty(0),
         np.empty(0),
     )
 

@@ -200,7 +200,7 @@ class ManifoldOutlierDetector(OutlierMixin, BaseEstimator):
         """Learn from trusted rows (n, D)."""
         self._gaussian = fit_factors(rows)
         self._index = RowIndex(rows)
-        whole = condition(rows, self._gaussian.repeated(len(rows)))
+        whole = self._gaussian.condition(rows)
         gaps = np.isnan(rows)
         filled, doubt = np.where(gaps, whole.means, rows), np.where(gaps, whole.variances, 0)
         self._around = LocalGaussians(filled, doubt, filled, self._gaussian, doubt.sum(axis=1))
@@ -240,7 +240,7 @@ class ManifoldOutlierDetector(OutlierMixin, BaseEstimator):
 
     def _numbers(self, Z: FloatArray) -> FloatArray:
         """Return the numbers (m, 5) of rows that are not trusted."""
-        whole = condition(Z, self._gaussian.repeated(len(Z)))
+        whole = self._gaussian.condition(Z)
         places = np.where(np.isnan(Z), whole.means, Z)
         return self._numbers_of(Z, whole, places, self._near(places, None))
 
