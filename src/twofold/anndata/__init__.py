@@ -166,6 +166,7 @@ def place(
     obs : str or iterable of str, default=()
         Columns of ``reference.obs`` to carry over: the most likely level of each, by its share
         among the reference cells around the place, which ``.obs[f"{column}_probability"]`` holds.
+        Where none of these cells has a label, neither has the new one.
 
     Returns
     -------
