@@ -14,7 +14,7 @@ from matplotlib.dates import AutoDateFormatter, AutoDateLocator
 from twofold.array_types import FloatArray
 from twofold.contract import TwoWayModel
 from twofold.plots import drawing
-from twofold.plots.drawing import COLORS, MISSING, category_style, sequential
+from twofold.plots.drawing import AS_WRITTEN, COLORS, MISSING, category_style, sequential
 from twofold.plots.names import shortened
 
 MOST_PANELS = 12
@@ -68,7 +68,8 @@ def draw_columns(ax: Axes, parts: Parts, F: FloatArray, seen: FloatArray, length
         panel.set_xlim(0, length)
         panel.set_xticks([])
         panel.tick_params(labelsize="x-small")
-        panel.set_title(shortened(column.name, LETTERS), loc="left", fontsize="small", pad=2)
+        name = shortened(column.name, LETTERS)
+        panel.set_title(name, loc="left", fontsize="small", pad=2, **AS_WRITTEN)
         drawing.light_frame(panel)
 
 
@@ -113,9 +114,10 @@ def _draw_levels(panel: Axes, column: Any, along: FloatArray, P: FloatArray) -> 
     panel.set_ylim(0, 1)
     panel.set_yticks([0, 0.5, 1], ["0", "", "1"])
     # In the order of the stack, from its top.
-    panel.legend(drawn[::-1], labels[::-1], loc="center left", bbox_to_anchor=(1.0, 0.5),
-                 frameon=False, fontsize="x-small", labelspacing=0.15, handlelength=1,
-                 handletextpad=0.5, borderaxespad=0.6)  # fmt: skip
+    legend = panel.legend(drawn[::-1], labels[::-1], loc="center left", bbox_to_anchor=(1.0, 0.5),
+                          frameon=False, fontsize="x-small", labelspacing=0.15, handlelength=1,
+                          handletextpad=0.5, borderaxespad=0.6)  # fmt: skip
+    drawing.write_as_is(legend)
 
 
 def _joined(texts: list[str], P: FloatArray) -> tuple[list[str], FloatArray]:

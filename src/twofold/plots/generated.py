@@ -19,7 +19,7 @@ from twofold.checks.parameters import check_choice, check_count
 from twofold.contract import TwoWayModel
 from twofold.plots import drawing
 from twofold.plots.columns_along import PANEL, draw_columns, parts_shown
-from twofold.plots.drawing import COLORS, MISSING, QUIET
+from twofold.plots.drawing import AS_WRITTEN, COLORS, MISSING, QUIET
 from twofold.plots.latent_view import LatentView
 from twofold.plots.names import FEWEST_LETTERS, shortened
 from twofold.plots.row_colors import image_shape as known_shape
@@ -218,7 +218,7 @@ def _name_ends(ax: Axes, ends: Any, length: float) -> None:
     # The ends are named, each in its half of the axis.
     width = ax.get_window_extent().width / ax.figure.dpi
     most = max(int(LETTERS_PER_INCH * width), FEWEST_LETTERS)
-    ax.set_xticks([0, length], [shortened(name, most) for _, name in ends])
+    ax.set_xticks([0, length], [shortened(name, most) for _, name in ends], **AS_WRITTEN)
     left, right = ax.get_xticklabels()
     left.set_horizontalalignment("left")
     right.set_horizontalalignment("right")
