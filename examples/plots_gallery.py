@@ -1,4 +1,4 @@
-"""Every picture of docs/plots.md, drawn and saved.
+"""Every picture of docs/guides/pictures.md and docs/mixed_tables.md, drawn and saved.
 
 python examples/plots_gallery.py [folder]
 """
@@ -13,21 +13,24 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
 from PIL import Image
 from sklearn.datasets import load_digits, load_wine
 from sklearn.model_selection import KFold, cross_val_score
 
-from twofold import UKR, Scaled, plots
+from twofold import UKR, Mixed, Scaled, plots
 
 DOTS_PER_INCH = 72
 COLORS = 96
 
 
 def main(folder: Path) -> None:
-    """Fit two models and draw them in every way."""
+    """Fit three models and draw them in every way."""
     folder.mkdir(parents=True, exist_ok=True)
     draw_digits(folder)
     draw_wine(folder)
+    draw_items(folder)
 
 
 def draw_digits(folder: Path) -> None:
@@ -55,6 +58,28 @@ def draw_wine(folder: Path) -> None:
     trials = {q: Scaled(UKR(q, init="pca", max_iter=50)) for q in (1, 2, 3, 4)}
     scores = {q: -cross_val_score(trial, wine.data, cv=folds) for q, trial in trials.items()}
     keep(plots.dimension_curve(scores), folder / "dimension_curve.png")
+
+
+def draw_items(folder: Path) -> None:
+    """Draw a table of words, dates and numbers."""
+    rng = np.random.default_rng(0)
+    t, u = rng.random((2, 200))  # where an item lies on its sheet
+    sizes = ["small", "medium", "large"]
+    items = pd.DataFrame(
+        {
+            "item": [f"item {k}" for k in range(200)],
+            "price": np.exp(4 * t + 0.2 * rng.normal(size=200)),
+            "visits": rng.poisson(6 * u**3),
+            "colour": np.array(["blue", "green", "red"])[(3 * t).astype(int)],
+            "size": pd.Categorical(np.array(sizes)[(3 * u).astype(int)], sizes, ordered=True),
+            "sold": t > u,
+            "bought": pd.Timestamp("2021-03-01") + pd.to_timedelta(np.round(900 * t), unit="D"),
+        }
+    )
+    kinds = {"visits": "number", "colour": ["blue", "green", "red"], "item": "out"}
+    model = Mixed(UKR(random_state=0, max_iter=10), kinds=kinds, weights={"price": 3}).fit(items)
+    ends = items["price"].argmin(), items["price"].argmax()
+    keep(plots.path(model, *ends), folder / "path_of_columns.png")
 
 
 def keep(drawn: plt.Axes | plt.Figure, file: Path) -> None:

@@ -229,3 +229,54 @@ def test_mistakes_are_told(fitted):
     other.varm["PCs"] = np.full_like(other.varm["PCs"], np.nan)
     with pytest.raises(ValueError, match="needs loadings"):
         twofold.anndata.genes(other, [[0.0, 0.0]], through="loadings")
+    with pytest.raises(KeyError, match="has no gene 3"):
+        twofold.anndata.genes(fitted, [[0.0, 0.0]], [3])
+    with pytest.raises(ValueError, match="Give the map another name"):
+        twofold.anndata.fit(fitted, key_added="pca")
+
+
+def test_a_representation_may_be_sparse(fitted):
+    cells = fitted.copy()
+    cells.obsm["sparse"] = sp.csr_matrix(cells.obsm["X_pca"])
+    model = twofold.anndata.fit(cells, QUICK, use_rep="sparse")
+    np.testing.assert_array_equal(model.embedding_, fitted.obsm["X_ukr"])
+
+
+@pytest.mark.filterwarnings("ignore:Variable names are not unique:UserWarning")
+@pytest.mark.parametrize("use_rep", ["X_pca", "X"])
+def test_genes_that_share_a_name_are_refused(fitted, use_rep):
+    cells = fitted.copy()
+    twofold.anndata.fit(cells, QUICK, use_rep=use_rep)
+    twice = cells.copy()
+    twice.var_names = [GENES[0], *GENES[:-1]]
+    place = twice.obsm["X_ukr"][:1]
+    with pytest.raises(ValueError, match="`query` has more than one gene 'gene0'"):
+        twofold.anndata.place(twice[:3].copy(), cells)
+    # Names that are unique in the query alone would find one gene for two.
+    with pytest.raises(ValueError, match="`reference` has more than one gene 'gene0'"):
+        twofold.anndata.place(cells[:3].copy(), twice)
+    with pytest.raises(ValueError, match="make_unique"):
+        twofold.anndata.genes(twice, place, ["gene3"])
+
+
+@pytest.mark.filterwarnings("ignore:Observation names are not unique:UserWarning")
+def test_a_cell_whose_name_others_have_is_no_waypoint(fitted):
+    cells = fitted.copy()
+    cells.obs_names = ["cell0", *cells.obs_names[:-1]]
+    with pytest.raises(ValueError, match="2 cells are called 'cell0'"):
+        twofold.anndata.path(cells, ["cell0", "cell5"])
+    way = twofold.anndata.path(cells, ["cell4", "cell5"], steps=2)
+    np.testing.assert_array_equal(way, cells.obsm["X_ukr"][[5, 6]])
+
+
+def test_cells_far_from_all_labels_get_none(fitted):
+    reference = fitted.copy()
+    reference.obs["known"] = reference.obs["type"].where(np.arange(90) < 20)
+    query = fitted[[2, 85]].copy()
+    twofold.anndata.place(query, reference, obs="known")
+    assert query.obs["known"].iloc[0] == "early"
+    assert pd.isna(query.obs["known"].iloc[1])
+    assert query.obs["known_probability"].iloc[1] == 0
+    reference.obs["known"] = pd.Categorical([None] * 90)
+    with pytest.raises(ValueError, match="has a label in the column 'known'"):
+        twofold.anndata.place(query, reference, obs="known")

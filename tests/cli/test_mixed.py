@@ -293,6 +293,15 @@ def test_curves_of_a_mixed_table_are_refused(folder, tmp_path):
     assert "columns have no common unit" in refused(*words)
 
 
+def test_the_columns_along_a_way_are_drawn(folder, tmp_path):
+    words = ("plot", folder / "items.twofold", "--path", "#2", "#9", "-o", tmp_path / "p.svg")
+    run_well(*words)
+    drawn = (tmp_path / "p.svg").read_text()
+    # Text of pictures is shapes; what they say stands in comments.
+    for said in ("length", "colour", "green", "bought", "density", "#9"):
+        assert f"<!-- {said} -->" in drawn
+
+
 def test_info_reads_labels_as_people_do(tmp_path):
     table = make_table().drop(columns=["bought", "remark"])
     table["day"] = [f"2020-{k % 12 + 1:02d}-{k % 28 + 1:02d}" for k in range(N)]

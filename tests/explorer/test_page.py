@@ -246,9 +246,25 @@ def test_the_widget():
     widget.probe = [0.5, 0.25]
     with pytest.raises(Exception, match="2 numbers; got 3"):
         widget.probe = [0.5, 0.25, 1.0]
+    with pytest.raises(Exception, match="`probe` must be finite"):
+        widget.probe = [0.5, np.nan]
     widget.selection = [1, 2, 3]
+    with pytest.raises(Exception, match=r"np.flatnonzero\(mask\)"):
+        widget.selection = np.arange(60) < 3
+    assert widget.selection == [1, 2, 3]
     assert widget.picked == -1
     assert widget._esm.rstrip().endswith("export default { render };")
+
+
+def test_the_widget_takes_arrays():
+    pytest.importorskip("anywidget")
+    model = made()
+    widget = explorer.show(model)
+    widget.probe = model.embedding_[3]
+    assert widget.probe == model.embedding_[3].tolist()
+    widget.selection = np.array([7, 5, 7])
+    assert widget.selection == [5, 7]
+    assert all(type(row) is int for row in widget.selection)  # as JSON has them
 
 
 def test_without_anywidget_there_is_a_hint(monkeypatch):

@@ -184,11 +184,103 @@ def test_path_errors(model, start, options, message):
         plots.path(model, start, 1, **options)
 
 
-def test_rows_of_a_mixed_table_are_no_curves():
-    t = np.random.default_rng(0).random(60)
-    table = pd.DataFrame({"size": t, "kind": np.where(t > 0.5, "a", "b")})
-    model = Mixed(UKR(init="pca", max_iter=2)).fit(table)
+@pytest.fixture(scope="module")
+def mixed():
+    rng = np.random.default_rng(0)
+    t, u = rng.random((2, 80))
+    grades = ["low", "mid", "high"]
+    table = pd.DataFrame(
+        {
+            "size": np.exp(3 * t),
+            "kind": np.array(["a", "b", "c"])[(3 * u).astype(int)],
+            "grade": pd.Categorical(np.array(grades)[(3 * t).astype(int)], grades, ordered=True),
+            "day": pd.Timestamp("2018-01-01") + pd.to_timedelta(np.round(1500 * t), unit="D"),
+            "unit": 7,
+            "many": [f"level {k}" for k in (9 * u).astype(int)],
+        }
+    )
+    table.loc[::9, "size"] = np.nan
+    return Mixed(UKR(init="pca", max_iter=3, random_state=0)).fit(table)
+
+
+def test_rows_of_a_mixed_table_are_no_items(mixed):
     with pytest.raises(ValueError, match="columns have no common unit"):
-        plots.grid(model)
-    with pytest.raises(ValueError, match="columns have no common unit"):
-        plots.path(model, 0, 1)
+        plots.grid(mixed)
+    for options in ({"kind": "curve"}, {"image_shape": (1, 5)}):
+        with pytest.raises(ValueError, match="columns have no common unit"):
+            plots.path(mixed, 0, 1, **options)
+
+
+def test_columns_of_a_mixed_table_are_drawn_along_a_path(mixed):
+    ax = plots.path(mixed, 3, 70, steps=6)
+    ax.figure.canvas.draw()
+    panels = {panel.get_title(loc="left"): panel for panel in ax.child_axes}
+    assert set(panels) == {"size", "kind", "grade", "day", "many"}
+    ends = mixed.embedding_[[3, 70]]
+    wanted, chances = mixed.inverse_transform(ends, return_probabilities=True)
+    x, y = panels["size"].lines[0].get_data()
+    assert (x[0], x[-1]) == (0, 5)
+    np.testing.assert_allclose(y[[0, -1]], wanted["size"])
+    days = panels["day"].lines[0].get_ydata()[[0, -1]]
+    since = (wanted["day"] - pd.Timestamp(0)) / pd.Timedelta(days=1)
+    np.testing.assert_allclose(days, since, atol=0.5)  # dates of the table are whole days
+    texts = {label.get_text() for label in panels["day"].get_yticklabels()}
+    assert texts & {"2018", "2019", "2020", "2021"}, texts
+    for name in ("kind", "grade"):
+        P = chances[name].to_numpy()
+        tops = [top(area) for area in panels[name].collections]
+        np.testing.assert_allclose(np.transpose(tops), P.cumsum(axis=1), atol=1e-9)
+        legend = panels[name].get_legend().get_texts()
+        assert [text.get_text() for text in legend] == list(chances[name].columns)[::-1]
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["row 4", "row 71"]
+
+
+def top(area) -> tuple[float, float]:
+    """Return the upper end of an area at its left and its right."""
+    corners = area.get_paths()[0].vertices
+    return tuple(corners[corners[:, 0] == x][:, 1].max() for x in (0, corners[:, 0].max()))
+
+
+def test_levels_that_are_never_likely_share_a_colour(mixed):
+    ax = plots.path(mixed, 3, 70)
+    panel = next(panel for panel in ax.child_axes if panel.get_title(loc="left") == "many")
+    texts = [text.get_text() for text in panel.get_legend().get_texts()]
+    assert texts[0] == "4 others"
+    way = np.linspace(*mixed.embedding_[[3, 70]], 50)
+    P = mixed.inverse_transform(way, return_probabilities=True)[1]["many"]
+    assert set(texts[1:]) == set(P.sum().nlargest(5).index)
+    assert top(panel.collections[-1]) == pytest.approx((1, 1))
+
+
+def test_of_many_columns_those_that_change_most_are_drawn():
+    t = np.linspace(0, 1, 60)
+    noise = np.random.default_rng(0).normal(size=(60, 14))
+    table = pd.DataFrame(noise * 0.3, columns=[f"x{k}" for k in range(14)])
+    table[["x3", "x8"]] += 9 * t[:, None]
+    table["late"] = t > 0.5
+    model = Mixed(UKR(1, init="pca", max_iter=2, random_state=0)).fit(table)
+    names = [panel.get_title(loc="left") for panel in plots.path(model, 0, 59).child_axes]
+    assert len(names) == 12
+    assert set(names[:3]) == {"x3", "x8", "late"}
+
+
+def test_an_axis_reaches_over_the_usual_values(mixed):
+    # A way of no length: nothing changes, and the axis says how little that is.
+    ax = plots.path(mixed, 3, 3)
+    panel = next(panel for panel in ax.child_axes if panel.get_title(loc="left") == "size")
+    low, high = panel.get_ylim()
+    assert low < np.exp(3 * 0.1)
+    assert high > np.exp(3 * 0.9)
+
+
+def test_ticks_are_written_in_full():
+    t = np.linspace(0, 1, 40)
+    day = pd.Timestamp("2024-03-01") + pd.to_timedelta(np.round(9 * t), unit="D")
+    model = Mixed(UKR(1, init="pca", max_iter=2)).fit(pd.DataFrame({"tiny": 1e-7 * t, "day": day}))
+    ax = plots.path(model, 0, 39)
+    ax.figure.canvas.draw()
+    # The power of ten or the month, left out of the ticks, would stand in the name of the panel.
+    assert [panel.yaxis.get_offset_text().get_text() for panel in ax.child_axes] == ["", ""]
+    texts = [tick.get_text() for panel in ax.child_axes for tick in panel.get_yticklabels()]
+    assert any("5e" in text for text in texts)
+    assert any(text.startswith("2024-03-0") for text in texts)

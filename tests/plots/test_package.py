@@ -6,13 +6,15 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from sklearn.metrics import pairwise_distances
 
-from twofold import UKR, Scaled, plots
+from twofold import UKR, Mixed, Scaled, plots
 from twofold.losses import Huber
 
 
@@ -97,3 +99,32 @@ def test_a_precomputed_matrix_has_a_map(table):
     D = pairwise_distances(table[0][:60])
     model = UKR(data_kernel="precomputed_distance", init="isomap", max_iter=3).fit(D)
     plots.latent_map(model, color="error").figure.canvas.draw()
+
+
+def test_names_are_no_formulas():
+    t = np.random.default_rng(0).random((60, 2))
+    table = pd.DataFrame({"price ($) a $_item": t[:, 0], "$^ $": t[:, 1], "sum $": t.sum(axis=1)})
+    model = Scaled(UKR(init="pca", max_iter=2)).fit(table)
+    kind = np.where(t[:, 0] > 0.5, "$x_$^", "$5-$10")
+    model.annotate(names=[f"$_{k}$^" for k in range(60)], labels={"$_ $^": kind})
+    mixed = Mixed(UKR(init="pca", max_iter=2)).fit(table.assign(**{"kind $_ $^": kind}))
+    figures = [
+        plots.latent_map(model, names=True).figure,
+        plots.latent_map(model, color="$^ $").figure,
+        plots.sensitivity(model, 0).figure,
+        plots.sensitivities(model),
+        plots.important_features(model).figure,
+        plots.path(model, 0, 3).figure,
+        plots.path(mixed, 0, 3).figure,
+        plots.odd_rows(model).figure,
+        plots.intervals(model, table.iloc[:1]).figure,
+        plots.what_stands_out(model, t[:, 0] > 0.7).figure,
+        plots.errors(model).figure,
+    ]
+    for figure in figures:
+        figure.canvas.draw()
+        written = [text for text in figure.findobj(Text) if "$" in text.get_text()]
+        assert written
+        # The ticks of an axis of logarithms are formulas by intent.
+        formulas = {text.get_text() for text in written if text.get_parse_math()}
+        assert not [text for text in formulas if "mathdefault" not in text]

@@ -91,6 +91,11 @@ def fit(
     >>> cells.obsm["X_ukr"].shape
     (40, 2)
     """
+    if f"X_{key_added}" == use_rep:
+        raise ValueError(
+            f"The places would take the place of what they are made from: with "
+            f"key_added={key_added!r} both are `.obsm[{use_rep!r}]`. Give the map another name."
+        )
     Y = representation(adata, use_rep, layer)
     fitted = clone(UKR(random_state=0) if model is None else model).fit(Y)
     params = {
@@ -161,6 +166,7 @@ def place(
     obs : str or iterable of str, default=()
         Columns of ``reference.obs`` to carry over: the most likely level of each, by its share
         among the reference cells around the place, which ``.obs[f"{column}_probability"]`` holds.
+        Where none of these cells has a label, neither has the new one.
 
     Returns
     -------
@@ -181,6 +187,8 @@ def place(
     columns = [obs] if isinstance(obs, str) else list(obs)
     for name in columns:
         check_known(name, reference.obs.columns, "`reference.obs`", "column")
+        if reference.obs[name].isna().all():
+            raise ValueError(f"No cell of `reference` has a label in the column {name!r}.")
     model = model_of(reference, key)
     Y = query_rows(query, reference, _kept(reference, key)["params"])
     X = model.transform(Y)
@@ -192,7 +200,9 @@ def place(
         levels = reference.obs[name].astype("category")
         indicators = pd.get_dummies(levels).to_numpy(dtype=np.float64)
         P = smoother.means(X, indicators)
-        found = pd.Categorical.from_codes(P.argmax(axis=1), dtype=levels.dtype)
+        # Where no cell around has a label, there is none to carry over.
+        codes = np.where(P.max(axis=1) > 0, P.argmax(axis=1), -1)
+        found = pd.Categorical.from_codes(codes, dtype=levels.dtype)
         query.obs[name] = found
         query.obs[f"{name}_probability"] = P.max(axis=1)
         if f"{name}_colors" in reference.uns:
@@ -376,7 +386,10 @@ def _waypoint(adata: Any, point: Any, key: str) -> FloatArray:
     places = np.asarray(adata.obsm[f"X_{key}"], dtype=np.float64)
     if isinstance(point, str):
         check_known(point, adata.obs_names, "`adata`", "cell")
-        return places[adata.obs_names.get_loc(point)]
+        same = np.flatnonzero(adata.obs_names == point)
+        if len(same) > 1:
+            raise ValueError(f"{len(same)} cells are called {point!r}; give the place of one.")
+        return places[same[0]]
     given = np.asarray(point, dtype=np.float64)
     if given.shape != (places.shape[1],) or not np.isfinite(given).all():
         raise ValueError(

@@ -32,9 +32,19 @@ class NotThereError(KeyError):
 def check_known(name: str, known: Iterable[str], where: str, what: str) -> None:
     """Raise if a name is unknown, with those that are close."""
     if name not in known:
-        close = close_names(name, map(str, known))
+        close = close_names(str(name), map(str, known))
         hint = f" Did you mean {close}?" if close else ""
         raise NotThereError(f"{where} has no {what} {name!r}.{hint}")
+
+
+def _check_unique(genes: pd.Index, where: str) -> None:
+    """Raise if genes are to be found by names that some of them share."""
+    if not genes.is_unique:
+        first = genes[genes.duplicated()][0]
+        raise ValueError(
+            f"{where} has more than one gene {first!r}; `adata.var_names_make_unique()` gives each "
+            "a name of its own."
+        )
 
 
 def representation(adata: Any, use_rep: str, layer: str | None) -> FloatArray:
@@ -49,7 +59,7 @@ def representation(adata: Any, use_rep: str, layer: str | None) -> FloatArray:
             f'`adata.obsm` has no {use_rep!r}; it has {list(adata.obsm)}.{hint} use_rep="X" takes '
             "the expression itself."
         )
-    return np.asarray(adata.obsm[use_rep])
+    return _dense(_in_memory(adata.obsm[use_rep]))
 
 
 def expression(adata: Any, layer: str | None, use_raw: bool) -> tuple[Any, pd.Index]:
@@ -86,6 +96,9 @@ def query_rows(query: Any, reference: Any, params: Any) -> FloatArray:
     """Return rows of new cells as the model of the reference knows them."""
     use_rep = str(params["use_rep"])
     layer = params.get("layer")
+    if use_rep == "X" or use_rep in _LOADINGS:
+        _check_unique(reference.var_names, "`reference`")
+        _check_unique(query.var_names, "`query`")
     if use_rep == "X":
         names = reference.var_names
         if missing := [name for name in names if name not in query.var_names]:
@@ -170,6 +183,7 @@ def chosen_genes(known: pd.Index, names: Iterable[str] | None) -> Any:
     if names is None:
         return np.arange(len(known))
     wanted = [names] if isinstance(names, str) else list(names)
+    _check_unique(known, "The matrix")
     for name in wanted:
         check_known(name, known, "The matrix", "gene")
     return known.get_indexer(wanted)

@@ -87,7 +87,8 @@ def plot(
             from twofold import plots
 
             drawn = plots.path(two_way, *(find_place(text, two_way) for text in path), steps=steps)
-            drawn.set_xticks([0, steps - 1], list(path))  # called as the user called them
+            # Called as the user called them.
+            drawn.set_xticks([0, steps - 1], list(path), parse_math=False)
         save_figure(getattr(drawn, "figure", drawn), target)
     console.finish(target, {"picture": target, "kind": wanted})
 

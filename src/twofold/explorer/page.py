@@ -144,7 +144,7 @@ def show(
     >>> from twofold import UKR, explorer
     >>> model = UKR(init="pca", max_iter=5).fit(load_iris().data)
     >>> widget = explorer.show(model)
-    >>> widget.probe = model.embedding_[0].tolist()
+    >>> widget.probe = model.embedding_[0]
     """
     kind = explorer_widget()
     asked = {"image_shape": image_shape, "view": view, "labels": labels, "names": names}
@@ -251,6 +251,15 @@ def explorer_widget() -> Any:
             "`explorer.write` makes a file without it."
         ) from error
 
+    class Numbers(traitlets.List):
+        """A list of numbers that may be set from an array or a column, too."""
+
+        def validate(self, obj: Any, value: Any) -> list[Any]:
+            checked: list[Any] = super().validate(
+                obj, value.tolist() if hasattr(value, "tolist") else value
+            )
+            return checked
+
     class ExplorerWidget(anywidget.AnyWidget):
         """The map of a model in a notebook."""
 
@@ -259,9 +268,9 @@ def explorer_widget() -> Any:
         _css = static_text("style.css")
         header = traitlets.Dict().tag(sync=True)
         data = traitlets.Bytes().tag(sync=True)
-        probe = traitlets.List(traitlets.Float()).tag(sync=True)
+        probe = Numbers(traitlets.Float()).tag(sync=True)
         generated = traitlets.List(traitlets.Float()).tag(sync=True)
-        selection = traitlets.List(traitlets.Int()).tag(sync=True)
+        selection = Numbers(traitlets.Int()).tag(sync=True)
         picked = traitlets.Int(-1).tag(sync=True)
 
         @traitlets.validate("probe")  # type: ignore[untyped-decorator]
@@ -271,11 +280,18 @@ def explorer_widget() -> Any:
                 raise traitlets.TraitError(
                     f"`probe` is a latent place of {q} numbers; got {len(proposal.value)}."
                 )
+            if not np.isfinite(proposal.value).all():
+                raise traitlets.TraitError(f"`probe` must be finite; got {proposal.value}.")
             return list(proposal.value)
 
         @traitlets.validate("selection")  # type: ignore[untyped-decorator]
         def _check_selection(self, proposal: Any) -> list[int]:
             n = self.header["model"]["n_rows"]
+            # To Python, True is a whole number.
+            if any(isinstance(row, bool) for row in proposal.value):
+                raise traitlets.TraitError(
+                    "`selection` holds numbers of rows, no mask; `np.flatnonzero(mask)` has them."
+                )
             if proposal.value and not 0 <= min(proposal.value) <= max(proposal.value) < n:
                 raise traitlets.TraitError(
                     f"`selection` holds numbers of rows from 0 to {n - 1}; got "

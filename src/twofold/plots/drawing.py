@@ -19,6 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.colors import Colormap, LinearSegmentedColormap, to_hex, to_rgb
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.path import Path
 
@@ -51,6 +52,9 @@ INK = "#333333"
 QUIET = "#8a8a8a"
 MISSING = "#c4c4c4"
 OUTSIDE = "#f0f0f0"
+
+# For names, which are no formulas: what stands between two dollar signs would be set as one.
+AS_WRITTEN: dict[str, Any] = {"parse_math": False}
 
 # Viridis ends in a yellow that is lost on white paper.
 SEQUENTIAL_END = 0.94
@@ -216,7 +220,7 @@ def add_color_bar(ax: Axes, colored: Any, title: str | None, *, are_days: bool =
         bar.formatter = ConciseDateFormatter(bar.locator)
         bar.update_ticks()
     if title:
-        bar.set_label(title)
+        bar.set_label(title, **AS_WRITTEN)
     return bar
 
 
@@ -239,11 +243,18 @@ def add_legend(ax: Axes, categories: Categories, seen: FloatArray | None) -> Non
     common: dict[str, Any] = {"handles": handles, "title": categories.title, "fontsize": "small",
               "title_fontsize": "small", "handletextpad": 0.2}  # fmt: skip
     if seen is not None and len(handles) <= MOST_IN_CORNER:
-        ax.legend(loc=_emptiest_corner(ax, seen), framealpha=0.85, edgecolor="none", **common)
+        corner = _emptiest_corner(ax, seen)
+        write_as_is(ax.legend(loc=corner, framealpha=0.85, edgecolor="none", **common))
         return
     columns = -(-len(handles) // LEGEND_ROWS)
-    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, frameon=False,
-              ncols=columns, columnspacing=1.0, **common)  # fmt: skip
+    write_as_is(ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0,
+                          frameon=False, ncols=columns, columnspacing=1.0, **common))  # fmt: skip
+
+
+def write_as_is(legend: Legend) -> None:
+    """Take no name of a legend for a formula."""
+    for text in (*legend.get_texts(), legend.get_title()):
+        text.set(**AS_WRITTEN)
 
 
 def _emptiest_corner(ax: Axes, seen: FloatArray) -> str:
@@ -286,7 +297,7 @@ def draw_rows(ax: Axes, seen: FloatArray, colors: RowColors | None, area: float)
 
 def write_note(ax: Axes, text: str, place: Any, shift: tuple[float, float], **more: Any) -> None:
     """Write a few small words beside a place, shifted by some points."""
-    usual = {"textcoords": "offset points", "fontsize": "small", "color": INK}
+    usual = {"textcoords": "offset points", "fontsize": "small", "color": INK, **AS_WRITTEN}
     ax.annotate(text, place, xytext=shift, **{**usual, **more})
 
 

@@ -22,7 +22,7 @@ from twofold.checks.parameters import check_count
 from twofold.contract import TwoWayModel
 from twofold.engine.threads import slices
 from twofold.plots import drawing
-from twofold.plots.drawing import COLORS, category_style
+from twofold.plots.drawing import AS_WRITTEN, COLORS, category_style
 from twofold.plots.latent_view import BLOCK, LatentView, latent_name
 from twofold.plots.names import LINE_INCHES, fit_titles, shortened
 from twofold.plots.row_colors import date_features, feature_names, feature_number
@@ -143,7 +143,7 @@ def sensitivities(
     names = feature_names(model)
     for k, (panel, number) in enumerate(zip(panels, numbers, strict=False)):
         fields.draw(panel, k, None)
-        panel.set_title(names[number], fontsize="medium")
+        panel.set_title(names[number], fontsize="medium", **AS_WRITTEN)
         panel.label_outer()
         # Curves have each their own unit.
         panel.tick_params(labelleft=view.is_line or k % columns == 0)
@@ -199,7 +199,7 @@ def important_features(model: TwoWayModel, n: int = 20, *, ax: Axes | None = Non
                 label=latent_name(m), edgecolor="white", linewidth=0.5,
                 hatch=HATCHES[m % len(HATCHES)])  # fmt: skip
         left += shares[:, m]
-    ax.set_yticks(places, names)
+    ax.set_yticks(places, names, **AS_WRITTEN)
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.set_xlabel("change, in standard deviations")
     if parts.shape[1] > 1:
@@ -250,7 +250,7 @@ class _Fields:
         if self.arrows is None:
             drawing.shade_outside(ax, self.view, lattice, self.support)
             ax.plot(lattice.axes[0], np.where(self.support >= 0, values, np.nan), color=COLORS[0])
-            ax.set_ylabel(title or "")
+            ax.set_ylabel(title or "", **AS_WRITTEN)
             if self.are_days[k]:
                 drawing.show_dates(ax.yaxis)
             drawing.light_frame(ax)

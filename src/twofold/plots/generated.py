@@ -2,7 +2,8 @@
 
 An item is a row of data as a small picture: an image where its shape is known, a curve otherwise.
 All items of a picture share one scale, from near the lowest to near the highest value of the data.
-Rows of a mixed table are no curves: levels and dates have no common unit with anything.
+Rows of a mixed table are no curves: levels and dates have no common unit with anything. Along a way
+their columns are drawn one by one.
 """
 
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ from twofold.array_types import FloatArray
 from twofold.checks.parameters import check_choice, check_count
 from twofold.contract import TwoWayModel
 from twofold.plots import drawing
-from twofold.plots.drawing import COLORS, MISSING, QUIET
+from twofold.plots.columns_along import PANEL, draw_columns, parts_shown
+from twofold.plots.drawing import AS_WRITTEN, COLORS, MISSING, QUIET
 from twofold.plots.latent_view import LatentView
 from twofold.plots.names import FEWEST_LETTERS, shortened
 from twofold.plots.row_colors import image_shape as known_shape
@@ -29,6 +31,13 @@ CURVE_BAND = 0.5
 # Letters of the name of an end for each inch of a path.
 LETTERS_PER_INCH = 5
 FINE_STEPS = 400
+# Inches of a path with a panel for each column.
+COLUMNS_WIDTH = 6.4
+NO_ITEMS = (
+    "Rows of a mixed table cannot be drawn as curves or images: their columns have no common unit. "
+    "`sensitivities(model)` draws the columns over the map, `path(model, start, stop)` along a "
+    "way, and `inverse_transform` gives the rows at places."
+)
 # A few far values must not make all items grey: the scale leaves out this share at each end.
 CUT = 0.1
 # How much of its box an item fills; a curve has a frame of its own, and room within it.
@@ -136,6 +145,10 @@ def path(
 ) -> Axes:
     """Draw what the model generates along the straight way between two latent points.
 
+    Of a mixed table the columns are drawn, each in a panel of its own (``ax.child_axes``): numbers
+    and dates as lines in their units, categories as the probabilities of their levels, stacked. Of
+    more than twelve columns they are those that change most; the one that does is at the top.
+
     Below the items the latent density along the way is drawn, and the density at the border of the
     domain as a dotted line. Where the way leaves the domain the density is hatched: nothing in the
     data supports the items there.
@@ -148,9 +161,10 @@ def path(
         latent points. The picture calls a row by its name, or by its number from 1 if it has none:
         ``start=0`` is labelled "row 1".
     steps : int, default=10
-        How many items, both ends counted.
+        How many items, both ends counted. Columns of a mixed table are drawn throughout.
     image_shape, kind :
-        How an item is drawn, as in :func:`grid`.
+        How an item is drawn, as in :func:`grid`. Rows of a mixed table are neither images nor
+        curves.
     ax : matplotlib Axes, default=None
 
     Examples
@@ -160,11 +174,15 @@ def path(
     >>> model = UKR(init="pca", max_iter=5).fit(load_digits_split().Y_train[:200])
     >>> ax = plots.path(model, 0, 1, steps=8, image_shape=(8, 8))
     """
-    _check_numbers(model)
-    model = model.as_numbers()
     check_count("steps", steps, 2)
+    ends = _end(model, start), _end(model, stop)
+    (first, _), (last, _) = ends
+    if model._mixed_columns():
+        if image_shape is not None or kind != "auto":
+            raise ValueError(NO_ITEMS)
+        return _path_of_columns(model, ends, int(steps), ax)
+    model = model.as_numbers()
     style = item_style(model, image_shape, kind)
-    (first, first_name), (last, last_name) = _end(model, start), _end(model, stop)
     height, band = (1.0, CURVE_BAND) if style.is_curve else (style.aspect, BAND)
     ax = drawing.open_axes(ax, (max(0.75 * steps, 4.0), 0.75 * height + 1.1))
     rows = model.inverse_transform(_between(first, last, int(steps)))
@@ -175,16 +193,37 @@ def path(
     _draw_band(ax, model, _between(first, last, FINE_STEPS), steps - 1, band)
     ax.set_ylim(-BAND_GAP - band, height)
     ax.set_xlim(-0.5, steps - 0.5)
+    _name_ends(ax, ends, steps - 1)
+    return ax
+
+
+def _path_of_columns(model: TwoWayModel, ends: Any, steps: int, ax: Axes | None) -> Axes:
+    """Draw the columns of a mixed table along the way between two latent points."""
+    way = _between(ends[0][0], ends[1][0], FINE_STEPS)
+    numbers = model.as_numbers()
+    F = numbers.inverse_transform(way)
+    parts = parts_shown(model, numbers, F)
+    ax = drawing.open_axes(ax, (COLUMNS_WIDTH, PANEL * (len(parts) + CURVE_BAND) + 0.4))
+    # The axes have their limits before the panels are put into them.
+    ax.set_xlim(0, steps - 1)
+    ax.set_ylim(-BAND_GAP - CURVE_BAND, len(parts))
+    draw_columns(ax, parts, F, np.asarray(numbers.data_), steps - 1)
+    _draw_band(ax, model, way, steps - 1, CURVE_BAND)
+    _name_ends(ax, ends, steps - 1)
+    return ax
+
+
+def _name_ends(ax: Axes, ends: Any, length: float) -> None:
+    """Name the ends of a path below it, and leave of the frame what it needs."""
     # The ends are named, each in its half of the axis.
     width = ax.get_window_extent().width / ax.figure.dpi
     most = max(int(LETTERS_PER_INCH * width), FEWEST_LETTERS)
-    ax.set_xticks([0, steps - 1], [shortened(name, most) for name in (first_name, last_name)])
+    ax.set_xticks([0, length], [shortened(name, most) for _, name in ends], **AS_WRITTEN)
     left, right = ax.get_xticklabels()
     left.set_horizontalalignment("left")
     right.set_horizontalalignment("right")
     ax.spines[["left", "top", "right"]].set_visible(False)
     ax.tick_params(axis="y", length=0)
-    return ax
 
 
 def _end(model: TwoWayModel, where: Any) -> tuple[FloatArray, str]:
@@ -255,11 +294,7 @@ class ItemStyle:
 def _check_numbers(model: TwoWayModel) -> None:
     """Raise for a model of a mixed table."""
     if model._mixed_columns():
-        raise ValueError(
-            "Rows of a mixed table cannot be drawn as curves: their columns have no common unit. "
-            "`sensitivities(model)` draws its columns over the map, and `inverse_transform` gives "
-            "the rows at places."
-        )
+        raise ValueError(NO_ITEMS)
 
 
 def item_style(model: TwoWayModel, given: tuple[int, ...] | None, kind: str) -> ItemStyle:

@@ -21,7 +21,7 @@ from matplotlib.text import Annotation
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
-from twofold.plots.drawing import BORDER_LEVEL, INK, QUIET
+from twofold.plots.drawing import AS_WRITTEN, BORDER_LEVEL, INK, QUIET
 from twofold.plots.row_colors import row_name
 
 # A title takes at most this part of the width from one panel to the next.
@@ -124,7 +124,7 @@ def _write(
     line = {"arrowstyle": "-", "color": QUIET, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 0}
     return ax.annotate(name, (place[0], place[1]), xytext=(shift[0], shift[1]),
                        textcoords="offset points", ha="center", va="center", fontsize=SIZE,
-                       color=INK, zorder=3, path_effects=halo,
+                       color=INK, zorder=3, path_effects=halo, **AS_WRITTEN,
                        arrowprops=line if has_line else None)  # fmt: skip
 
 

@@ -52,7 +52,7 @@ def what_stands_out(
     colors = [COLORS[0] if value >= 0 else COLORS[1] for value in difference]
     ax.barh(places, difference, height=0.75, color=colors, xerr=reach, ecolor="0.35")
     ax.axvline(0, color="0.35", linewidth=0.8)
-    ax.set_yticks(places, names)
+    ax.set_yticks(places, names, **drawing.AS_WRITTEN)
     ax.set_ylim(len(found) - 0.4, -0.6)
     ax.set_xlabel("difference, in standard deviations")
     drawing.light_frame(ax)

@@ -69,7 +69,7 @@ def intervals(model: TwoWayModel, row: Any, level: float = 0.9, *, ax: Axes | No
     ax.plot(places[~gaps], values[~gaps], "o", color=COLORS[0], label="observed")
     if gaps.any():
         ax.plot(places[gaps], values[gaps], "o", color=COLORS[0], mfc="white", label="filled")
-    ax.set_xticks(places, names, rotation=90)
+    ax.set_xticks(places, names, rotation=90, **drawing.AS_WRITTEN)
     ax.set_ylabel("deviations from the mean")
     ax.legend(frameon=False, fontsize="small", loc="lower left", bbox_to_anchor=(0, 1), ncols=3)
     drawing.light_frame(ax)
@@ -124,12 +124,12 @@ def odd_rows(model: TwoWayModel, X: Any = None, n: int = 15, *, ax: Axes | None 
     names = [shortened(str(name), MOST_LETTERS) for name in known]
     ax = drawing.open_axes(ax, (2.5 + 0.3 * len(names), 1.5 + 0.22 * len(shown)))
     image = ax.imshow(deviations, cmap="RdBu_r", vmin=-STRONGEST, vmax=STRONGEST, aspect="auto")
-    ax.set_xticks(np.arange(len(names)), names, rotation=90)
+    ax.set_xticks(np.arange(len(names)), names, rotation=90, **drawing.AS_WRITTEN)
     words = [
         f"{shortened(name, MOST_LETTERS)}, p = {p[row]:.2g}"
         for name, row in zip(called, shown, strict=True)
     ]
-    ax.set_yticks(np.arange(len(shown)), words)
+    ax.set_yticks(np.arange(len(shown)), words, **drawing.AS_WRITTEN)
     ax.figure.colorbar(image, ax=ax, label="deviations from what is expected", extend="both")
     return ax
 
