@@ -135,6 +135,9 @@ def test_the_map_leaves_as_png_and_svg(images_file, open_page):
     colours = [own.nth(k).evaluate("(dot) => dot.style.background") for k in range(3)]
     assert [dot.get("fill") for dot in key.findall(f"{space}circle")] == colours
     assert all(path.get("d").startswith("M") for path in found.findall(f".//{space}path")[:1])
+    assert len(found.findall(f"{space}path[@clip-path]")) == 1
+    clip = found.find(f"{space}clipPath/{space}path")
+    assert clip.get("d") == found.find(f"{space}path").get("d")
 
 
 def test_a_saved_map_has_a_key_of_what_is_seen(images_file, open_page):

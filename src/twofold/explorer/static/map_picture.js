@@ -6,6 +6,7 @@ import { pointColors } from "./colors.js";
 import { fileStem, saveFile } from "./downloads.js";
 import { addGroundPaths } from "./map_ground.js";
 import { KEY_FONT, keyStrip } from "./map_key.js";
+import { classFont, namesWithRoom } from "./map_tags.js";
 import { MAP_THEMES } from "./map_theme.js";
 
 /** More points than this become an image within the SVG: no program would open so many discs. */
@@ -30,9 +31,14 @@ export function saveMapSvg(map, title, key) {
   saveFile(`${fileStem(title)}-map.svg`, mapSvg(map, stripBeside(map, key)), "image/svg+xml");
 }
 
+/** What tells how wide a text is. */
+function measuringPen() {
+  return document.createElement("canvas").getContext("2d");
+}
+
 /** The key as a strip at the right of the map, null without one. */
 function stripBeside(map, key) {
-  const pen = document.createElement("canvas").getContext("2d");
+  const pen = measuringPen();
   pen.font = `600 ${KEY_FONT}`;
   return key && keyStrip(key, map.camera.height, (text) => pen.measureText(text).width);
 }
@@ -147,16 +153,17 @@ function mapSvg(map, strip) {
     addGroundPaths(density, { land, shore, contours });
     parts.push(
       `<path d="${land.text}" fill="${theme.land}" fill-rule="evenodd"/>`,
-      `<path d="${contours.text}" fill="none" stroke="${theme.contour}" stroke-width="0.9"/>`,
+      // What was smoothed reaches beyond the shore.
+      `<clipPath id="land"><path d="${land.text}" clip-rule="evenodd"/></clipPath>`,
+      `<path d="${contours.text}" clip-path="url(#land)" fill="none" stroke="${theme.contour}" stroke-width="0.9"/>`,
       `<path d="${shore.text}" fill="none" stroke="${theme.shore}" stroke-width="1.2"/>`,
     );
   }
   parts.push(map.n <= MOST_DISCS ? svgDiscs(map, theme) : svgImage(map, size));
-  const style = `font: 600 13px system-ui, sans-serif; paint-order: stroke; stroke: ${theme.halo}; stroke-width: 4px`;
-  for (const { text, x, y } of names) {
-    const [left, top] = camera.toScreen([x, y]);
+  const style = `font: ${classFont(camera)}; paint-order: stroke; stroke: ${theme.halo}; stroke-width: 4px`;
+  for (const { text, left, y } of namesWithRoom(measuringPen(), camera, names)) {
     parts.push(
-      `<text x="${left.toFixed(1)}" y="${top.toFixed(1)}" text-anchor="middle" dominant-baseline="central" fill="${theme.ink}" style="${style}">${escapeXml(text)}</text>`,
+      `<text x="${left.toFixed(1)}" y="${y.toFixed(1)}" dominant-baseline="central" fill="${theme.ink}" style="${style}">${escapeXml(text)}</text>`,
     );
   }
   // Points at the border of the map end below the strip.
