@@ -121,6 +121,15 @@ def probe(page):
     return np.array([float(value) for value in fields["probe"][0].split(",")])
 
 
+def paste(page, text):
+    """Paste a row, and return what the page says about it."""
+    page.get_by_role("button", name="Paste a row").click()
+    page.get_by_label("Row", exact=True).fill(text)
+    page.get_by_role("button", name="Find its place").click()
+    settle(page)
+    return page.locator(".tf-notice").inner_text()
+
+
 def map_box(page):
     return page.locator(".tf-map").bounding_box()
 

@@ -15,6 +15,7 @@ const { RowSearch } = await load("row_search.js");
 const { LatentIndex } = await load("latent_index.js");
 const { meanRow } = await load("selection_view.js");
 const { parseRow } = await load("paste.js");
+const { parseColumns } = await load("pasted_columns.js");
 const { selectionCsv } = await load("downloads.js");
 const { readRows, writeRows } = await load("row_codes.js");
 const { readState, writeState } = await load("share.js");
@@ -372,6 +373,55 @@ test("a pasted row may be a line of a file", () => {
   assert.deepEqual(read("a\tb\tc\n1\t\t3"), [[1, NaN, 3], ""]);
   assert.deepEqual(read("x,y,z\n1,2,3"), [[1, 2, 3], "the line of names"]);
   assert.deepEqual(read("a=1\nC=3"), [[1, NaN, 3], ""]);
+  assert.deepEqual(read('"5"" pipe",1,2,3'), [[1, 2, 3], '"5" pipe"']);
+});
+
+const MIXED = {
+  features: ["log(price)", "income = <=50K", "income = >50K", "size > S", "size > M", "when", "on = False", "on = True"],
+  table: ["price", "income", "country", "size", "when", "on"],
+  columns: [
+    { name: "price", at: 0, size: 1, kind: "number" },
+    { name: "income", at: 1, size: 2, kind: "category", levels: [" <=50K", " >50K", ">90K"], groups: [0, 1, 1] },
+    { name: "size", at: 3, size: 2, kind: "ordered", levels: ["S", "M", "None"] },
+    { name: "when", at: 5, size: 1, kind: "date", periods: [], zone: "Europe/Berlin" },
+    { name: "on", at: 6, size: 2, kind: "category", levels: ["False", "True"], groups: [0, 1], numbers: true },
+  ],
+  forms: [{ form: "log" }, ...Array(7).fill({ form: "hidden" })],
+};
+
+test("a pasted row of a mixed table becomes features", () => {
+  const read = (text) => {
+    const { values, skipped, unknown } = parseColumns(text, MIXED);
+    return [Array.from(values), [...skipped, ...unknown].join()];
+  };
+  const whole = [0, 0, 1, 1, 0, 18262, 0, 1];
+  assert.deepEqual(read("1,>50K,DE,M,2020-01-01,True"), [whole, ""]);
+  assert.deepEqual(read("1, >50K, DE, M, 2020-01-01, true,"), [whole, ""]);
+  assert.deepEqual(read("1,0;>90K;M;20200101;1"), [whole, ""]);
+  assert.deepEqual(read("id\ton\tSize\tprice\tincome\twhen\n7\t1.0\tM\t1\t>50K\t2020/1/1 00:00"), [whole, '"id"']);
+  assert.deepEqual(read("income=<=50K\nsize=None"), [[NaN, 1, 0, 1, 1, NaN, NaN, NaN], ""]);
+  assert.deepEqual(read("price=1;on=NA"), [[0, ...Array(7).fill(NaN)], ""]);
+  assert.deepEqual(read("-1,,,S,,"), [
+    [NaN, NaN, NaN, 0, 0, NaN, NaN, NaN],
+    'price "-1", which is not above 0',
+  ]);
+  // On the clock of the column: summer is two hours ahead.
+  for (const text of ["2020-07-01 02:00", "2020-07-01T00:00Z", "2020-06-30 20:00:00-04:00"])
+    assert.equal(read(`when=${text}`)[0][5], 18444 + 2 / 24);
+});
+
+test("a pasted row of a mixed table that could be misread is refused", () => {
+  const refused = (text, words) => assert.throws(() => parseColumns(text, MIXED), words);
+  refused("1,>50K,M,2020-01-01", /6 cells were expected, one for each column, 4 came/);
+  refused("1,>50K,M,2020-01-01,1\n2,>50K,M,2020-01-01,1", /2 lines came/);
+  for (const text of ["3.4.2020", "2020-02-30", "2020-01-01 24:30", "tomorrow"])
+    refused(`when=${text}`, /^Error: when: ".*" is not a date such as 2020-01-31/);
+  refused("price=abc", /price: "abc" is not a number/);
+  refused("price=1e999", /price: "1e999" is not finite/);
+  refused("prize=1", /no column called "prize". The first ones are price, income, country/);
+  refused("price=1\nPRICE=2", /"price" comes more than once/);
+  refused("size=XL", /All values are missing.*size "XL", which is none of its levels/);
+  refused(" ", /Nothing was pasted/);
 });
 
 test("a pasted row that could be misread is refused", () => {

@@ -113,17 +113,57 @@ def test_the_map_leaves_as_png_and_svg(images_file, open_page):
     # Twice as fine as the screen, and the screen is as it was.
     picture = imread(waiting.value.path())
     screen = page.evaluate("() => [twofold.map.camera.height, twofold.map.camera.width]")
-    assert picture.shape[:2] == tuple(2 * side for side in screen)
-    assert coloured(255 * picture[..., :3]) > 2 * coloured(map_pixels(page)) > 1_000
+    assert picture.shape[0] == 2 * screen[0]
+    beside = picture[:, 2 * screen[1] :, :3]
+    # The key: dots of three classes, and their names in ink on white.
+    assert 200 < coloured(255 * beside) < 1_000
+    assert 60 < beside.shape[1] < 600
+    np.testing.assert_array_equal(beside[-1], 1)
+    assert coloured(255 * picture[:, : 2 * screen[1], :3]) > 2 * coloured(map_pixels(page)) > 1_000
     assert not menu.get_by_role("button", name="PNG").is_visible()
     menu.locator("summary").click()
     with page.expect_download() as waiting:
         menu.get_by_role("button", name="SVG").click()
     found = ElementTree.parse(waiting.value.path())
     space = "{http://www.w3.org/2000/svg}"
-    assert len(found.findall(f".//{space}circle")) == 300
-    assert {text.text for text in found.findall(f".//{space}text")} == {"left", "middle", "right"}
+    assert len(found.findall(f"{space}g[@fill-opacity]/{space}circle")) == 300
+    assert [text.text for text in found.findall(f"{space}text")] == ["left", "middle", "right"]
+    key = found.find(f"{space}g[@class='key']")
+    words = [text.text for text in key.findall(f"{space}text")]
+    assert words == ["third", "left", "middle", "right"]
+    own = page.locator(".tf-legend-scale .tf-swatch")
+    colours = [own.nth(k).evaluate("(dot) => dot.style.background") for k in range(3)]
+    assert [dot.get("fill") for dot in key.findall(f"{space}circle")] == colours
     assert all(path.get("d").startswith("M") for path in found.findall(f".//{space}path")[:1])
+    assert len(found.findall(f"{space}path[@clip-path]")) == 1
+    clip = found.find(f"{space}clipPath/{space}path")
+    assert clip.get("d") == found.find(f"{space}path").get("d")
+
+
+def test_a_saved_map_has_a_key_of_what_is_seen(images_file, open_page):
+    page = open_page(images_file)
+    space = "{http://www.w3.org/2000/svg}"
+
+    def key():
+        page.locator(".tf-picture-menu summary").click()
+        with page.expect_download() as waiting:
+            page.get_by_role("button", name="SVG").click()
+        return ElementTree.parse(waiting.value.path()).find(f"{space}g[@class='key']")
+
+    page.locator(".tf-category", has_text="left").click()
+    settle(page)
+    assert [text.text for text in key().findall(f"{space}text")] == ["third", "left"]
+    page.evaluate("() => { location.hash = '#color=label:height'; }")
+    settle(page)
+    found = key()
+    ends = page.locator(".tf-legend-scale .tf-range-ends span").all_inner_texts()
+    assert [text.text for text in found.findall(f"{space}text")] == ["height", *ends]
+    low, high = (float(text.get("y")) for text in found.findall(f"{space}text")[1:])
+    assert low > high
+    assert len(found.findall(f".//{space}stop")) == 9
+    page.evaluate("() => { location.hash = '#color=none'; }")
+    settle(page)
+    assert key() is None
 
 
 @pytest.mark.slow

@@ -244,6 +244,49 @@ def test_keys_work_after_a_choice(box, way, file, open_page):
     assert lasso.get_attribute("aria-pressed") == "true"
 
 
+def test_letters_are_keys_of_the_page_but_in_text(file, open_page):
+    page = open_page(file)
+    for rows in (range(10), range(5, 30)):
+        select(page, rows)
+        page.get_by_role("button", name="Keep").click()
+    lasso = page.get_by_role("button", name="Select rows with a lasso")
+    against = page.get_by_label("Compare the selection with")
+
+    def is_lasso():
+        return lasso.get_attribute("aria-pressed") == "true"
+
+    def has_focus(part):
+        return part.evaluate("(node) => node.getRootNode().activeElement === node")
+
+    name = page.get_by_label("Name of Group 1")
+    name.fill("")
+    name.press_sequentially("All/pals")
+    assert name.input_value() == "All/pals"
+    assert not is_lasso()
+    name.press("Enter")
+    assert has_focus(page.locator(".tf-map"))
+    page.keyboard.press("l")
+    assert is_lasso()
+    # Arrows go from option to option, and a letter that begins one is still a key of the page.
+    against.focus()
+    page.keyboard.press("ArrowDown")
+    assert has_focus(against)
+    assert against.input_value() == "0"
+    page.keyboard.press("l")
+    page.keyboard.press("a")
+    assert not is_lasso()
+    assert against.input_value() == "0"
+    page.keyboard.press("Escape")
+    assert has_focus(page.locator(".tf-map"))
+    assert "25 rows selected" in page.locator(".tf-selection-count").inner_text()
+    against.focus()
+    against.select_option("Group 2")
+    assert has_focus(page.locator(".tf-map"))
+    name.fill("nothing")
+    name.press("Escape")
+    assert name.input_value() == "All/pals"
+
+
 @pytest.mark.slow
 def test_a_tooltip_goes_when_other_points_come_under_it(model, file, open_page):
     page = open_page(file)

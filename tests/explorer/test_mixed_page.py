@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from explorer.browsing import probe, settle
+from explorer.browsing import paste, probe, settle
 
 from twofold import UKR, Mixed, Scaled, explorer
 from twofold.explorer.page import find_payload
+from twofold.mixed import UnknownLevelWarning
 
 
 @pytest.fixture(scope="module")
@@ -124,9 +125,6 @@ def test_the_row_leaves_as_a_row_of_the_table(model, open_page, tmp_path):
     with page.expect_download() as waiting:
         page.get_by_role("button", name="Download the generated row as CSV").click()
     found = pd.read_csv(waiting.value.path())
-    assert page.get_by_role("button", name="Paste a row").count() == 0
-    page.get_by_text("What is shown").click()
-    assert page.get_by_text("Rows cannot be pasted here").is_visible()
     assert list(found) == list(row)
     assert found["colour"][0] == row["colour"][0]
     assert found["price"][0] == pytest.approx(row["price"][0], rel=2e-3)
@@ -184,3 +182,109 @@ def test_a_selection_leaves_with_the_values_of_the_table(open_page, tmp_path):
         assert set(text[name].dropna().str.len()) == {length}
     assert text["bought"].tolist() == text["second"].tolist()
     assert text["hour"][5] == "2020-01-01 00:00"
+
+
+@pytest.fixture(scope="module")
+def all_kinds() -> pd.DataFrame:
+    """Return a table with a column of every kind, and types with spellings of their own."""
+    rng = np.random.default_rng(1)
+    n = 240
+    t, u = rng.random((2, n))
+    sizes = ["small", "medium", "large"]
+    towns = np.where(np.arange(n) % 40 < 37, np.where(t < 0.5, "Ulm, old", "Bonn"), "hamlet")
+    start = pd.Timestamp("2019-01-01")
+    return pd.DataFrame(
+        {
+            "mass": 20 * t + 3 * u,
+            "price": np.exp(6 * t),
+            "parts": rng.poisson(9 * u**3),
+            "gain": np.sinh(8 * (t - 0.5)),
+            "town": [f"{town} {k}" if town == "hamlet" else town for k, town in enumerate(towns)],
+            "size": pd.Categorical(np.array(sizes)[(3 * u).astype(int)], sizes, ordered=True),
+            "stars": (1 + 4 * u).astype(int),
+            "sold": t > 0.6,
+            "bought": start + pd.to_timedelta(np.round(1_200 * t * 1_440), unit="min"),
+            "sent": (start + pd.to_timedelta(np.round(800 * u * 24), unit="h")).tz_localize(
+                "Europe/Berlin", ambiguous=True, nonexistent="shift_forward"
+            ),
+            "took": pd.to_timedelta(np.round(9e5 * (t + u)), unit="s"),
+            "country": "DE",
+            "note": [f"a note of its own, number {k}" for k in range(n)],
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def kinds_model(all_kinds) -> Mixed:
+    kinds = {"price": "log", "parts": "count", "gain": "robust", "stars": "category"}
+    model = UKR(init="pca", max_iter=10, random_state=0, n_jobs=1)
+    return Mixed(model, kinds=kinds, weights={"price": 2}).fit(all_kinds)
+
+
+def pasted(page):
+    """Return the features that the page made of what was pasted, NaN where missing."""
+    found = page.evaluate("Array.from(twofold.pasted.values, (z) => Number.isNaN(z) ? null : z)")
+    return np.array(found, dtype=np.float64)
+
+
+def test_a_pasted_row_of_all_kinds_is_put_where_transform_puts_it(
+    all_kinds, kinds_model, open_page, tmp_path
+):
+    kinds = {column.name: column.kind for column in kinds_model.columns_}
+    assert set(kinds.values()) >= {"number", "log", "count", "robust", "category", "ordered"}
+    assert {"date", "constant"} <= set(kinds.values())
+    assert "note" in kinds_model.left_out_
+    page = open_page(explorer.write(kinds_model, tmp_path / "a.html"))
+    rows = all_kinds.iloc[[3, 38, 117]].copy()  # the second is of a rare town
+    rows["mass"] += 0.5  # a row of the table is left where it is
+    rows.iloc[1, [0, 5, 8]] = np.nan, np.nan, pd.NaT
+    for k in range(3):
+        row = rows.iloc[[k]]
+        said = paste(page, row.to_csv(index=False))
+        assert 'Skipped: "note".' in said
+        assert "Counted as missing" not in said
+        F = kinds_model.features(row)[0]
+        np.testing.assert_allclose(pasted(page), F, rtol=1e-9, atol=1e-9)
+        x = kinds_model.transform(row)[0]
+        np.testing.assert_allclose(probe(page), x, atol=0.02 * np.ptp(kinds_model.embedding_))
+
+
+def test_what_the_fit_has_not_seen_is_missing_and_said_to_be(
+    all_kinds, kinds_model, open_page, tmp_path
+):
+    page = open_page(explorer.write(kinds_model, tmp_path / "a.html"))
+    row = all_kinds.iloc[[7]].drop(columns=["note", "country"]).astype(object)
+    row.iloc[0, [1, 4]] = -3.0, "Atlantis"
+    with pytest.warns(UnknownLevelWarning):
+        x, F = kinds_model.transform(row)[0], kinds_model.features(row)[0]
+    said = paste(page, row.to_csv(index=False, header=False, sep=";"))
+    assert 'Counted as missing: price "-3.0", which is not above 0; ' in said
+    assert 'town "Atlantis", which is none of its levels.' in said
+    np.testing.assert_allclose(pasted(page), F, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(probe(page), x, atol=0.02 * np.ptp(kinds_model.embedding_))
+    beside = page.locator('[data-column="town"] .tf-column-other').inner_text()
+    assert "beside" not in beside
+
+
+def test_a_row_may_be_pasted_in_parts_and_in_other_spellings(kinds_model, open_page, tmp_path):
+    page = open_page(explorer.write(kinds_model, tmp_path / "a.html"))
+    lines = [
+        "Stars=2.0",
+        "SOLD=TRUE",
+        "town=Ulm, old",
+        "bought=2020/2/29 6:30",
+        "took=1 day 01:00:00",
+    ]
+    said = paste(page, "\n".join([*lines, "sent=2020-07-01T08:00:00Z"]))
+    assert "Counted as missing" not in said
+    values = {
+        "stars": 2,
+        "sold": True,
+        "town": "Ulm, old",
+        "bought": pd.Timestamp("2020-02-29 06:30"),
+        "took": pd.Timedelta("25h"),
+        "sent": pd.Timestamp("2020-07-01 10:00", tz="Europe/Berlin"),
+    }
+    row = pd.DataFrame({c.name: [values.get(c.name)] for c in kinds_model.columns_})
+    row["sent"] = pd.to_datetime(row["sent"]).dt.tz_convert("Europe/Berlin")
+    np.testing.assert_allclose(pasted(page), kinds_model.features(row)[0], rtol=1e-9, atol=1e-9)

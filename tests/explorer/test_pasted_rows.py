@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from explorer.browsing import OPTIONS, drag, probe, settle
+from explorer.browsing import OPTIONS, drag, paste, probe, settle
 from sklearn.datasets import load_wine
 
 from twofold import UKR, Scaled, explorer
@@ -24,14 +24,6 @@ def wine_model(wine):
 def wine_page(wine, wine_model, open_page, tmp_path):
     labels = {"class": wine.target_names[wine.target]}
     return open_page(explorer.write(wine_model, tmp_path / "wine.html", labels=labels))
-
-
-def paste(page, text):
-    page.get_by_role("button", name="Paste a row").click()
-    page.get_by_label("Row", exact=True).fill(text)
-    page.get_by_role("button", name="Find its place").click()
-    settle(page)
-    return page.locator(".tf-notice").inner_text()
 
 
 @pytest.mark.slow

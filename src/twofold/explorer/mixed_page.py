@@ -2,7 +2,8 @@
 
 The page computes with features; ``columns`` in its header says which features are which column,
 and ``forms`` how a feature is written: as it is (null), as an amount whose logarithm it is, as a
-date, or not at all, where only its column means something.
+date, or not at all, where only its column means something. By the same facts a row that people
+paste becomes features, as :meth:`twofold.mixed.columns.Column.encode` has them.
 """
 
 from typing import Any
@@ -30,6 +31,9 @@ def page_columns(model: Mixed) -> dict[str, Any]:
         columns.append({"name": column.name, "at": start, "size": n, **_facts(column)})
         forms += [_form(column, rows[:, start : start + n]), *([HIDDEN] * (n - 1))]
         start += n
+    if len(columns) < len(model.columns_):
+        # A line in the order of the table has the columns of one value, too.
+        return {"columns": columns, "forms": forms, "table": [c.name for c in model.columns_]}
     return {"columns": columns, "forms": forms}
 
 
@@ -37,14 +41,20 @@ def _facts(column: Column) -> dict[str, Any]:
     if isinstance(column, LevelColumn):
         levels = [str(level) for level in column.levels]
         is_ordered = column.kind == "ordered"
-        return {
+        found: dict[str, Any] = {
             "kind": "ordered" if is_ordered else "category",
             "levels": levels,
             "order": list(range(len(levels))) if is_ordered else reading_order(levels),
             "groups": column.groups.tolist(),
             "shares": [float(f"{share:.6g}") for share in column.shares],
         }
-    return {"kind": "date" if isinstance(column, DateColumn) else "number"}
+        if not any(isinstance(level, str) for level in column.levels):
+            found["numbers"] = True  # or truth values
+        return found
+    if isinstance(column, DateColumn):
+        zone = {"zone": column.zone} if column.zone else {}
+        return {"kind": "date", "periods": list(column.periods), **zone}
+    return {"kind": "number"} | ({"duration": True} if column.type.form == "duration" else {})
 
 
 def _form(column: Column, rows: FloatArray) -> dict[str, Any]:

@@ -64,7 +64,7 @@ class ColumnType:
         if not types.is_datetime64_any_dtype(values.dtype):
             text = values.astype(object).where(values.notna(), None)
             values = pd.to_datetime(text, errors="coerce", format="mixed")
-        zone = self._zone()
+        zone = self.zone()
         if zone is not None:
             aware = values.dt.tz is not None
             return values.dt.tz_convert(zone) if aware else values.dt.tz_localize(
@@ -108,7 +108,7 @@ class ColumnType:
         microseconds = np.rint((np.clip(days, -MOST_DAYS, MOST_DAYS) - whole) * 86_400e6)
         since = pd.to_timedelta(whole, unit="D") + pd.to_timedelta(microseconds, unit="us")
         found = pd.Series(EPOCH + since)
-        zone = self._zone()
+        zone = self.zone()
         if zone is not None:
             dst = np.ones(len(found), dtype=bool)
             found = found.dt.tz_localize(zone, ambiguous=dst, nonexistent="shift_forward")
@@ -141,7 +141,8 @@ class ColumnType:
             return self.from_numbers(np.full(n, float(value)))
         return self.from_levels((value,), np.zeros(n, dtype=np.int64))
 
-    def _zone(self) -> Any:
+    def zone(self) -> Any:
+        """Return the time zone of its times, None for none."""
         return _zone_of(self._dtype) if self.form == "time" else None
 
     @property

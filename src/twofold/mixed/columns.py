@@ -280,6 +280,12 @@ class DateColumn(Column):
         return [self.name, *around]
 
     @property
+    def zone(self) -> str:
+        """The time zone of its clock, "" for none."""
+        zone = self.type.zone()
+        return "" if zone is None else str(zone)
+
+    @property
     def wanted(self) -> str:
         """A date."""
         return "date"

@@ -27,7 +27,7 @@ export function categoryPalette(values, ordered = null) {
 }
 
 /** Codes of a label in the order of the levels of its column, else in that of the file. */
-function classOrder(label, levels) {
+export function classOrder(label, levels) {
   const order = [...label.values.keys()];
   return levels ? order.sort((a, b) => levels.indexOf(label.values[a]) - levels.indexOf(label.values[b])) : order;
 }

@@ -4,6 +4,7 @@
  */
 
 import { countOf, formatNumber } from "./elements.js";
+import { columnOfFeature, standingName, standingText } from "./feature_text.js";
 import { labelValues, rowName } from "./row_names.js";
 import { meanRow } from "./selection_view.js";
 
@@ -31,19 +32,25 @@ export function meanCompanion(atlas, rows) {
 }
 
 /** @returns {Companion} */
-export function pastedCompanion(values) {
-  const missing = values.reduce((count, value) => count + Number.isNaN(value), 0);
+export function pastedCompanion(header, values) {
+  const cells = header.columns?.map(({ at }) => values[at]) ?? Array.from(values);
+  const missing = cells.filter(Number.isNaN).length;
   return { values, title: "Pasted", detail: missing ? `${countOf(missing, "value")} missing` : "" };
 }
 
 /** How far a pasted row is from what the model makes of it. */
-export function pastedNotice(header, values, error, skipped, image) {
+export function pastedNotice(header, values, error, image) {
   const observed = values.reduce((count, value) => count + !Number.isNaN(value), 0);
   const each = formatNumber(error / Math.sqrt(observed), 3);
   const units = header.feature_spread ? ", in units of each feature's spread" : "";
-  const left = skipped.length ? ` Skipped: ${skipped.join(", ")}.` : "";
   const likely = header.left_open ? ` ${howUsual(header, values, image)}` : "";
-  return `Pasted row: error ${formatNumber(error, 3)}, that is ${each} a feature (root mean square${units}).${likely}${left}`;
+  return `Pasted row: error ${formatNumber(error, 3)}, that is ${each} a feature (root mean square${units}).${likely}`;
+}
+
+/** What was pasted and is not used: cells of no column, and cells that the model knows nothing of. */
+export function leftOut(skipped, unknown) {
+  const missing = unknown.length ? ` Counted as missing: ${unknown.join("; ")}.` : "";
+  return missing + (skipped.length ? ` Skipped: ${skipped.join(", ")}.` : "");
 }
 
 /** Features that a notice names, and from how many usual deviations on one stands out. */
@@ -60,10 +67,21 @@ export function howUsual(header, values, image) {
   const share = Math.max(0, Math.min(100, 100 - nearer));
   const often =
     share < 1 ? "Farther from the map than any row of the model." : `${share} % of the model's rows lie as far from the map.`;
-  const named = known
-    .filter((j) => Math.abs(off[j]) >= STANDS_OUT)
-    .sort((a, b) => Math.abs(off[b]) - Math.abs(off[a]))
+  const named = oneOfEach(
+    header,
+    known
+      .filter((j) => Math.abs(off[j]) >= STANDS_OUT)
+      .sort((a, b) => Math.abs(off[b]) - Math.abs(off[a])),
+  )
     .slice(0, MOST_NAMED)
-    .map((j) => `${header.features[j]} ${formatNumber(Math.abs(off[j]), 2)} deviations ${off[j] > 0 ? "above" : "below"} ${formatNumber(image[j], 3)}`);
+    .map((j) => `${standingName(header, j)} (${formatNumber(Math.abs(off[j]), 2)} deviations ${off[j] > 0 ? "above" : "below"} ${header.columns ? standingText(header, j, image[j]) : formatNumber(image[j], 3)})`);
   return named.length ? `${often} What stands out: ${named.join("; ")}.` : often;
+}
+
+/** Of features in their order the first of each column; of a table of numbers all. */
+function oneOfEach(header, features) {
+  if (!header.columns) return features;
+  const columnOf = columnOfFeature(header);
+  const seen = new Set([-1]);
+  return features.filter((j) => !seen.has(columnOf[j]) && seen.add(columnOf[j]));
 }

@@ -4,7 +4,7 @@ import { decodePayload } from "./decode.js";
 import { Regression } from "./regression.js";
 import { project } from "./projection.js";
 import { MapView } from "./map_view.js";
-import { meanCompanion, pastedCompanion, pastedNotice, rowCompanion } from "./companions.js";
+import { leftOut, meanCompanion, pastedCompanion, pastedNotice, rowCompanion } from "./companions.js";
 import { saveRowCsv, saveRowPng } from "./downloads.js";
 import { keepState, restoreState } from "./explorer_state.js";
 import { listenOutside, listenToParts } from "./explorer_events.js";
@@ -56,8 +56,8 @@ export class Explorer {
         home: () => this.maps.forEach((map) => map.resetView()),
         pan: () => this.toggleMode("pan"),
         lasso: () => this.toggleMode("lasso"),
-        png: () => saveMapPng(this.map, this.header.title),
-        svg: () => saveMapSvg(this.map, this.header.title),
+        png: () => saveMapPng(this.map, this.header.title, this.legend.key),
+        svg: () => saveMapSvg(this.map, this.header.title, this.legend.key),
         play: () => this.path.toggle(),
         theme: () => this.toggleTheme(),
         help: () => this.help.toggle(),
@@ -102,8 +102,7 @@ export class Explorer {
 
   buildParts() {
     const actions = {
-      // What is pasted are numbers; rows of a mixed table hold words and dates.
-      paste: this.header.columns ? null : () => this.paste.open(),
+      paste: () => this.paste.open(),
       csv: () => saveRowCsv(this.header, this.value),
       png: () => saveRowPng(this.header, this.value, this.rowView.generatedImage),
     };
@@ -293,17 +292,19 @@ export class Explorer {
     this.hooks.onSelect?.(rows);
   }
 
-  async showPasted({ values, skipped }) {
+  /** @param {{values: Float64Array, skipped: string[], unknown: string[]}} pasted what was read of it */
+  async showPasted({ values, skipped, unknown = [] }) {
     this.where.setNotice("Looking for its place\u2026");
     // Let that line be painted before the search takes the thread.
     await new Promise((resolve) => setTimeout(resolve, 30));
     const { x, error } = project(this.regression, values);
     this.pasted = { x, values };
-    this.fixed = pastedCompanion(values);
+    this.fixed = pastedCompanion(this.header, values);
     this.chosen = -1;
     this.setPinned(true);
     this.goTo(x);
-    this.where.setNotice(pastedNotice(this.header, values, error, skipped, this.regression.at(x)));
+    const left = leftOut(skipped, unknown);
+    this.where.setNotice(pastedNotice(this.header, values, error, this.regression.at(x)) + left);
   }
 
   dismissPasted() {

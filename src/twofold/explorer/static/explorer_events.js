@@ -63,6 +63,7 @@ function listenToSelection(explorer) {
   on(view, "link", () => copyLink(explorer));
   on(view, "color", (key) => explorer.colorBy(key));
   on(view, "recall", (rows) => explorer.select(rows));
+  on(view, "leave", () => explorer.focusMap());
   on(view, "kept", () => {
     legend.setLabel(KEPT_LABEL, view.kept.label(atlas.n));
     explorer.panel.showSelection(!view.isEmpty);
@@ -101,7 +102,8 @@ export function listenOutside(explorer) {
   // Fires for links and for what is typed, not for what the page writes itself.
   const onAddress = () => restoreState(explorer, false);
   if (hooks.wholePage) globalThis.addEventListener("hashchange", onAddress);
-  const stopKeys = listenForKeys(hooks.wholePage ? document : layout.app, keyActions(explorer));
+  const keyed = hooks.wholePage ? document : layout.app;
+  const stopKeys = listenForKeys(keyed, keyActions(explorer), () => explorer.focusMap());
   return () => {
     observer.disconnect();
     dark.removeEventListener("change", onSystem);

@@ -14,6 +14,14 @@ export function amountOf(form, value) {
   return value;
 }
 
+/** What stands for an amount: the opposite of `amountOf`. NaN where its scale has no value for it. */
+export function scaledAmount(form, amount) {
+  if (form?.form === "log") return amount > 0 ? Math.log(amount) : NaN;
+  if (form?.form === "count") return amount >= 0 ? Math.log1p(amount) : NaN;
+  if (form?.form === "robust") return Math.asinh((amount - form.middle) / form.reach);
+  return amount;
+}
+
 /** Days since 1970 as a date, with the time unless dates have none. */
 export function dateText(days, isDays) {
   const found = new Date(Math.round(days * (isDays ? 1 : 1440)) * (isDays ? DAY_LENGTH : DAY_LENGTH / 1440));

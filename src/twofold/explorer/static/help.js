@@ -59,14 +59,9 @@ export class HelpDialog {
   }
 }
 
-/** Of a page of a mixed table. */
-const NO_PASTING =
-  "Rows cannot be pasted here: the page does not turn levels and dates into the numbers that the model works with. In Python, transform does, and says where a row belongs.";
-
 /** What the page shows and how exact it is, in the sentences of the header. */
 export function aboutSection(header) {
   const { model } = header;
-  const sentences = header.columns ? [...header.shows, NO_PASTING] : header.shows;
   return element(
     "div",
     { class: "tf-about" },
@@ -75,6 +70,6 @@ export function aboutSection(header) {
       {},
       `${model.family}: ${model.n_components} latent dimension${model.n_components === 1 ? "" : "s"}, fitted to ${model.n_rows.toLocaleString("en-US")} rows of ${model.n_features.toLocaleString("en-US")} features.`,
     ),
-    element("ul", {}, ...sentences.map((sentence) => element("li", {}, sentence))),
+    element("ul", {}, ...header.shows.map((sentence) => element("li", {}, sentence))),
   );
 }

@@ -8,7 +8,7 @@ import { countOf, element, iconButton, textButton } from "./elements.js";
 export const KEPT_LABEL = "Kept selections";
 
 export class KeptSelections extends EventTarget {
-  /** Fires "change", and "recall" with the rows of one. */
+  /** Fires "change", "recall" with the rows of one, and "leave" when a name was typed. */
   constructor() {
     super();
     /** @type {{name: string, rows: Uint32Array}[]} */
@@ -46,6 +46,12 @@ export class KeptSelections extends EventTarget {
         kept.name = name.value.trim() || kept.name;
         name.value = kept.name;
         this.changed();
+      },
+      onkeydown: (event) => {
+        if (event.key === "Escape") name.value = kept.name;
+        else if (event.key !== "Enter") return;
+        event.stopPropagation();
+        this.dispatchEvent(new CustomEvent("leave"));
       },
     });
     return element(

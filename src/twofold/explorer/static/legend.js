@@ -2,21 +2,33 @@
  * Colour and filter: what the points are coloured by, what the colours mean, which rows are shown.
  */
 
-import { CategoryList, categoryPalette, cssColor } from "./category_list.js";
+import { CategoryList, categoryPalette, classOrder, cssColor } from "./category_list.js";
 import { SEQUENTIAL, colorOf } from "./colors.js";
 import { Combobox } from "./combobox.js";
 import { countOf, element, formatCount, iconButton, textButton } from "./elements.js";
 import { Histogram } from "./histogram.js";
 import { PointControls } from "./point_controls.js";
 import { RangeSlider } from "./range_slider.js";
-import { RowFilters, extent, labelQuantity, listQuantities, quantityFormat, quantityValues } from "./row_filters.js";
+import {
+  RowFilters,
+  categoryCounts,
+  extent,
+  labelQuantity,
+  listQuantities,
+  quantityFormat,
+  quantityValues,
+} from "./row_filters.js";
 
 const MOST_SUGGESTIONS = 60;
 
+/** Colours of the sequential scale from low to high. */
+function scaleStops(scale) {
+  return Array.from({ length: 9 }, (_, k) => cssColor(colorOf(scale, k / 8)));
+}
+
 /** The sequential scale as a gradient from left to right. */
 export function scaleGradient(scale) {
-  const stops = Array.from({ length: 9 }, (_, k) => cssColor(colorOf(scale, k / 8)));
-  return `linear-gradient(to right, ${stops.join(", ")})`;
+  return `linear-gradient(to right, ${scaleStops(scale).join(", ")})`;
 }
 
 export class Legend extends EventTarget {
@@ -138,6 +150,12 @@ export class Legend extends EventTarget {
     return this.atlas.header.columns?.find(({ name, levels }) => levels && name === quantity.title) ?? null;
   }
 
+  /** The levels of that column, as they are listed. */
+  levels(quantity) {
+    const column = this.column(quantity);
+    return column?.order.map((k) => column.levels[k]);
+  }
+
   palette(quantity) {
     const column = this.column(quantity);
     return categoryPalette(this.atlas.labels[quantity.key.slice(6)].values, column?.kind === "ordered" ? column.levels : null);
@@ -155,6 +173,22 @@ export class Legend extends EventTarget {
     if (quantity.log) values = values.map(Math.log);
     const [low, high] = extent(values);
     return { kind: "number", values, low, high, scale: SEQUENTIAL };
+  }
+
+  /** What the colours mean, for a picture of the map: the classes of shown rows, or a scale; null for one colour. */
+  get key() {
+    const quantity = this.quantity(this.color);
+    if (!quantity) return null;
+    const { title } = quantity;
+    if (quantity.kind === "number") {
+      const ends = extent(quantityValues(this.atlas, quantity)).map(quantityFormat(this.atlas, quantity));
+      return { title, ends, stops: scaleStops(SEQUENTIAL) };
+    }
+    const label = this.atlas.labels[quantity.key.slice(6)];
+    const counts = categoryCounts(label, this.mask);
+    const palette = this.palette(quantity);
+    const codes = classOrder(label, this.levels(quantity)).filter((code) => counts[code]);
+    return { title, classes: codes.map((code) => ({ text: label.values[code], color: cssColor(palette[code]) })) };
   }
 
   /** The scale of the colour, and below it filters on other quantities. */
@@ -188,10 +222,9 @@ export class Legend extends EventTarget {
   }
 
   makeCategories(quantity, isScale) {
-    const column = this.column(quantity);
-    const levels = column?.order.map((k) => column.levels[k]);
     const palette = isScale ? this.palette(quantity) : null;
-    const list = new CategoryList(quantity, this.atlas.labels[quantity.key.slice(6)], levels, palette);
+    const label = this.atlas.labels[quantity.key.slice(6)];
+    const list = new CategoryList(quantity, label, this.levels(quantity), palette);
     list.addEventListener("toggle", (event) => this.filters.toggleCategory(quantity, event.detail));
     this.editors.set(quantity.key, (mask) => list.show(this.filters.get(quantity.key)?.chosen, mask));
     return list.element;

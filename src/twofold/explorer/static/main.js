@@ -35,5 +35,8 @@ export function startExplorer(root, header, data, hooks = {}) {
     get map() {
       return explorer.map;
     },
+    get pasted() {
+      return explorer.pasted;
+    },
   };
 }

@@ -11,7 +11,7 @@ const PICTURE_SIDE = 40;
 const TAG_GAP = 3;
 
 /** Names of classes are smaller on a small map. */
-const classFont = (camera) => `600 ${camera.width < 500 ? 11 : 13}px system-ui, sans-serif`;
+export const classFont = (camera) => `600 ${camera.width < 500 ? 11 : 13}px system-ui, sans-serif`;
 const ROW_FONT = "12px system-ui, sans-serif";
 
 /**
@@ -27,28 +27,40 @@ export function drawTags(context, camera, what, theme) {
   context.setTransform(context.canvas.width / camera.width, 0, 0, context.canvas.height / camera.height, 0, 0);
   context.clearRect(0, 0, camera.width, camera.height);
   const taken = [];
-  let drawn = 0;
+  // Names of classes claim their places first; they are drawn last, above the pictures.
+  const names = namesWithRoom(context, camera, what.names, taken);
+  let drawn = names.length;
   const put = (left, top, width, height, draw) => {
-    const box = { left, top, right: left + width, bottom: top + height };
-    if (taken.some((other) => overlap(box, other))) return;
-    taken.push(box);
+    if (!claim(taken, left, top, width, height)) return;
     draw();
     drawn++;
   };
-  // Names of classes claim their places first; they are drawn last, above the pictures.
-  const later = [];
-  const font = classFont(camera);
-  for (const name of what.names) {
+  for (const row of what.rows) drawRow(context, camera, what, row, theme, put);
+  for (const { text, left, y } of names) drawText(context, classFont(camera), text, left, y, theme);
+  return drawn;
+}
+
+/** Take a place that is not taken yet. @returns {boolean} whether it was free */
+function claim(taken, left, top, width, height) {
+  const box = { left, top, right: left + width, bottom: top + height };
+  if (taken.some((other) => overlap(box, other))) return false;
+  taken.push(box);
+  return true;
+}
+
+/**
+ * Names of classes that have room in the view, the first ones first, and where they begin.
+ * @returns {{text: string, left: number, y: number}[]}
+ */
+export function namesWithRoom(context, camera, names, taken = []) {
+  context.font = classFont(camera);
+  return names.flatMap((name) => {
     const [x, y] = camera.toScreen([name.x, name.y]);
-    context.font = font;
     const width = context.measureText(name.text).width;
     const left = Math.max(4, Math.min(camera.width - width - 4, x - width / 2));
-    if (!(x > 0 && x < camera.width && y > 0 && y < camera.height)) continue;
-    put(left, y - 8, width, 16, () => later.push([name.text, left, y]));
-  }
-  for (const row of what.rows) drawRow(context, camera, what, row, theme, put);
-  for (const [text, left, y] of later) drawText(context, font, text, left, y, theme);
-  return drawn;
+    if (!(x > 0 && x < camera.width && y > 0 && y < camera.height)) return [];
+    return claim(taken, left, y - 8, width, 16) ? [{ text: name.text, left, y }] : [];
+  });
 }
 
 function drawRow(context, camera, what, row, theme, put) {

@@ -54,14 +54,12 @@ export class Panel {
     const buttons = element(
       "div",
       { class: "tf-buttons" },
-      actions.paste
-        ? element(
-            "button",
-            { type: "button", class: "tf-button", onclick: actions.paste },
-            icon("clipboard"),
-            "Paste a row",
-          )
-        : null,
+      element(
+        "button",
+        { type: "button", class: "tf-button", onclick: actions.paste },
+        icon("clipboard"),
+        "Paste a row",
+      ),
       element(
         "button",
         {

@@ -50,7 +50,7 @@ export function makeParts(atlas, layout, actions) {
     slices: new Slices(atlas),
     selectionView: new SelectionView(atlas),
     legend: new Legend(atlas),
-    paste: new PasteDialog(header.features),
+    paste: new PasteDialog(header),
     search: makeSearch(atlas),
   };
   const panel = new Panel({

@@ -3,27 +3,8 @@
  */
 
 import { element, formatCount, textButton, uniqueId } from "./elements.js";
-
-/** What stands for a missing value. */
-const MISSING_WORDS = new Set(["", "na", "n/a", "nan", "null", "none", "missing", "?", "-"]);
-
-/** Digits with one comma: a decimal comma, where commas do not set values apart. */
-const DECIMAL_COMMA = /^([+-]?\d*),(\d+(?:e[+-]?\d+)?)$/i;
-
-const INFINITE = /^[+-]?inf(inity)?$/i;
-
-/** A cell's number, NaN for a missing one, infinite for one too large, or null for other text. */
-function numberIn(cell, hasDecimalCommas = false) {
-  const plain = cell
-    .trim()
-    .replace(/^["']|["']$/g, "")
-    .trim()
-    .replace("\u2212", "-");
-  if (MISSING_WORDS.has(plain.toLowerCase())) return NaN;
-  if (INFINITE.test(plain)) return Infinity;
-  const value = Number(hasDecimalCommas ? plain.replace(DECIMAL_COMMA, "$1.$2") : plain);
-  return Number.isNaN(value) ? null : value;
-}
+import { columnsHint, parseColumns } from "./pasted_columns.js";
+import { numberIn, plainName, splitCells } from "./pasted_text.js";
 
 /** A number, or NaN for a missing one; throws where the text is neither. */
 function readValue(cell, hasDecimalCommas) {
@@ -58,10 +39,6 @@ function placesOfNames(features) {
   return new Map(features.map((name, j) => [plainName(name), j]));
 }
 
-function plainName(name) {
-  return name.trim().toLowerCase();
-}
-
 /** Values under their names, each at most once. */
 class NamedValues {
   constructor(features) {
@@ -92,19 +69,6 @@ function readNamed(text, features) {
     named.set(j, name, readValue(part.slice(at + 1)));
   }
   return { values: named.values, skipped: [] };
-}
-
-/** Cells of a line; a separator between double quotes is part of a cell. */
-function splitCells(line, mark) {
-  if (!mark) return line.trim().split(/\s+/);
-  const cells = [""];
-  let isQuoted = false;
-  for (const letter of line) {
-    if (letter === '"') isQuoted = !isQuoted;
-    else if (letter === mark && !isQuoted) cells.push("");
-    else cells[cells.length - 1] += letter;
-  }
-  return cells;
 }
 
 function readCells(text, features) {
@@ -160,13 +124,18 @@ function readNumbers(cells, features, hasDecimalCommas) {
   return { values: Float64Array.from(inside, (cell) => readValue(cell, hasDecimalCommas)), skipped };
 }
 
+/** What the window says about what can be pasted. */
+function featuresHint(count) {
+  return `${formatCount(count)} numbers in the order of the features, apart by comma, tab, semicolon or space, such as a line of a CSV file, with or without its header; or lines "name=value". Empty or NaN means missing: the rest is used.`;
+}
+
 export class PasteDialog extends EventTarget {
-  /** @param {string[]} features Fires "row" with what `parseRow` returns. */
-  constructor(features) {
+  /** @param {object} header Fires "row" with what `parseRow` or, of a mixed table, `parseColumns` returns. */
+  constructor(header) {
     super();
-    this.features = features;
+    const { features, columns } = header;
+    this.read = (text) => (columns ? parseColumns(text, header) : parseRow(text, features));
     const id = uniqueId("paste");
-    const D = formatCount(features.length);
     this.text = element("textarea", {
       id,
       class: "tf-input",
@@ -174,7 +143,7 @@ export class PasteDialog extends EventTarget {
       spellcheck: "false",
       autocapitalize: "off",
       "aria-describedby": `${id}-hint ${id}-problem`,
-      placeholder: features
+      placeholder: (columns?.map(({ name }) => name) ?? features)
         .slice(0, 3)
         .map((name) => `${name}=\u2026`)
         .join("\n"),
@@ -187,7 +156,7 @@ export class PasteDialog extends EventTarget {
       element(
         "p",
         { class: "tf-note", id: `${id}-hint` },
-        `${D} numbers in the order of the features, apart by comma, tab, semicolon or space, such as a line of a CSV file, with or without its header; or lines "name=value". Empty or NaN means missing: the rest is used.`,
+        columns ? columnsHint(header) : featuresHint(features.length),
       ),
       element("label", { for: id, class: "tf-label" }, "Row"),
       this.text,
@@ -216,7 +185,7 @@ export class PasteDialog extends EventTarget {
   submit(event) {
     event.preventDefault();
     try {
-      const row = parseRow(this.text.value, this.features);
+      const row = this.read(this.text.value);
       this.dialog.close();
       this.dispatchEvent(new CustomEvent("row", { detail: row }));
     } catch (error) {

@@ -33,7 +33,7 @@ export function meanRow(atlas, rows) {
 }
 
 export class SelectionView extends EventTarget {
-  /** @param {object} atlas Fires "clear", "download", "names", "link", "color", "recall" {rows} and "kept". */
+  /** @param {object} atlas Fires "clear", "download", "names", "link", "color", "recall" {rows}, "kept" and "leave". */
   constructor(atlas) {
     super();
     this.atlas = atlas;
@@ -56,6 +56,7 @@ export class SelectionView extends EventTarget {
     );
     this.kept = new KeptSelections();
     this.kept.addEventListener("recall", (event) => this.fire("recall", event.detail));
+    this.kept.addEventListener("leave", () => this.fire("leave"));
     this.kept.addEventListener("change", () => {
       this.listOthers();
       this.fire("kept");
