@@ -194,6 +194,16 @@ def test_other_numbers_of_latent_dimensions(ask_all, q):
     check(ask_all, [case_of(UKR(q, degree=degree, **OPTIONS).fit(Y)) for degree in (0, 2)])
 
 
+@pytest.mark.parametrize("degree", [0, 1])
+def test_columns_that_half_of_the_map_never_observes(ask_all, degree):
+    Y = sheet(120)
+    Y[Y[:, 0] > -0.7, 2:4] = np.nan  # only a strip at the border observes them
+    model = UKR(degree=degree, init=Y[:, :2] * 8, max_iter=0, n_jobs=1, verbose=False).fit(Y)
+    far = model.embedding_[Y[:, 0] > 0.8]
+    description, surface, scale, _ = case_of(model)
+    check(ask_all, [(description, surface, scale, far)])
+
+
 def test_weights_and_eight_bits(ask_all):
     weights = np.random.default_rng(3).uniform(0.1, 4, size=50)
     model = UKR(degree=1, **OPTIONS).fit(sheet(), sample_weight=weights)

@@ -8,6 +8,7 @@
 // feature; where no reference is in reach the mean stands in.
 
 import { DensityGridSum } from "./density_grid.js";
+import { DistantColumns } from "./distant_columns.js";
 import { Gathering, kernelHalfWidth, kernelReach } from "./kernel_weights.js";
 import { LatentIndex, keepIfNear } from "./latent_index.js";
 import { LocalFit, columnPatterns } from "./local_fit.js";
@@ -51,6 +52,8 @@ export class Regression {
     this.sums = new Float64Array(D);
     this.masses = new Float64Array(D);
     this.place = new Float64Array(q);
+    const isFar = this.kernel === "gaussian" && this.nearest === null && this.missing !== null;
+    this.distant = isFar ? new DistantColumns(this) : null;
     // The atlas asks for the features of rows whose data it does not hold.
     atlas.regression ??= this;
   }
@@ -60,7 +63,9 @@ export class Regression {
     const { refX, refWidths, refWeights, m, q } = this.atlas;
     const widest = refWidths === null ? 1 : refWidths.reduce((a, b) => Math.max(a, b), 0);
     this.scale = Float64Array.from(regression.latent_scale, (scale) => scale / widest);
-    const reach = kernelReach(this.kernel, regression.cutoff);
+    // Where a local fit rests on one or two references, its slope is told by the faint ones behind them.
+    const cutoff = this.degree === 0 ? regression.cutoff : regression.cutoff ** 2;
+    const reach = kernelReach(this.kernel, cutoff);
     const index = new LatentIndex(refX, m, q, this.scale, Math.sqrt(reach));
     const sorted = (value) => Float64Array.from(index.order, value);
     // What a kernel width is along each latent dimension, for an average reference.
@@ -69,7 +74,7 @@ export class Regression {
     this.own = refWeights === null ? null : sorted((i) => refWeights[i]);
     this.shrink = refWidths === null ? null : sorted((i) => (widest / refWidths[i]) ** 2);
     this.index = index;
-    this.near = new Gathering(index, this.kernel, regression.cutoff, this.shrink);
+    this.near = new Gathering(index, this.kernel, cutoff, this.shrink);
   }
 
   /** Gather the references in reach of a latent place; return their total weight. */
@@ -120,6 +125,9 @@ export class Regression {
     const { sums, masses, low, step, mean } = this;
     for (let j = 0; j < out.length; j++) {
       out[j] = masses[j] > 0 ? low[j] + step[j] * (sums[j] / masses[j]) : mean[j];
+    }
+    if (this.distant !== null && total > 0) {
+      this.distant.mend(x, (j) => masses[j] / (this.fit === null ? 1 : total), out);
     }
     return out;
   }
@@ -186,6 +194,12 @@ export class Regression {
     const { near, rows, missing, fitted } = this;
     const { refCodes, D } = this.atlas;
     if (!(total > 0)) return this.mean[j];
+    if (this.distant !== null) {
+      const present = this.markPresent(j);
+      let seen = 0;
+      for (let k = 0; k < near.count; k++) seen += near.weight[k] * present[k];
+      if (this.distant.isThin(j, seen / total)) return this.distant.featureAt(x, j);
+    }
     const isFit = this.fit !== null;
     if (isFit) {
       this.fit.around(this.place, this.index.points, near.index, near.weight, near.count);
