@@ -68,14 +68,26 @@ def test_other_columns_know_what_a_line_does_not(fitted):
 
 def test_numbers_are_the_mean_of_map_and_similar_rows(fitted):
     model, gappy, _ = fitted
-    rows = model.features(gappy)
-    a = 0  # the first feature
+    rows, axes = model.features(gappy), model._other_columns._axes
     mapped = super(Mixed, model)._expected(rows)[0]
-    similar = ManifoldImputer(trees=False, n_jobs=None, random_state=0).fit(model.data_)
-    expected = (mapped[:, a] + similar.transform(rows)[:, a]) / 2
+    taught = np.where(
+        np.isnan(model.data_), super(Mixed, model)._expected(model.data_)[0], model.data_
+    )
+    center, unit = taught.mean(axis=0), model.spread_
+
+    def as_numbers(Y):
+        """Three numbers, and one for each of two columns of levels."""
+        Z = (Y - center) / unit
+        return np.column_stack([Z[:, :3], Z[:, 3:5] @ axes["side"], Z[:, 5:] @ axes["size"]])
+
+    imputer = ManifoldImputer(trees=False, n_jobs=None, random_state=0)
+    imputer.fit(as_numbers(model.data_))
+    a = 0  # the first feature
+    similar = imputer.transform(as_numbers(rows))[:, a] * unit[a] + center[a]
     gaps = np.isnan(rows[:, a])
     assert gaps.sum() > 10
-    np.testing.assert_allclose(model.complete(gappy)["a"][gaps], expected[gaps], rtol=1e-6)
+    expected = ((mapped[:, a] + similar) / 2)[gaps]
+    np.testing.assert_allclose(model.complete(gappy)["a"][gaps], expected, rtol=1e-6)
 
 
 def test_a_level_is_told_by_a_mixture(fitted):
@@ -83,11 +95,12 @@ def test_a_level_is_told_by_a_mixture(fitted):
     row = gappy.iloc[[0]]
     others = model._other_columns
     k = [column.name for column in model.columns_].index("side")
-    column, part = list(model._table)[k]
+    place = others._columns[k]
     rows = model.features(row)
-    filled = others.between(rows, super(Mixed, model)._expected(rows)[0])
-    teller = others._teller(column, part)
-    numbers, features = others._predictors(filled, column)
+    mapped = np.where(np.isnan(rows), super(Mixed, model)._expected(rows)[0], rows)
+    filled = others._between(rows, mapped)
+    teller = others._teller(place, place.column)
+    numbers, features = filled.without(place)
     by_hand = (
         np.mean([t.value[t.apply(numbers.astype("f4")), :, 0] for t in f._trees], axis=0)
         for f in (teller._extremely_random, teller._forest)
@@ -202,7 +215,8 @@ def test_too_few_rows_teach_nothing():
     rows.loc[0, "side"] = None
     model = Mixed(UKR(1, init="pca", max_iter=2)).fit(rows)
     assert not model._other_columns._is_told.any()
-    assert model._other_columns._teller(*list(model._table)[3]) is None
+    side = model._other_columns._columns[3]
+    assert model._other_columns._teller(side, side.column) is None
     mapped = model.complete(rows, use_residuals=True, return_probabilities=True)[1]["side"]
     assert 0 < mapped.iloc[0, 0] < 1
     assert model.complete(rows)["side"].notna().all()

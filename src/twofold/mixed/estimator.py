@@ -455,7 +455,11 @@ class Mixed(ScaledModel):
         from twofold.mixed.other_columns import OtherColumns, most_rows
 
         rows = self.data_[: most_rows(len(self.spread_))]  # which are in no order
-        mapped = np.where(np.isnan(rows), super()._expected(rows)[0], rows)
+        gaps = np.isnan(rows)
+        some = gaps.any(axis=1)
+        mapped = rows.copy()
+        if some.any():
+            mapped[some] = np.where(gaps[some], super()._expected(rows[some])[0], rows[some])
         weights = self.weights_[: len(rows)]
         return OtherColumns(list(self._table), self.spread_, rows, mapped, weights)
 

@@ -8,10 +8,12 @@ dates stay so. A level is then told from the filled row in several ways e, and
     p(level) = Σ_e w_e p_e(level)
 
 - extremely randomised trees (Geurts, Ernst & Wehenkel 2006) that tell all indicators together,
-- a random forest (Breiman 2001); both as in missForest (Stekhoven & Bühlmann 2012), where
-- a category is one number: its levels stand where the means of their rows lie along the axis on
-  which these means differ most, so that one split parts similar levels from others;
+- a random forest (Breiman 2001); both as in missForest (Stekhoven & Bühlmann 2012),
 - a logistic regression on all features.
+
+To trees and among similar rows a category is one number: its levels stand where the means of their
+rows lie along the axis on which these means differ most, so that one split parts similar levels
+from others.
 
 The weights are those under which the known levels l_i of the rows are most likely, each told by
 trees that were grown, and a regression that was fitted, without row i; λ = 10 rows more for which
@@ -20,7 +22,7 @@ all ways are equally right keep them apart from 0:
     Σ_i log Σ_e w_e p_e(l_i) + (λ / E) Σ_e log w_e
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import softmax
@@ -48,7 +50,7 @@ LEAST_ROWS = 20
 MOST_PREDICTORS = 64
 # Parts of the rows that take turns in being told by a regression of the others.
 FOLDS = 3
-MOST_STEPS = 100
+MOST_STEPS = 30
 # λ of the weights, steps of EM to them, and what any level is given at least.
 ROWS_OF_PRIOR, STEPS, LEAST_CHANCE = 10.0, 100, 1e-3
 
@@ -80,80 +82,126 @@ class OtherColumns:
         mapped: FloatArray,
         weights: FloatArray,
     ) -> None:
-        self._columns, self._unit, self._weights = columns, unit, weights
+        self._columns, self._weights = in_both(columns), weights
+        # Around 0 regressions take few steps: days since 1970 are far from it.
+        self._center, self._unit = mapped.mean(axis=0), unit
         self._gaps = np.isnan(rows)
-        self._is_told = ~self._gaps.all(axis=0) & (len(rows) >= LEAST_ROWS)
-        self._imputer = ManifoldImputer(trees=False, n_jobs=None, random_state=0)
-        if self._is_told.any():
-            self._imputer.fit(rows[:, self._is_told])
-        self._filled = self.between(rows, mapped)
         self._axes = {
-            column.name: self._axis(column, part)
+            column.name: self._axis(column, part, mapped)
             for column, part in columns
             if isinstance(column, LevelColumn)
         }
+        known = self._numbers(self._standard(rows))
+        self._is_told = ~np.isnan(known).all(axis=0) & (len(rows) >= LEAST_ROWS)
+        self._imputer = ManifoldImputer(trees=False, n_jobs=None, random_state=0)
+        if self._is_told.any():
+            self._imputer.fit(known[:, self._is_told])
+        self._filled = self._between(rows, mapped)
         self._tellers: dict[str, LevelTeller | None] = {}
-
-    def between(self, Y: FloatArray, mapped: FloatArray) -> FloatArray:
-        """Return rows Y (m, D) filled by the mean of what the map and similar rows say."""
-        filled, told = mapped.copy(), self._is_told
-        if told.any():
-            similar = self._imputer.transform(Y[:, told])
-            filled[:, told] = np.where(
-                np.isnan(Y[:, told]), (mapped[:, told] + similar) / 2, similar
-            )
-        return filled
 
     def told(self, Y: FloatArray, mapped: FloatArray) -> FloatArray:
         """Return rows Y (m, D), filled along the map, filled by what other columns say, too."""
-        filled = self.between(Y, mapped)
-        whole = filled.copy()
-        for column, part in self._columns:
+        filled = self._between(Y, mapped)
+        whole = filled.features * self._unit + self._center
+        for place in self._columns:
+            column, part = place.column, place.features
             gaps = np.isnan(Y[:, part]).any(axis=1)
             if not isinstance(column, LevelColumn) or not gaps.any():
                 continue
-            teller = self._teller(column, part)
+            teller = self._teller(place, column)
             whole[gaps, part] = (
-                column.proper(filled[gaps, part])
+                column.proper(mapped[gaps, part])
                 if teller is None
-                else teller.features(*self._predictors(filled[gaps], column))
+                else teller.features(*filled.part(gaps).without(place))
             )
         return whole
 
-    def _axis(self, column: LevelColumn, part: slice) -> FloatArray:
-        """Return what the features (k,) of a column count in the one number that stands for it."""
-        F = self._filled[:, part]
-        if column.kind == "ordered":
-            return np.ones(F.shape[1])
-        others = np.delete(self._filled / self._unit, np.r_[part], axis=1)
-        return places_of_levels(self._weights[:, None] * column.proper(F), others)
+    def _standard(self, F: FloatArray) -> FloatArray:
+        return (F - self._center) / self._unit
 
-    def _predictors(self, filled: FloatArray, told: LevelColumn) -> tuple[FloatArray, FloatArray]:
-        """Return all columns but one of filled rows (m, D), categories as numbers, and features."""
-        Z = filled / self._unit
-        numbers, features = [], []
-        for column, part in self._columns:
-            if column is told:
-                continue
-            features.append(Z[:, part])
+    def _axis(self, column: LevelColumn, part: slice, mapped: FloatArray) -> FloatArray:
+        """Return what the features (k,) of a column count in the one number that stands for it."""
+        if column.kind == "ordered":
+            return np.ones(part.stop - part.start)
+        others = np.delete(self._standard(mapped), part, axis=1)
+        return places_of_levels(self._weights[:, None] * column.proper(mapped[:, part]), others)
+
+    def _numbers(self, Z: FloatArray) -> FloatArray:
+        """Return standard features (m, D) as numbers (m, C), one for each column of levels."""
+        found = []
+        for column, part, _ in self._columns:
             axis = self._axes.get(column.name)
             # Sums along rows, whose order does not depend on how many there are.
-            along = Z[:, part] if axis is None else (Z[:, part] * axis).sum(axis=1)[:, None]
-            numbers.append(along)
-        return np.hstack(numbers), np.hstack(features)
+            found.append(Z[:, part] if axis is None else (Z[:, part] * axis).sum(axis=1)[:, None])
+        return np.hstack(found)
 
-    def _teller(self, column: LevelColumn, part: slice) -> "LevelTeller | None":
+    def _between(self, Y: FloatArray, mapped: FloatArray) -> "FilledRows":
+        """Return rows Y (m, D) filled by the mean of what the map and similar rows say."""
+        features = self._standard(mapped)
+        known, numbers, told = (
+            self._numbers(self._standard(Y)),
+            self._numbers(features),
+            self._is_told,
+        )
+        if told.any():
+            similar = self._imputer.transform(known[:, told])
+            numbers[:, told] = np.where(
+                np.isnan(known[:, told]), (numbers[:, told] + similar) / 2, similar
+            )
+        for column, part, place in self._columns:
+            if column.name not in self._axes:
+                features[:, part] = numbers[:, place]
+        return FilledRows(numbers, features)
+
+    def _teller(self, place: "InBoth", column: LevelColumn) -> "LevelTeller | None":
         """Return what tells the levels of a column, None where there is nothing to learn."""
         if column.name not in self._tellers:
+            part = place.features
             known = ~self._gaps[:, part].any(axis=1)
-            F = self._filled[known, part]
+            F = self._filled.features[known, part] * self._unit[part] + self._center[part]
             teller = None
             if len(F) >= LEAST_ROWS and len(np.unique(column.classes(F))) > 1:
-                predictors = self._predictors(self._filled[known], column)
-                if predictors[0].shape[1]:
+                predictors = self._filled.part(known).without(place)
+                if predictors.numbers.shape[1]:
                     teller = LevelTeller(column, F, *predictors, self._weights[known])
             self._tellers[column.name] = teller
         return self._tellers[column.name]
+
+
+class InBoth(NamedTuple):
+    """Where a column stands among the features and among the numbers."""
+
+    column: Column
+    features: slice
+    numbers: slice
+
+
+def in_both(columns: list[tuple[Column, slice]]) -> list[InBoth]:
+    """Return where columns stand; those of levels are one number, others as many as features."""
+    found, start = [], 0
+    for column, part in columns:
+        width = 1 if isinstance(column, LevelColumn) else part.stop - part.start
+        found.append(InBoth(column, part, slice(start, start + width)))
+        start += width
+    return found
+
+
+class FilledRows(NamedTuple):
+    """Filled rows in units of their columns: numbers (m, C) and features (m, D)."""
+
+    numbers: FloatArray
+    features: FloatArray
+
+    def part(self, some: Any) -> "FilledRows":
+        """Return some of the rows."""
+        return FilledRows(self.numbers[some], self.features[some])
+
+    def without(self, place: InBoth) -> "FilledRows":
+        """Return all columns but one."""
+        return FilledRows(
+            np.delete(self.numbers, place.numbers, axis=1),
+            np.delete(self.features, place.features, axis=1),
+        )
 
 
 class LevelTeller:

@@ -49,8 +49,8 @@ from twofold.noise.local_gaussians import LocalGaussians
 
 # Numbers of neighbours on the map; at most this share of all rows.
 SIZES, LARGEST_SHARE = (15, 60, 240), 0.6
-# Rows that the Gaussian of the whole table is fitted to, where no column is nearly empty in them:
-# its few thousand numbers hardly change with more.
+# Rows that units of columns and the Gaussian of the whole table are fitted to, where no column is
+# nearly empty or constant in them: their few thousand numbers hardly change with more.
 MOST_FOR_GAUSSIAN = 10_000
 # Residuals around a place count with those of the whole map as if there were so many of these.
 RESIDUALS_OF_ALL = 5.0
@@ -365,15 +365,16 @@ def _told(
 
 def _without_choice(trained: TrainedMap) -> NoiseModel:
     """Return a noise model in which all ways to fill count alike."""
-    Y, n = trained.rows.astype(np.float64), len(trained.rows)
+    n = len(trained.rows)
+    some = _rows_that_tell(trained.rows)
+    Y, weights = trained.rows[:some].astype(np.float64), trained.weights[:some]
     observed = ~np.isnan(Y)
-    total = trained.weights @ observed
-    center = trained.weights @ np.where(observed, Y, 0) / total
+    total = weights @ observed
+    center = weights @ np.where(observed, Y, 0) / total
     squares = np.where(observed, Y - center, 0) ** 2
-    deviation = np.sqrt(trained.weights @ squares / total)
+    deviation = np.sqrt(weights @ squares / total)
     unit = np.where(deviation > 1e-12 * np.abs(center) + 1e-150, deviation, 1.0)
-    some = _rows_that_tell(Y)
-    gaussian = fit_factors((Y[:some] - center) / unit, trained.weights[:some])
+    gaussian = fit_factors((Y - center) / unit, weights)
     sizes = np.array([k for k in SIZES if k <= LARGEST_SHARE * n], dtype=np.int64)
     D, E = len(unit), 2 + len(sizes)
     return NoiseModel(
@@ -394,9 +395,12 @@ def _without_choice(trained: TrainedMap) -> NoiseModel:
 
 
 def _rows_that_tell(Y: FloatArray) -> int:
-    """Return how many of the rows Y (n, D), which are in no order, one Gaussian is fitted to."""
-    counts = (~np.isnan(Y[:MOST_FOR_GAUSSIAN])).sum(axis=0)
-    return MOST_FOR_GAUSSIAN if counts.min() >= MOST_FOR_GAUSSIAN / 100 else len(Y)
+    """Return how many of the rows Y (n, D), which are in no order, tell of all of them."""
+    some = Y[:MOST_FOR_GAUSSIAN]
+    is_told = ((~np.isnan(some)).sum(axis=0) >= MOST_FOR_GAUSSIAN / 100).all()
+    # A level may be so rare that none of them has it.
+    is_told = is_told and (np.nanmin(some, axis=0) < np.nanmax(some, axis=0)).all()
+    return MOST_FOR_GAUSSIAN if is_told else len(Y)
 
 
 def _choose(start: NoiseModel, told: list[_Told]) -> NoiseModel:

@@ -87,11 +87,11 @@ class CarriedRows:
         self.n_features = Y.shape[1]
         self.weights = weights
         omega = weights.astype(Y.dtype)[:, None]
-        self.mass = omega if observed is None else (omega * observed).astype(Y.dtype)
+        self.mass = omega if observed is None else (omega * observed).astype(Y.dtype, copy=False)
         self.mean = (self._own_mean(Y) if mean is None else mean).astype(Y.dtype)
         self.Y = self.scaled(Y)
         if observed is not None:
-            self.Y = np.where(observed, self.Y, 0).astype(Y.dtype)
+            np.copyto(self.Y, 0, where=~observed)
         self.groups = [np.arange(Y.shape[1])] if observed is None else same_gaps(observed)
         self.group_of = np.empty(Y.shape[1], dtype=np.int64)  # the number of a column's group
         for number, columns in enumerate(self.groups):
@@ -112,17 +112,23 @@ class CarriedRows:
 
     def _own_mean(self, Y: FloatArray) -> FloatArray:
         total = self.mass.sum(axis=0)
-        # In units, so that sums of very large rows are numbers; NaN where nothing is observed drops
-        # out.
-        summed = np.where(self.mass > 0, self.mass * (Y / self.unit), 0).sum(axis=0)
-        return summed / np.where(total > 0, total, 1) * self.unit
+        # In units, so that sums of very large rows are numbers. Memory for another copy of a long
+        # table takes longer than the sum itself.
+        weighed = Y / self.unit
+        weighed *= self.mass
+        np.copyto(weighed, 0, where=~(self.mass > 0))  # NaN where nothing is observed drops out
+        return np.asarray(weighed.sum(axis=0) / np.where(total > 0, total, 1) * self.unit)
 
     def _columns(self, omega: FloatArray) -> FloatArray:
         if self.degree == 0 and self.observed is None:
             return np.concatenate([omega * self.Y, omega], axis=1)
         first = [columns[0] for columns in self.groups]
         if self.degree == 0:
-            return np.concatenate([self.mass * self.Y, self.mass[:, first], omega], axis=1)
+            n, D = self.Y.shape
+            V = np.empty((n, D + len(first) + 1), dtype=self.Y.dtype)
+            np.multiply(self.mass, self.Y, out=V[:, :D])
+            V[:, D:-1], V[:, -1:] = self.mass[:, first], omega
+            return V
         # Local fits bring the weights themselves, so that columns are the rows as they are.
         present = np.ones_like(omega) if self.observed is None else self.observed[:, first]
         return np.concatenate([self.Y, present, omega], axis=1).astype(self.Y.dtype)
@@ -163,9 +169,9 @@ class CarriedRows:
         """
         largest = LARGEST if Y.dtype == np.float64 else LARGEST_SINGLE
         with np.errstate(over="ignore"):
-            return np.clip(
-                (Y - self.mean) / np.asarray(self.unit, dtype=Y.dtype), -largest, largest
-            )
+            found = Y - self.mean
+            found /= np.asarray(self.unit, dtype=Y.dtype)
+            return np.clip(found, -largest, largest, out=found)
 
     def unscaled(self, F: FloatArray) -> FloatArray:
         """Return what the regression sees as data."""
