@@ -1,4 +1,4 @@
-"""``twofold compare``."""
+"""``twofold compare`` and ``twofold dimension``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from cli.running import COLUMNS, make_frame, refused, run, run_json, run_well, w
 from twofold.cli.comparing import chosen_methods, scaled_rows
 from twofold.cli.console import Console, UsageError
 from twofold.cli.training_table import TrainingTable
-from twofold.selection import compare
+from twofold.datasets import make_random_manifold
+from twofold.selection import choose_dimension, compare
 from twofold.selection.embedders import EMBEDDERS, USUAL
 
 QUICK = ["--with", "pca,isomap", "-k", "8"]
@@ -121,3 +122,37 @@ def test_notes_speak_of_options(tmp_path):
     table = write_csv(frame, tmp_path / "units.csv", index=False)
     said = run_well("compare", table, "--with", "pca", "--scale", "none", "-q", "1").stderr
     assert "scale the columns, with --scale standard" in said
+
+
+def test_dimension_is_the_librarys(tmp_path):
+    sheet = pd.DataFrame(make_random_manifold(200, 2, 6, noise=0.03, random_state=0).Y)
+    path, picture = write_csv(sheet.add_prefix("c"), tmp_path / "sheet.csv"), tmp_path / "gaps.png"
+    done = run_well("dimension", path, "--plot", picture)
+    assert done.stdout.split()[-1] == "2"
+    assert "direction 2 stands out" in done.stderr
+    assert picture.read_bytes()[1:4] == b"PNG"
+    Y = np.asarray((sheet - sheet.mean()) / sheet.std(ddof=0))
+    expected = choose_dimension(Y, max_dimension=3)
+    facts = run_json("dimension", path, "--most", "3")
+    assert (facts["dimension"], facts["confident"]) == (2, True)
+    found = [row["gap"] for row in facts["scores"]]
+    assert found == pytest.approx(list(expected.scores["gap"]), rel=1e-6)
+
+
+def test_a_cloud_has_no_dimension(tmp_path):
+    cloud = pd.DataFrame(np.random.default_rng(0).normal(size=(120, 3)), columns=list("abc"))
+    path, scores = write_csv(cloud, tmp_path / "cloud.csv"), tmp_path / "scores.csv"
+    done = run_well("dimension", path, "-o", scores)
+    assert done.stdout.split() == ["none"]
+    assert "No confident answer" in done.stderr
+    assert {"dimension", "gap", "linear_error"} <= set(pd.read_csv(scores))
+    assert "greater than or equal to 1" in refused("dimension", path, "--most", "0", code=2)
+
+
+def test_dimension_takes_words(tmp_path):
+    sheet = pd.DataFrame(make_random_manifold(150, 1, 4, noise=0.03, random_state=0).Y)
+    table = sheet.add_prefix("c").assign(side=np.where(sheet[0] > 0, "up", "down"))
+    path = write_csv(table, tmp_path / "words.csv")
+    assert "'side'" in run_well("dimension", path).stderr
+    facts = run_json("dimension", path, "--kinds", "side=out")
+    assert facts["dimension"] == choose_dimension(table, kinds={"side": "out"}).dimension

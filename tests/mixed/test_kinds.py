@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -34,6 +35,9 @@ def fitted(values, asked=None, weight=1.0):
         (pd.Categorical(rng.choice(list("abc"), N), ordered=True), "ordered"),
         (pd.date_range("2020-01-01", periods=N), "date"),
         ([datetime.date(2020, 1, 1 + k % 28) for k in range(N)], "date"),
+        (pd.period_range("2020-01", periods=N, freq="M"), "date"),
+        ([Decimal(k % 7) / 10 for k in range(N)], "number"),
+        ([Decimal(1), 2.5, 3] * 10, "number"),
         (pd.to_timedelta(rng.integers(0, 1000, N), unit="s"), "number"),
         (pd.array(rng.integers(0, 9, N), dtype="Int64"), "number"),
         ([1, 2.5, None, 4] * 10, "number"),
@@ -99,6 +103,8 @@ def test_circles_where_the_rows_cover_them():
     days = pd.Series(pd.date_range("2020-01-01", "2020-12-31"))
     assert fitted(days).periods == ()
     assert fitted(pd.Series(pd.date_range("2015-01-01", "2020-12-31"))).periods == (365.2425,)
+    assert fitted(pd.Series(pd.date_range("2005-01-01", "2020-12-31", freq="YS"))).periods == ()
+    assert fitted(pd.Series(pd.period_range("2015", "2020", freq="Q"))).periods == (365.2425,)
     hours = fitted(pd.Series(pd.date_range("2020-01-01", periods=100, freq="h")))
     assert isinstance(hours, DateColumn)
     assert hours.periods == (1.0,)

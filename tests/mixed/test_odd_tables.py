@@ -12,12 +12,15 @@ import pyarrow as pa
 import pytest
 
 from twofold import UKR, Mixed, load
+from twofold.mixed.column_types import ColumnType, wall_days
 
 N = 40
 T = np.random.default_rng(0).random(N)
 EVERY = np.arange(N)
 HOURS = pd.to_timedelta(np.round(9_000 * T), unit="h")
 DAYS = pd.Series(pd.Timestamp("2020-01-01") + HOURS.floor("D"))
+MONTHS = DAYS.dt.to_period("M").array
+PRICES = [decimal.Decimal(f"{9 * t:.2f}") for t in T]
 ZONED = pd.Series(pd.Timestamp("2020-01-01", tz="Europe/Berlin") + HOURS)
 
 
@@ -59,6 +62,16 @@ def gappy(values) -> list:
         pytest.param(DAYS.astype("date32[day][pyarrow]"), id="Arrow's days"),
         pytest.param(ZONED.astype("timestamp[us, tz=Europe/Berlin][pyarrow]"), id="Arrow's zone"),
         pytest.param(pd.Series(gappy(EVERY % 5)).astype("int32[pyarrow]"), id="Arrow's numbers"),
+        pytest.param(gappy(PRICES), id="decimals"),
+        pytest.param([decimal.Decimal(int(k % 2)) for k in EVERY], id="two decimals"),
+        pytest.param([decimal.Decimal("2.50")] * N, id="one decimal"),
+        pytest.param(
+            pd.Series(gappy(PRICES), dtype=pd.ArrowDtype(pa.decimal128(9, 2))),
+            id="Arrow's decimals",
+        ),
+        pytest.param(pd.array(gappy(MONTHS), dtype="period[M]"), id="months"),
+        pytest.param(MONTHS.asfreq("Y"), id="years"),
+        pytest.param(MONTHS[[3] * N], id="one month"),
     ],
 )
 def test_odd_columns_come_back_in_their_type(odd, tmp_path):
@@ -84,8 +97,6 @@ def test_odd_columns_come_back_in_their_type(odd, tmp_path):
         (np.nan, "no value in any row"),
         ([[1, "a", None, 2.5][k % 4] for k in EVERY], "cells of type float, int, str$"),
         ([[b"u", b"v"][k % 2] for k in EVERY], "cells of type bytes"),
-        ([decimal.Decimal(int(k % 7)) for k in EVERY], "cells of type Decimal"),
-        (pd.period_range("2020-01", periods=N, freq="M"), "cells of type Period"),
         ([[k] for k in EVERY], "cells of type list"),
         (T + 1j, "complex numbers"),
         ([f"level {k}" for k in EVERY], "40 different texts"),
@@ -128,6 +139,29 @@ def test_complex_numbers_are_no_amounts():
         Mixed(kinds={"odd": "number"}).fit(with_column(T + 1j))
 
 
+def test_decimals_come_back_with_as_many_digits():
+    prices = [decimal.Decimal("2.5") if k % 3 else price for k, price in enumerate(PRICES)]
+    model = fitted(with_column(prices))
+    found = model.inverse_transform(model.embedding_)["odd"]
+    assert {-price.as_tuple().exponent for price in found} == {2}
+    column = model.columns_[-1].type
+    assert column.from_numbers(np.array([1.005, 1e20]))[1] == decimal.Decimal("1e20")
+    alike = pd.Series([decimal.Decimal("2.50"), decimal.Decimal("2.5"), decimal.Decimal("10")])
+    assert column.codes(alike, ("10", "2.5")).tolist() == [1, 1, 0]
+
+
+@pytest.mark.parametrize("unit", ["M", "Q", "Y-JUN", "W", "D", "h"])
+def test_a_time_becomes_the_period_that_begins_nearest(unit):
+    times = DAYS + HOURS
+    starts = pd.period_range("2019-01-01", "2024-06-01", freq=unit)
+    nearest = [starts[np.abs(starts.start_time - time).argmin()] for time in times]
+    column = ColumnType.of(pd.Series(starts))
+    days = wall_days(times)
+    assert column.from_days(days).tolist() == nearest
+    there_and_back = column.from_days(wall_days(column.times(pd.Series(starts))))
+    assert there_and_back.tolist() == starts.tolist()
+
+
 def tables_with_gaps():
     frame = pl.DataFrame(
         {
@@ -137,6 +171,7 @@ def tables_with_gaps():
             "whole": pl.Series(gappy((EVERY % 9).tolist()), dtype=pl.Int16),
             "count": pl.Series(gappy((EVERY % 9).tolist()), dtype=pl.UInt64),
             "day": gappy(DAYS.dt.date.tolist()),
+            "price": pl.Series(gappy(PRICES), dtype=pl.Decimal(9, 2)),
             "flag": gappy((T > 0.3).tolist()),
             "span": pl.Series(HOURS.to_pytimedelta().tolist()),
         }

@@ -108,8 +108,9 @@ def _without_command(
 
 
 OF_ROWS = (rows.transform, rows.complete, rows.denoise, rows.score)
+OF_TABLES = (comparing.compare, comparing.dimension)
 OF_MODELS = (looking.info, looking.plot, looking.explore, explaining.explain)
 # In the order of the help.
-for command in (fitting.fit, *OF_ROWS, generating.generate, comparing.compare, *OF_MODELS):
+for command in (fitting.fit, *OF_ROWS, generating.generate, *OF_TABLES, *OF_MODELS):
     app.command(cls=Command)(command)
 app.command(cls=Command)(demo.demo)

@@ -1,4 +1,4 @@
-"""``twofold compare``: several maps of a table side by side, and which of them to trust."""
+"""``twofold compare``, which map of a table to trust; ``twofold dimension``, how many it needs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from twofold.cli.fitting import Scale, describe_scaling, kinds_to_use, usual_sca
 from twofold.cli.looking import check_format, save_figure, without_windows
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from twofold.array_types import FloatArray
     from twofold.cli.training_table import TrainingTable
-    from twofold.selection import Comparison
+    from twofold.selection import Comparison, DimensionChoice
 
 # Beyond this some of the methods take many minutes.
 MANY_ROWS = 5_000
@@ -59,29 +61,18 @@ def compare(
     json: arg.AsJson = False,
 ) -> None:
     """Compare maps of a table by several methods and say which to trust, and why."""
-    from twofold.cli.training_table import read_training_table
-
     console = Console(quiet=quiet, as_json=json)
     names = chosen_methods(methods)
-    if output is not None:
-        check_streams(output, json)
-        check_output(output, table, folder_of="the scores")
-    if plot is not None:
-        check_format(plot)
-        check_output(plot, table, folder_of="the picture")
-    chosen: dict[str, Any] = {"label": [label] if label else None, "index": index}
-    scale = scale or usual_scale(table)
-    chosen["kinds"], of_columns = kinds_to_use(kinds, weights, scale, None)
-    rows = read_training_table(table, console, dimensions, missing=missing, **chosen)
-    describe_scaling(console, scale, rows)
+    _check_outputs(table, output, plot, json)
+    columns = {"label": [label] if label else None, "index": index, "missing": missing}
+    rows, Y = _read_scaled(table, console, dimensions, scale, kinds, weights, columns)
     if len(rows.frame) > MANY_ROWS:
         console.say(f"{len(rows.frame):,} rows take a while; a sample of them may do.")
     from twofold.selection import compare as compare_embeddings
-    from twofold.tables.writing import open_writer
 
     with console.warnings_shown():
         found = compare_embeddings(
-            scaled_rows(rows, scale, console, chosen["kinds"], of_columns),
+            Y,
             names,
             labels=classes_of(rows, console),
             n_components=dimensions,
@@ -89,12 +80,7 @@ def compare(
             stability=stability,
             random_state=seed,
         )
-        if output is not None:
-            with open_writer(output) as writer:
-                writer.write(found.table.rename_axis("method"))
-        if plot is not None:
-            without_windows()
-            save_figure(found.plot(), plot)
+        _write(found, found.table.rename_axis("method"), output, plot)
     _tell(console, found, output)
     facts = {
         "recommended": found.recommended,
@@ -104,6 +90,88 @@ def compare(
         "scores": found.table.reset_index(names="method").to_dict("records"),
     }
     console.finish("", {**facts, "table": output, "picture": plot})
+
+
+def dimension(
+    table: arg.Table,
+    most: int | None = arg.option("N", "The largest answer; 10 by default.", "--most", min=1),
+    output: arg.Text = arg.output_option("FILE", "Where the table of scores goes (.csv, …)."),
+    plot: arg.Text = arg.option("FILE", "Draw gaps and errors: .pdf, .png or .svg."),
+    label: arg.Text = arg.option("COL", "A column of classes: left out."),
+    index: arg.Index = None,
+    scale: Scale | None = arg.option(None, "Give all columns equal weight, as in 'twofold fit'."),
+    kinds: arg.Kinds = None,
+    weights: arg.Weights = None,
+    missing: arg.Missing = None,
+    seed: arg.Seed = 0,
+    quiet: arg.Quiet = False,
+    json: arg.AsJson = False,
+) -> None:
+    """Say how many dimensions a table has, or that it does not determine that."""
+    console = Console(quiet=quiet, as_json=json)
+    _check_outputs(table, output, plot, json)
+    columns = {"label": [label] if label else None, "index": index, "missing": missing}
+    _, Y = _read_scaled(table, console, 1, scale, kinds, weights, columns)
+    from twofold.selection import choose_dimension
+
+    with console.warnings_shown():
+        found = choose_dimension(Y, max_dimension=most, random_state=seed)
+        _write(found, found.scores, output, plot)
+    if not console.as_json and output != STANDARD:
+        write_line("none" if found.dimension is None else str(found.dimension))
+    if not found.confident and found.dimension is not None:
+        console.say("this is not certain")
+    console.say(found.reason)
+    facts = {
+        "dimension": found.dimension,
+        "confident": found.confident,
+        "reason": found.reason,
+        "scores": found.scores.reset_index().to_dict("records"),
+        "scales": found.scales.reset_index().to_dict("records"),
+    }
+    console.finish("", {**facts, "table": output, "picture": plot})
+
+
+def _check_outputs(table: str, output: str | None, plot: str | None, as_json: bool) -> None:
+    if output is not None:
+        check_streams(output, as_json)
+        check_output(output, table, folder_of="the scores")
+    if plot is not None:
+        check_format(plot)
+        check_output(plot, table, folder_of="the picture")
+
+
+def _read_scaled(
+    path: str,
+    console: Console,
+    q: int,
+    scale: Scale | None,
+    kinds: list[str] | None,
+    weights: list[str] | None,
+    columns: dict[str, Any],
+) -> tuple[TrainingTable, FloatArray]:
+    """Return a table, and its rows as methods see them."""
+    from twofold.cli.training_table import read_training_table
+
+    scale = scale or usual_scale(path)
+    of_kinds, of_columns = kinds_to_use(kinds, weights, scale, None)
+    rows = read_training_table(path, console, q, kinds=of_kinds, **columns)
+    describe_scaling(console, scale, rows)
+    return rows, scaled_rows(rows, scale, console, of_kinds, of_columns)
+
+
+def _write(
+    found: Comparison | DimensionChoice, scores: pd.DataFrame, output: str | None, plot: str | None
+) -> None:
+    """Write scores and a picture where they are wanted."""
+    from twofold.tables.writing import open_writer
+
+    if output is not None:
+        with open_writer(output) as writer:
+            writer.write(scores)
+    if plot is not None:
+        without_windows()
+        save_figure(found.plot().get_figure(), plot)
 
 
 def chosen_methods(texts: list[str] | None) -> tuple[str, ...]:

@@ -1,13 +1,16 @@
 """Which type a column has in the user's table: read into numbers, times and levels, and restored.
 
 Types are kept as pandas spells them, so that a model file can hold them as text. Times are handled
-as days since 1970 on the clock of their own time zone, where seasons and hours belong.
+as days since 1970 on the clock of their own time zone, where seasons and hours belong; a period is
+its first day.
 """
 
 from __future__ import annotations
 
 import datetime
+import re
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -29,7 +32,8 @@ class ColumnType:
     """The type of a column."""
 
     dtype: str  # as `_spelled` writes it
-    form: str  # "number", "duration", "time", "date", "text" or "level": what its cells are
+    # Its cells: "number", "decimal", "duration", "time", "date", "period", "text" or "level".
+    form: str
     categories: tuple[Any, ...] = ()  # all of a categorical column, in its order
     categories_dtype: str = "object"
     is_ordered: bool = False
@@ -42,7 +46,9 @@ class ColumnType:
             known = dtype.categories
             named = tuple(plain(level) for level in known)
             return cls("category", "level", named, _spelled(known.dtype), bool(dtype.ordered))
-        return cls(_spelled(dtype), _form(values))
+        form = _form(values)
+        is_object = form == "decimal" and types.is_object_dtype(dtype)
+        return cls(f"decimal({_places(values)})" if is_object else _spelled(dtype), form)
 
     # ---- out of the table -----------------------------------------------------------------------
 
@@ -61,7 +67,9 @@ class ColumnType:
             # Of Arrow's days pandas does not say in which zone they are.
             zone = _zone_of(values.dtype)
             values = values.astype(f"datetime64[ns, {zone}]" if zone else "datetime64[ns]")
-        if not types.is_datetime64_any_dtype(values.dtype):
+        if isinstance(values.dtype, pd.PeriodDtype):
+            values = values.dt.to_timestamp(how="start")
+        elif not types.is_datetime64_any_dtype(values.dtype):
             text = values.astype(object).where(values.notna(), None)
             values = pd.to_datetime(text, errors="coerce", format="mixed")
         zone = self.zone()
@@ -89,6 +97,9 @@ class ColumnType:
         if self.form == "duration":
             return pd.Series(pd.to_timedelta(y, unit="s")).astype(self._dtype)
         dtype = self._dtype
+        if self.form == "decimal":
+            places = _places_of(self.dtype)
+            return pd.Series([Decimal(f"{value:.{places}f}") for value in y], dtype=dtype)
         if self.form == "text" or self.dtype == "object":
             return pd.Series([_number_text(value) for value in y], dtype=dtype)
         kind = getattr(dtype, "numpy_dtype", dtype)
@@ -114,6 +125,8 @@ class ColumnType:
             found = found.dt.tz_localize(zone, ambiguous=dst, nonexistent="shift_forward")
         if self.form == "date":
             return pd.Series(list(found.dt.date), dtype=object)
+        if self.form == "period":
+            return _nearest_periods(found, self._dtype)
         if self.form == "text":
             form = "%Y-%m-%d" if unit >= 86_400 else "%Y-%m-%dT%H:%M:%S"
             text = found.dt.strftime(form if unit else f"{form}.%f")
@@ -129,15 +142,15 @@ class ColumnType:
             made = pd.Categorical.from_codes(place[codes], known, ordered=self.is_ordered)
             return pd.Series(made)
         values = np.empty(len(levels), dtype=object)
-        values[:] = levels
+        values[:] = [Decimal(level) for level in levels] if self.form == "decimal" else levels
         return pd.Series(values[codes], dtype=object).astype(self._dtype)
 
     def repeated(self, value: Any, n: int) -> pd.Series:
         """Return one value n times."""
-        if self.form in ("time", "date"):
+        if self.form in ("time", "date", "period"):
             unit = 86_400.0 if float(value).is_integer() else 1.0
             return self.from_days(np.full(n, float(value)), unit)
-        if self.form in ("number", "duration"):
+        if self.form in ("number", "decimal", "duration"):
             return self.from_numbers(np.full(n, float(value)))
         return self.from_levels((value,), np.zeros(n, dtype=np.int64))
 
@@ -165,11 +178,43 @@ def _dtype_of(spelled: str) -> Any:
     """Return the type that a text stands for."""
     if spelled == "string pyarrow":
         return pd.StringDtype("pyarrow")
+    if spelled.startswith("decimal"):
+        return _decimal_dtype(spelled)
     if spelled == "string[pyarrow]":  # Arrow's type prints so, but pandas reads its own from it
         import pyarrow
 
         return pd.ArrowDtype(pyarrow.string())
     return types.pandas_dtype(spelled)
+
+
+def _decimal_dtype(spelled: str) -> Any:
+    """Return Arrow's type of decimal numbers, whose text pandas does not read, or object."""
+    found = re.fullmatch(r"(decimal\d+)\((\d+), (-?\d+)\)\[pyarrow\]", spelled)
+    if found is None:
+        return np.dtype(object)
+    import pyarrow
+
+    name, digits, places = found.groups()
+    return pd.ArrowDtype(getattr(pyarrow, name)(int(digits), int(places)))
+
+
+def _places_of(spelled: str) -> int:
+    """Return how many digits after the point decimal numbers of a type have."""
+    return max(int(re.findall(r"-?\d+", spelled)[-1]), 0)
+
+
+def _places(values: pd.Series) -> int:
+    """Return how many digits after the point decimal numbers have at most."""
+    exponents = [cell.as_tuple().exponent for cell in values.dropna()]
+    return max([-each for each in exponents if isinstance(each, int)] + [0])
+
+
+def _nearest_periods(times: pd.Series, dtype: pd.PeriodDtype) -> pd.Series:
+    """Return the periods that begin nearest to times."""
+    before = times.dt.to_period(dtype.freq)
+    after = before + 1
+    is_later = times - before.dt.start_time > after.dt.start_time - times
+    return pd.Series(before.where(~is_later, after)).astype(dtype)
 
 
 def _index_of(texts: tuple[Any, ...], dtype: Any) -> pd.Index:
@@ -190,6 +235,8 @@ def wall_days(times: pd.Series) -> FloatArray:
 def plain(value: Any) -> Any:
     """Return a level as a value that a file can hold: text, a number or a truth value."""
     value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, Decimal) and value.is_finite():
+        return format(value.normalize(), "f")  # 1.50 and 1.5 are equal
     return value if type(value) in (str, int, float, bool) else str(value)
 
 
@@ -198,7 +245,9 @@ def _form(values: pd.Series) -> str:
     if types.is_bool_dtype(dtype):
         return "level"
     if types.is_numeric_dtype(dtype):
-        return "number"
+        return "decimal" if str(dtype).startswith("decimal") else "number"
+    if isinstance(dtype, pd.PeriodDtype):
+        return "period"
     if types.is_timedelta64_dtype(dtype):
         return "duration"
     if types.is_datetime64_any_dtype(dtype):
@@ -207,6 +256,8 @@ def _form(values: pd.Series) -> str:
     first = known.iloc[0] if len(known) else None
     if isinstance(first, datetime.date) and not isinstance(first, datetime.datetime):
         return "date"
+    if len(known) and all(isinstance(cell, Decimal) for cell in known):
+        return "decimal"
     return "text"
 
 

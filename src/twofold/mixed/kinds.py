@@ -3,8 +3,9 @@
 1. One value in every row: nothing to learn. No value at all: left out.
 2. Truth values, and numbers with two whole values: "category".
 3. Categories of pandas, polars or Arrow: "ordered" if their type says so, else "category".
-4. Times and dates: "date"; the season counts where rows cover two years, the time of day where
-   they have one, spread by more than about an hour, and cover two days.
+4. Times, dates and periods: "date"; the season counts where rows cover two years and are spread by
+   more than about three weeks of it, the time of day where they have one, spread by more than about
+   an hour, and cover two days.
 5. Whole numbers that count the rows (each one more than the last), or some of which are equal
    once they are floats of 64 bits, as long identifiers are: left out.
 6. Whole numbers from 0 on with a skewness above 1: "count".
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -50,7 +52,8 @@ RARE_ROWS, RARE_SHARE, MOST_LEVELS = 3, 0.005, 50
 # Fewer rows than this say nothing about whether texts are names.
 ROWS_TO_JUDGE = 4
 WORDS_OF_TEXT = 3
-# Times of day within about an hour, as clocks are changed in summer, have a longer mean direction.
+# Times of day within about an hour, as clocks are changed in summer, and first days of years have a
+# longer mean direction on their circle.
 TOGETHER = 0.95
 RESOLUTIONS = (86_400.0, 3_600.0, 60.0, 1.0)
 
@@ -119,11 +122,11 @@ def choose(values: pd.Series) -> tuple[str, str]:
         return ("ordered", "its levels have an order") if dtype.ordered else _text_kind(known)
     if types.is_bool_dtype(dtype) or _are_all(known, bool):
         return "category", "true or false"
-    if types.is_datetime64_any_dtype(dtype) or ColumnType.of(known).form == "date":
+    if types.is_datetime64_any_dtype(dtype) or ColumnType.of(known).form in ("date", "period"):
         return "date", "its type"
     if types.is_timedelta64_dtype(dtype) or types.is_numeric_dtype(dtype):
         return _number_kind(ColumnType.of(known).numbers(known), _whole(known))
-    if _are_all(known, (int, float)):
+    if _are_all(known, (int, float, Decimal)):
         return _number_kind(known.to_numpy(dtype=np.float64), None)
     if not _are_all(known, str):
         names = sorted({type(cell).__name__ for cell in known})
@@ -213,9 +216,9 @@ def is_rare(counts: IntArray) -> BoolArray:
 def _constant(name: str, values: pd.Series, why: str) -> ConstantColumn:
     kind, first = ColumnType.of(values), values.dropna().iloc[:1]
     value: Any = plain(first.iloc[0])
-    if kind.form in ("time", "date"):
+    if kind.form in ("time", "date", "period"):
         value = float(wall_days(kind.times(first))[0])
-    elif kind.form in ("number", "duration"):
+    elif kind.form in ("number", "decimal", "duration"):
         value = float(kind.numbers(first)[0])
     return ConstantColumn(name, "constant", why, 1.0, kind, value)
 
@@ -306,10 +309,15 @@ def _date(
     days = wall_days(times)
     known = days[~np.isnan(days)]
     resolution, span = resolution_of(known), float(np.ptp(known))
-    season = (YEAR,) if span >= 2 * YEAR else ()
-    is_spread = bool(np.abs(np.exp(2j * np.pi * known).mean()) < TOGETHER)
-    hour = (1.0,) if resolution < 86_400 and span >= 2 and is_spread else ()
-    made = DateColumn(name, "date", why, weight, of_table, season + hour, resolution)
+    season = span >= 2 * YEAR and _is_spread(known, YEAR)
+    hour = resolution < 86_400 and span >= 2 and _is_spread(known, 1.0)
+    periods = (YEAR,) * season + (1.0,) * hour
+    made = DateColumn(name, "date", why, weight, of_table, periods, resolution)
     _, spread = scales(made.encode(values), made.parts, 1.0, row_weights)
     first = np.cumsum([0, *made.parts[:-1]])
     return replace(made, scales=tuple(float(spread[k]) for k in first))
+
+
+def _is_spread(days: FloatArray, period: float) -> bool:
+    """Say whether times lie in more than a small part of a circle."""
+    return bool(np.abs(np.exp(2j * np.pi * days / period).mean()) < TOGETHER)
