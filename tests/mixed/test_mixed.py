@@ -77,7 +77,7 @@ def test_kinds_are_chosen_and_said(model):
     assert list(model.left_out_) == ["name"]
     assert list(model.feature_names_in_) == list(kinds)
     said = {column.name: column.described() for column in model.columns_}
-    assert said["when"] == "date (its type): elapsed time, season on a circle"
+    assert said["when"] == ("date (its type): elapsed time, season on a circle, at 00:00 to 01:00")
     assert said["colour"].endswith("4 levels")
 
 

@@ -162,6 +162,132 @@ def test_a_time_becomes_the_period_that_begins_nearest(unit):
     assert there_and_back.tolist() == starts.tolist()
 
 
+def test_whole_numbers_stay_within_their_type():
+    small = pd.array((255 * T).astype(int), dtype="UInt8")
+    found = fitted(with_column(small)).sample(400, noise=True, random_state=0)["odd"]
+    assert found.dtype == "UInt8"
+    assert found.max() == 255
+    largest = ColumnType.of(pd.Series([2**62], dtype="Int64")).from_numbers(np.array([1e30]))
+    assert largest[0] > 2**62
+
+
+def test_levels_that_are_numbers_can_be_numbers():
+    rating = pd.Categorical((4 * T).astype(int) + 1, categories=[1, 2, 3, 4], ordered=True)
+    table = with_column(rating)
+    model = Mixed(UKR(init="pca", max_iter=2, verbose=False), kinds={"odd": "number"}).fit(table)
+    found = model.inverse_transform(model.embedding_)["odd"]
+    assert found.dtype == rating.dtype
+    assert np.abs(found.astype(float) - rating.astype(float)).max() <= 1
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S+00:00", "%d.%m.%Y", "%Y-%m", "%B %d, %Y"],
+)
+def test_texts_that_are_dates_are_filled_as_they_are_written(form):
+    table = with_column(gappy(DAYS.dt.strftime(form)))
+    is_plain = form in ("%Y-%m", "%B %d, %Y")
+    kinds = {"odd": "date"} if is_plain else None
+    model = Mixed(UKR(init="pca", max_iter=2, verbose=False), kinds=kinds).fit(table)
+    assert model.columns_[-1].kind == "date"
+    filled = model.complete(table)["odd"]
+    parsed = pd.to_datetime(filled, format=form)
+    assert (parsed.dt.strftime(form) == filled).all()
+    known = table["odd"].notna()
+    assert (filled == table["odd"])[known].all()
+
+
+def test_texts_of_two_offsets_are_times():
+    when = pd.Series(pd.date_range("2020-01-01", periods=N, freq="9D", tz="Europe/Berlin"))
+    model = fitted(with_column(when))
+    texts = with_column(when.astype(str).where(T > 0.3, None))
+    filled = model.complete(texts)["odd"]
+    assert filled.notna().all()
+    F = model.features(texts)[T > 0.3]
+    np.testing.assert_allclose(F, model.features(with_column(when))[T > 0.3], atol=1e-6)
+    asked = Mixed(UKR(init="pca", max_iter=2, verbose=False)).fit(texts)
+    assert asked.columns_[-1].kind == "date"
+    assert asked.complete(texts)["odd"].str.endswith("+00:00")[T <= 0.3].all()
+
+
+def test_dates_of_any_year_have_a_place():
+    days = [datetime.date(9999, 12, 31) if t > 0.9 else datetime.date(1, 1, k + 1)
+            for k, t in zip(EVERY % 28, T, strict=True)]  # fmt: skip
+    table = with_column(days)
+    model = fitted(table)
+    assert model.complete(table)["odd"].tolist() == days
+    assert model.from_features(model.features(table))["odd"].tolist() == days
+    late = pd.Series(DAYS.to_numpy("datetime64[us]") + np.timedelta64(100_000, "D"))
+    again = fitted(with_column(late))
+    back = again.from_features(again.features(with_column(late)))["odd"]
+    pd.testing.assert_series_equal(back, late, check_names=False)
+
+
+@pytest.mark.parametrize("unit", ["MS", "ME", "YS", "YE"])
+def test_days_of_the_calendar_stay_such(unit):
+    days = pd.Series(pd.date_range("2000-01-01", periods=N, freq=unit)).sample(N, random_state=0)
+    model = fitted(with_column(days.to_numpy()))
+    assert "days of " in model.columns_[-1].described()
+    found = model.inverse_transform(np.random.default_rng(0).normal(size=(60, 2)))["odd"]
+    assert found.isin(pd.date_range("1980-01-01", "2080-01-01", freq=unit)).all()
+    table = with_column(days.to_numpy())
+    assert (model.from_features(model.features(table))["odd"] == table["odd"]).all()
+
+
+def test_times_of_a_few_hours_stay_there():
+    night = DAYS + pd.to_timedelta(np.round(210 * np.random.default_rng(1).random(N)) - 100, "min")
+    model = fitted(with_column(night))
+    assert model.columns_[-1].periods == ()
+    found = model.inverse_transform(model.embedding_)["odd"]
+    hours = (found - found.dt.normalize()) / pd.Timedelta(hours=1)
+    assert ((hours > 22) | (hours < 2)).all()
+    assert len(hours.unique()) > 3
+    assert "at 22:" in model.columns_[-1].described()
+    assert "in seconds" in fitted(with_column(HOURS)).columns_[-1].described()
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [DAYS.dt.floor("100D"), DAYS.dt.to_period("Q"), DAYS.dt.floor("90D").dt.date, PRICES[:4] * 10],
+    ids=["times", "periods", "dates", "decimals"],
+)
+def test_dates_and_decimals_can_be_levels(odd):
+    table = with_column(gappy(list(odd)) if isinstance(odd, list) else odd.where(T > 0.1, None))
+    model = Mixed(UKR(init="pca", max_iter=2, verbose=False), kinds={"odd": "category"}).fit(table)
+    filled = model.complete(table)["odd"]
+    assert filled.dtype == table["odd"].dtype
+    assert filled.isin(table["odd"].dropna()).all()
+
+
+def test_whole_numbers_of_an_object_column_stay_whole():
+    table = with_column(pd.Series(gappy((EVERY % 7).tolist()), dtype=object))
+    assert set(map(type, fitted(table).complete(table)["odd"])) == {int}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "odd", "message"),
+    [
+        ({"odd": "date"}, EVERY + 1980, r"it holds numbers. Make dates .*format='%Y'"),
+        ({"odd": "date"}, [f"14:{k:02d}" for k in EVERY], "'14:00' is none"),
+        ({"odd": "date"}, [decimal.Decimal(int(k)) for k in EVERY], "it holds numbers"),
+        ({"c": ["x", "y", "x"]}, T, r"`kinds\['c'\]` names the level 'x' twice"),
+    ],
+)
+def test_kinds_that_cannot_be_are_refused(kinds, odd, message):
+    with pytest.raises(ValueError, match=message):
+        Mixed(kinds=kinds).fit(with_column(odd))
+
+
+def test_new_rows_that_cannot_be_used_are_refused():
+    model = fitted(with_column(T))
+    with pytest.raises(ValueError, match=r"'a' holds infinity \(first: row 3\)"):
+        model.transform(with_column(T).assign(a=np.where(EVERY == 3, np.inf, T)))
+    with pytest.raises(ValueError, match="a list of cells for each name"):
+        model.transform({"a": 1.0, "b": 2.0, "c": "x", "odd": 1.0})
+    with pytest.raises(ValueError, match=r"of a frame `X.dropna\(how='all'\)`"):
+        model.complete(with_column(T).mask(np.tile(EVERY == 0, (4, 1)).T))
+
+
 def tables_with_gaps():
     frame = pl.DataFrame(
         {

@@ -254,8 +254,8 @@ def check_missing(Y: FloatArray, names: FloatArray | None = None, *, columns: bo
             f"{len(rows)} row(s) have no observed entry",
             int(rows[0]),
             "; nothing tells where they belong, nor whether they are odd. Leave them out, e.g. "
-            "`X[~np.isnan(X).all(axis=1)]`. (Where they have to be filled, ManifoldImputer takes "
-            "the means of the columns.)",
+            "`X[~np.isnan(X).all(axis=1)]`, of a frame `X.dropna(how='all')`. (Where they have to "
+            "be filled, ManifoldImputer takes the means of the columns.)",
         )
     if columns:
         check_columns(Y, names)

@@ -19,11 +19,12 @@ from pandas.api import types
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.model_files import register_value_type
+from twofold.tables.text_types import parsed_dates
 
-EPOCH = pd.Timestamp("1970-01-01")
-DAY = pd.Timedelta(days=1)
 # Beyond these days a time has no place in 64 bits of nanoseconds.
 MOST_DAYS = 106_000.0
+# The years 1 to 9999, which are all that Python's own dates and texts know.
+FIRST_DAY, LAST_DAY = -719_162.0, 2_932_896.0
 
 
 @register_value_type
@@ -37,6 +38,7 @@ class ColumnType:
     categories: tuple[Any, ...] = ()  # all of a categorical column, in its order
     categories_dtype: str = "object"
     is_ordered: bool = False
+    date_format: str = ""  # of texts that are dates, "" for none that is known
 
     @classmethod
     def of(cls, values: pd.Series) -> ColumnType:
@@ -70,8 +72,7 @@ class ColumnType:
         if isinstance(values.dtype, pd.PeriodDtype):
             values = values.dt.to_timestamp(how="start")
         elif not types.is_datetime64_any_dtype(values.dtype):
-            text = values.astype(object).where(values.notna(), None)
-            values = pd.to_datetime(text, errors="coerce", format="mixed")
+            values = self._parsed(values.astype(object).where(values.notna(), None))
         zone = self.zone()
         if zone is not None:
             aware = values.dt.tz is not None
@@ -79,6 +80,17 @@ class ColumnType:
                 zone, ambiguous="NaT", nonexistent="shift_forward"
             )  # fmt: skip
         return values if values.dt.tz is None else values.dt.tz_convert("UTC").dt.tz_localize(None)
+
+    def _parsed(self, cells: pd.Series) -> pd.Series:
+        """Return cells of Python's own dates, or of texts, as times."""
+        if {type(cell) for cell in cells} <= {datetime.date, type(None)}:
+            days = np.array(cells.tolist(), dtype="datetime64[s]")  # any year has a place there
+            return pd.Series(days, index=cells.index)
+        # Of a time of day pandas would make one of today.
+        cells = cells.mask(cells.astype(str).str.match(r"\s*\d{1,2}:\d\d"), None)
+        known = "ISO8601" if self.date_format.startswith("%Y-%m-%d") else self.date_format
+        found = parsed_dates(cells, known or "mixed")
+        return found if found.notna().equals(cells.notna()) else parsed_dates(cells, "mixed")
 
     def codes(self, values: pd.Series, levels: tuple[Any, ...]) -> IntArray:
         """Return the number (n,) of each cell's level, -1 for none of them."""
@@ -102,10 +114,14 @@ class ColumnType:
             return pd.Series([Decimal(f"{value:.{places}f}") for value in y], dtype=dtype)
         if self.form == "text" or self.dtype == "object":
             return pd.Series([_number_text(value) for value in y], dtype=dtype)
+        if self.dtype == "category":
+            return self._nearest_category(y)
         kind = getattr(dtype, "numpy_dtype", dtype)
         if getattr(kind, "kind", "f") in "iu":
             ends = np.iinfo(kind)
-            y = np.clip(np.rint(y), float(ends.min), np.nextafter(float(ends.max), 0))
+            # The largest number of 64 bits is no float; the next one below is.
+            most = float(ends.max) if ends.bits < 64 else np.nextafter(float(ends.max), 0)
+            y = np.clip(np.rint(y), float(ends.min), most)
         found = pd.Series(y)
         return (found > 0.5 if self.form == "level" else found).astype(dtype)
 
@@ -115,10 +131,10 @@ class ColumnType:
         ``unit`` is the seconds that its times are multiples of: text has times of day where they
         are of less than days, at midnight, too.
         """
-        whole = np.floor(np.clip(days, -MOST_DAYS, MOST_DAYS))
-        microseconds = np.rint((np.clip(days, -MOST_DAYS, MOST_DAYS) - whole) * 86_400e6)
-        since = pd.to_timedelta(whole, unit="D") + pd.to_timedelta(microseconds, unit="us")
-        found = pd.Series(EPOCH + since)
+        is_fine = self.form in ("time", "period") and "[us" not in self.dtype
+        ends = (-MOST_DAYS, MOST_DAYS) if is_fine else (FIRST_DAY, LAST_DAY)
+        microseconds = np.rint(np.clip(days, *ends) * 86_400e6).astype(np.int64)
+        found = pd.Series(microseconds.view("datetime64[us]"))
         zone = self.zone()
         if zone is not None:
             dst = np.ones(len(found), dtype=bool)
@@ -126,12 +142,17 @@ class ColumnType:
         if self.form == "date":
             return pd.Series(list(found.dt.date), dtype=object)
         if self.form == "period":
-            return _nearest_periods(found, self._dtype)
+            return pd.Series(nearest_periods(found, self._dtype.freq)).astype(self._dtype)
         if self.form == "text":
             form = "%Y-%m-%d" if unit >= 86_400 else "%Y-%m-%dT%H:%M:%S"
-            text = found.dt.strftime(form if unit else f"{form}.%f")
-            return text.astype(self._dtype)
+            form = self.date_format or (form if unit else f"{form}.%f")
+            return found.dt.strftime(form).astype(self._dtype)
         return found.astype(self._dtype)
+
+    def _nearest_category(self, y: FloatArray) -> pd.Series:
+        """Return the categories, which are numbers, that are nearest to y (n,)."""
+        known = pd.to_numeric(pd.Series(list(self.categories), dtype=object)).to_numpy(dtype=float)
+        return self.from_levels(self.categories, np.abs(y[:, None] - known).argmin(axis=1))
 
     def from_levels(self, levels: tuple[Any, ...], codes: IntArray) -> pd.Series:
         """Return levels by their numbers (n,) in the type of the column."""
@@ -142,7 +163,8 @@ class ColumnType:
             made = pd.Categorical.from_codes(place[codes], known, ordered=self.is_ordered)
             return pd.Series(made)
         values = np.empty(len(levels), dtype=object)
-        values[:] = [Decimal(level) for level in levels] if self.form == "decimal" else levels
+        read: dict[str, Any] = {"decimal": Decimal, "date": datetime.date.fromisoformat}
+        values[:] = list(map(read[self.form], levels)) if self.form in read else levels
         return pd.Series(values[codes], dtype=object).astype(self._dtype)
 
     def repeated(self, value: Any, n: int) -> pd.Series:
@@ -209,12 +231,12 @@ def _places(values: pd.Series) -> int:
     return max([-each for each in exponents if isinstance(each, int)] + [0])
 
 
-def _nearest_periods(times: pd.Series, dtype: pd.PeriodDtype) -> pd.Series:
-    """Return the periods that begin nearest to times."""
-    before = times.dt.to_period(dtype.freq)
+def nearest_periods(times: pd.Series, freq: Any) -> pd.Series:
+    """Return the periods, such as months, that begin nearest to times."""
+    before = times.dt.to_period(freq)
     after = before + 1
     is_later = times - before.dt.start_time > after.dt.start_time - times
-    return pd.Series(before.where(~is_later, after)).astype(dtype)
+    return before.where(~is_later, after)
 
 
 def _index_of(texts: tuple[Any, ...], dtype: Any) -> pd.Index:
@@ -229,7 +251,9 @@ def _index_of(texts: tuple[Any, ...], dtype: Any) -> pd.Index:
 def wall_days(times: pd.Series) -> FloatArray:
     """Return times as days (n,) since 1970 on their own clock, NaN for missing ones."""
     naive = times if times.dt.tz is None else times.dt.tz_localize(None)
-    return np.asarray(((naive - EPOCH) / DAY).to_numpy(dtype=np.float64, na_value=np.nan))
+    # Differences of pandas would be of nanoseconds, in which only 584 years have a place.
+    exact = naive.to_numpy().astype("datetime64[us]")
+    return np.where(np.isnat(exact), np.nan, exact.astype(np.int64) / 86_400e6)
 
 
 def plain(value: Any) -> Any:

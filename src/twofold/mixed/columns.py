@@ -32,10 +32,17 @@ import numpy.typing as npt
 import pandas as pd
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.mixed.column_types import ColumnType, wall_days
+from twofold.mixed.column_types import ColumnType, nearest_periods, wall_days
 from twofold.model_files import register_value_type
 
 YEAR = 365.2425
+# Days of the calendar that dates may keep to: periods that begin so many days after them.
+CALENDARS = {
+    "first days of years": ("Y", 0),
+    "last days of years": ("Y", 1),
+    "first days of months": ("M", 0),
+    "last days of months": ("M", 1),
+}
 # Places on a circle that are compared before the best is refined.
 AROUND = 96
 # Largest exponent on the way back: what is beyond has no number in half of the types.
@@ -114,6 +121,10 @@ class NumberColumn(Column):
         """The name of its one feature, which says the scale it is on."""
         forms = {"log": "log({})", "count": "log(1 + {})", "robust": "arsinh({})"}
         return [forms.get(self.kind, "{}").format(self.name)]
+
+    def described(self) -> str:
+        """Return what was chosen, and the unit of durations."""
+        return super().described() + (", in seconds" if self.type.form == "duration" else "")
 
     def encode(self, values: pd.Series) -> FloatArray:
         """Return the number on its scale; what a logarithm has no value for is missing."""
@@ -270,6 +281,9 @@ class DateColumn(Column):
     resolution: float = 0.0  # seconds; 86400 for dates without times, 0 for anything
     # What the parts are divided by on the way back: elapsed days, then each circle.
     scales: tuple[float, ...] = (1.0,)
+    calendar: str = ""  # which of `CALENDARS` all dates keep to, "" for any
+    # Between which shares of the day, below 0 before midnight, times lie that have no circle.
+    times_of_day: tuple[float, ...] = ()
 
     @property
     def features(self) -> list[str]:
@@ -315,7 +329,11 @@ class DateColumn(Column):
         for k, period in enumerate(self.periods):
             around = F[:, 1 + 2 * k : 3 + 2 * k].astype(np.float64)
             days = days + self._shift(days, around, period, self.scales[0], self.scales[1 + k])
-        return days
+        if not self.times_of_day:
+            return days
+        low, high = self.times_of_day
+        midnight = np.rint(days - (low + high) / 2)
+        return midnight + np.clip(days - midnight, low, high)
 
     def _shift(
         self, days: FloatArray, around: FloatArray, period: float, unit: float, radius: float
@@ -346,6 +364,10 @@ class DateColumn(Column):
     def _of_days(self, days: FloatArray) -> Any:
         if self.resolution:
             days = np.rint(days * 86_400 / self.resolution) * self.resolution / 86_400
+        if self.calendar:
+            unit, before = CALENDARS[self.calendar]
+            times = pd.Series((days + before).astype(np.int64).view("datetime64[D]"))
+            days = wall_days(nearest_periods(times, unit).dt.start_time) - before
         return self.type.from_days(days, self.resolution)
 
     def slopes(self, F: FloatArray, J: FloatArray) -> FloatArray:
@@ -356,7 +378,13 @@ class DateColumn(Column):
         """Return what was chosen, and which circles."""
         words = {YEAR: "season", 1.0: "time of day"}
         more = "".join(f", {words[period]} on a circle" for period in self.periods)
-        return super().described() + f": elapsed time{more}"
+        kept = f", {self.calendar}" if self.calendar else ""
+        if self.times_of_day:
+            ends = [
+                f"{pd.Timestamp(0) + pd.Timedelta(days=end):%H:%M}" for end in self.times_of_day
+            ]
+            kept = f", at {ends[0]} to {ends[1]}"
+        return super().described() + f": elapsed time{more}{kept}"
 
 
 @register_value_type

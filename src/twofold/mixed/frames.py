@@ -71,6 +71,11 @@ def as_frame(X: Any) -> tuple[pd.DataFrame, TableKind]:
         }
         return frame.astype(whole), kind
     if isinstance(X, dict):
+        if not any(np.ndim(cells) for cells in X.values()):
+            raise ValueError(
+                "Expected a list of cells for each name of a dict; got single cells. A row is "
+                "`{'size': [1.5], 'colour': ['red']}`."
+            )
         return _named(pd.DataFrame(X)), TableKind("pandas")
     if is_lazy(X):
         raise TypeError(

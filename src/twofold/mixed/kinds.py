@@ -12,8 +12,8 @@
 7. Amounts above 0 with a skewness above 1, of which their logarithms have less than half: "log".
    Heavy tails, a standard deviation of more than 1.5 times what the quartiles let expect: "robust".
    Others: "number".
-8. Text: "category", unless more than half of the texts are different (names and free text) or all
-   of them are rare; then it is left out.
+8. Texts that are dates of one format: "date". Other texts: "category", unless more than half of
+   them are different (names and free text) or all of them are rare; then they are left out.
 
 A level is rare if it has fewer than three rows or less than half a percent of them, or if 50 others
 are more frequent; two rare levels or more are joined. Where all are rare, the 50 most frequent
@@ -34,6 +34,7 @@ from pandas.api import types
 from twofold.array_types import BoolArray, FloatArray, IntArray
 from twofold.mixed.column_types import ColumnType, plain, wall_days
 from twofold.mixed.columns import (
+    CALENDARS,
     YEAR,
     Column,
     ConstantColumn,
@@ -42,6 +43,7 @@ from twofold.mixed.columns import (
     NumberColumn,
     scales,
 )
+from twofold.tables.text_types import date_format, parsed_dates
 
 KINDS = ("number", "log", "count", "robust", "category", "ordered", "date", "out")
 QUARTILES_TO_DEVIATION = 0.741301109252801
@@ -55,6 +57,8 @@ WORDS_OF_TEXT = 3
 # Times of day within about an hour, as clocks are changed in summer, and first days of years have a
 # longer mean direction on their circle.
 TOGETHER = 0.95
+# Texts that are dates only if somebody says so.
+FORMATS_IF_ASKED = ("%Y-%m", "%Y", "%B %d, %Y", "%b %d, %Y")
 RESOLUTIONS = (86_400.0, 3_600.0, 60.0, 1.0)
 
 
@@ -69,6 +73,9 @@ def check_kinds(kinds: Any) -> None:
                 f"`kinds[{name!r}]` must be one of {KINDS} or a list of levels in their order; "
                 f"got {kind!r}."
             )
+        if is_order and len(set(kind)) < len(kind):
+            twice = next(level for level in kind if list(kind).count(level) > 1)
+            raise ValueError(f"`kinds[{name!r}]` names the level {twice!r} twice.")
 
 
 @dataclass(frozen=True)
@@ -128,10 +135,10 @@ def choose(values: pd.Series) -> tuple[str, str]:
         return _number_kind(ColumnType.of(known).numbers(known), _whole(known))
     if _are_all(known, (int, float, Decimal)):
         return _number_kind(known.to_numpy(dtype=np.float64), None)
-    if not _are_all(known, str):
-        names = sorted({type(cell).__name__ for cell in known})
-        return "out", f"it holds cells of type {', '.join(names[:4])}"
-    return _text_kind(known)
+    if _are_all(known, str):
+        return ("date", "texts that are dates") if date_format(known) else _text_kind(known)
+    names = sorted({type(cell).__name__ for cell in known})
+    return "out", f"it holds cells of type {', '.join(names[:4])}"
 
 
 def _whole(known: pd.Series) -> IntArray | None:
@@ -237,7 +244,11 @@ def _number(name: str, values: pd.Series, kind: str, why: str, weight: float) ->
     if (kind == "log" and y.min() <= 0) or (kind == "count" and y.min() < 0):
         least = "above 0" if kind == "log" else "of at least 0"
         raise ValueError(f"Column {name!r} cannot be a {kind}: it holds {y.min():g}, none {least}.")
-    is_whole = kind == "count" or types.is_integer_dtype(values.dtype)
+    is_whole = (
+        kind == "count"
+        or types.is_integer_dtype(values.dtype)
+        or (types.is_object_dtype(values.dtype) and _are_all(values.dropna(), int))
+    )
     low, middle, high = np.quantile(y, [0.25, 0.5, 0.75])
     reach = QUARTILES_TO_DEVIATION * float(high - low) or float(np.std(y)) or 1.0
     if kind != "robust":
@@ -302,6 +313,13 @@ def _date(
     name: str, values: pd.Series, row_weights: FloatArray, why: str, weight: float
 ) -> DateColumn:
     of_table = ColumnType.of(values)
+    if of_table.form in ("number", "decimal", "level") or _are_all(values.dropna(), (int, float)):
+        raise ValueError(
+            f"Column {name!r} cannot be dates: it holds numbers. Make dates of them, such as "
+            "`pandas.to_datetime(years, format='%Y')` or `pandas.to_datetime(seconds, unit='s')`."
+        )
+    if of_table.form == "text":
+        of_table = replace(of_table, date_format=_written_format(values.dropna()))
     times = of_table.times(values)
     if not times.notna().equals(values.notna()):
         bad = values[values.notna() & times.isna()].iloc[0]
@@ -310,9 +328,14 @@ def _date(
     known = days[~np.isnan(days)]
     resolution, span = resolution_of(known), float(np.ptp(known))
     season = span >= 2 * YEAR and _is_spread(known, YEAR)
-    hour = resolution < 86_400 and span >= 2 and _is_spread(known, 1.0)
+    is_spread = _is_spread(known, 1.0)
+    hour = resolution < 86_400 and span >= 2 and is_spread
     periods = (YEAR,) * season + (1.0,) * hour
-    made = DateColumn(name, "date", why, weight, of_table, periods, resolution)
+    made = DateColumn(
+        *(name, "date", why, weight, of_table, periods, resolution),
+        calendar=_calendar_of(known) if resolution >= 86_400 else "",
+        times_of_day=_times_of_day(known) if resolution < 86_400 and not is_spread else (),
+    )
     _, spread = scales(made.encode(values), made.parts, 1.0, row_weights)
     first = np.cumsum([0, *made.parts[:-1]])
     return replace(made, scales=tuple(float(spread[k]) for k in first))
@@ -321,3 +344,37 @@ def _date(
 def _is_spread(days: FloatArray, period: float) -> bool:
     """Say whether times lie in more than a small part of a circle."""
     return bool(np.abs(np.exp(2j * np.pi * days / period).mean()) < TOGETHER)
+
+
+def _times_of_day(days: FloatArray) -> tuple[float, ...]:
+    """Return the first and last time of day, as shares of it, of times that lie together."""
+    middle = np.angle(np.exp(2j * np.pi * days).mean()) / (2 * np.pi)
+    after = days - np.rint(days - middle)
+    return float(after.min()), float(after.max())
+
+
+def _calendar_of(days: FloatArray) -> str:
+    """Return the name of the days of a calendar that all days are, "" for any."""
+    for name, (unit, before) in CALENDARS.items():
+        shifted = (days + before).astype(np.int64).astype("datetime64[D]")
+        if (shifted.astype(f"datetime64[{unit}]") == shifted).all():
+            return name
+    return ""
+
+
+def _written_format(texts: pd.Series) -> str:
+    """Return how dates that are texts are written, "" if they are not all written alike."""
+    known = date_format(texts)
+    if known == "ISO8601":
+        times = parsed_dates(texts, known)
+        has_time = texts.str.len() > len("2021-03-31")
+        if has_time.nunique() > 1:
+            return ""
+        if not has_time.iloc[0]:
+            return "%Y-%m-%d"
+        fraction = ".%f" if texts.str.contains(".", regex=False).any() else ""
+        between = "T" if texts.str.contains("T", regex=False).any() else " "
+        zone = "" if times.dt.tz is None else "+00:00"
+        return f"%Y-%m-%d{between}%H:%M:%S{fraction}{zone}"
+    fitting = (form for form in FORMATS_IF_ASKED if parsed_dates(texts, form).notna().all())
+    return known or next(fitting, "")

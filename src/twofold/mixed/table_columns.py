@@ -109,7 +109,8 @@ class TableColumns:
         if missing := [name for name in needed if name not in frame.columns]:
             raise ValueError(
                 f"The table lacks {len(missing)} of the {len(needed)} columns of the fit: "
-                f"{', '.join(map(repr, missing[:5]))}. Entries may be missing, columns may not."
+                f"{', '.join(map(repr, missing[:5]))}{', …' * (len(missing) > 5)}. Entries may be "
+                "missing, columns may not."
             )
         parts: list[FloatArray] = []
         strange: dict[str, list[str]] = {}
@@ -118,6 +119,12 @@ class TableColumns:
                 continue
             values = frame[column.name]
             F = column.encode(values)
+            if np.isinf(F).any():
+                row = int(np.isinf(F).any(axis=1).argmax())
+                raise ValueError(
+                    f"Column {column.name!r} holds infinity (first: row {row}); replace it by a "
+                    "number or a gap."
+                )
             unknown = values.notna().to_numpy() & np.isnan(F[:, 0])
             if unknown.any():
                 texts = list(dict.fromkeys(map(str, values[unknown])))
