@@ -288,3 +288,18 @@ def test_a_row_may_be_pasted_in_parts_and_in_other_spellings(kinds_model, open_p
     row = pd.DataFrame({c.name: [values.get(c.name)] for c in kinds_model.columns_})
     row["sent"] = pd.to_datetime(row["sent"]).dt.tz_convert("Europe/Berlin")
     np.testing.assert_allclose(pasted(page), kinds_model.features(row)[0], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("width", [390, 1200])
+def test_a_table_with_times_leaves_room_for_names(kinds_model, open_page, tmp_path, width):
+    fragment = "#probe=" + ",".join(f"{value:.6f}" for value in kinds_model.embedding_[7])
+    path = explorer.write(kinds_model, tmp_path / "a.html")
+    page = open_page(path, width=width, fragment=fragment)
+    page.get_by_role("radio", name="Table").check(force=True)
+    settle(page)
+    box, table, name = page.evaluate(
+        """() => [".tf-table-scroll", ".tf-table-scroll table", ".tf-table-scroll th"].map(
+          (part) => document.querySelector(part).scrollWidth)"""
+    )
+    assert table <= box
+    assert name >= 100
