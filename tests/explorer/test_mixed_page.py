@@ -303,3 +303,14 @@ def test_a_table_with_times_leaves_room_for_names(kinds_model, open_page, tmp_pa
     )
     assert table <= box
     assert name >= 100
+
+
+def test_means_on_a_scale_of_their_own_are_called_typical(model, open_page, tmp_path):
+    page = open_page(explorer.write(model, tmp_path / "a.html", view="special"))
+    page.evaluate("twofold.setSelection([0, 1, 2, 3])")
+    settle(page)
+    for part in (".tf-row-section", ".tf-selection"):
+        lines = page.locator(f"{part} .tf-special li").all_inner_texts()
+        typical = {line.split("\n")[0] for line in lines if "typically" in line}
+        assert "price" in typical
+        assert not typical & {"colour = red", "bought"}

@@ -3,7 +3,7 @@
  */
 
 import { element, formatNumber, uniqueId } from "./elements.js";
-import { cellText, columnOfFeature, spreadText, standingName } from "./feature_text.js";
+import { cellText, columnOfFeature, generatedText, spreadText, standingName } from "./feature_text.js";
 
 /** A page of the table; the rest is found by typing part of a name. */
 export const MOST_TABLE_ROWS = 150;
@@ -146,7 +146,7 @@ export class RowTable {
     this.companion = companion;
     const spread = this.header.left_open?.features;
     for (const line of this.lines) {
-      line.value.firstChild.textContent = narrow(cellText(this.header, line.j, values[line.j], 3));
+      line.value.firstChild.textContent = narrow(generatedText(this.header, line.j, values[line.j], spread?.[line.j]));
       line.value.lastChild.textContent = spreadText(this.header, line.j, values[line.j], spread?.[line.j]);
       line.companion.textContent = companion ? narrow(cellText(this.header, line.j, companion[line.j], 3)) : "";
       line.change.textContent = this.change ? `${formatNumber(Number((100 * this.change[line.j]).toFixed(2)), 2)}\u202f%` : "";
