@@ -47,6 +47,14 @@ def test_the_header_tells_columns_from_features(model):
     assert list(header["rows"]["labels"]) == ["colour", "size"]
 
 
+def test_a_survey_begins_with_what_is_special(tmp_path):
+    answers = np.random.default_rng(0).integers(0, 3, (40, 20)).astype(str)
+    table = pd.DataFrame(answers).add_prefix("answer ")
+    survey = Mixed(UKR(init="pca", max_iter=1, random_state=0)).fit(table)
+    facts = dict.fromkeys(("data", "labels", "names"), None)
+    assert find_payload(survey, None, 20, **facts, view="auto").header["view"] == "special"
+
+
 def test_only_mixed_tables_have_columns(table, tmp_path):
     numbers = Scaled(UKR(init="pca", max_iter=2)).fit(table[["price", "parts"]])
     with pytest.raises(ValueError, match=r"for a model of a mixed table, twofold\.Mixed"):
