@@ -5,7 +5,7 @@ import test from "node:test";
 
 const folder = process.env.TWOFOLD_STATIC;
 const load = (name) => import(new URL(name, `file://${folder}/`).href);
-const { CATEGORY_COLORS, SEQUENTIAL, colorOf, oklabOf, pointColors, rgbOf } = await load("colors.js");
+const { CATEGORY_COLORS, SEQUENTIAL, colorOf, luminanceOf, oklabOf, pointColors, rgbOf } = await load("colors.js");
 const { addSmoothLine, blurredGrid, contourLines, contourRings, enclosingLevels, logGrid } = await load("contours.js");
 const { Camera } = await load("camera.js");
 const { RowPicker, isInPolygon } = await load("row_picker.js");
@@ -13,6 +13,8 @@ const { shuffledOrder } = await load("point_layer.js");
 const { roomBeside, takenCells } = await load("map_room.js");
 const { RowSearch } = await load("row_search.js");
 const { LatentIndex } = await load("latent_index.js");
+const { categoryPalette } = await load("category_list.js");
+const { MAP_THEMES } = await load("map_theme.js");
 const { pastedNotice } = await load("companions.js");
 const { featureText, generatedText, spreadText, standingText } = await load("feature_text.js");
 const { meanRow } = await load("selection_view.js");
@@ -324,13 +326,19 @@ test("the first twelve categories differ for all eyes", () => {
   }
 });
 
-test("categories stand out from both grounds and do not repeat", () => {
-  const grounds = [oklabOf([255, 255, 255]), oklabOf([26, 30, 36])];
-  for (const rgb of CATEGORY_COLORS) {
-    for (const ground of grounds) assert.ok(apart(oklabOf(rgb), ground) > 0.15, `${rgb}`);
+test("classes stand out from both grounds and from each other", () => {
+  const contrast = (rgb, ground) => {
+    const [low, high] = [luminanceOf(rgb), luminanceOf(ground)].sort((a, b) => a - b);
+    return (high + 0.05) / (low + 0.05);
+  };
+  const levels = ["poor", "fair", "good"];
+  for (const rgb of [...CATEGORY_COLORS, ...categoryPalette(levels, levels)]) {
+    assert.ok(contrast(rgb, MAP_THEMES.dark.pointGround) >= 3, `${rgb}`);
+    assert.ok(contrast(rgb, MAP_THEMES.light.pointGround) >= 1.4, `${rgb}`);
   }
-  assert.equal(new Set(CATEGORY_COLORS.map(String)).size, CATEGORY_COLORS.length);
-  assert.ok(CATEGORY_COLORS.length >= 36);
+  const labs = CATEGORY_COLORS.map(oklabOf);
+  labs.forEach((lab, k) => labs.slice(0, k).forEach((other) => assert.ok(apart(lab, other) > 0.05)));
+  assert.ok(CATEGORY_COLORS.length >= 90);
 });
 
 test("colours of points", () => {
