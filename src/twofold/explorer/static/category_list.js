@@ -13,7 +13,7 @@ const FOLDED_CLASSES = { long: 8, short: 16 };
 const SHORT_NAME = 5;
 
 /** Below it the scale of numbers is too dark to be a class on a dark ground. */
-const LEAST_SHARE = 0.3;
+const DARKEST_CLASS = 0.3;
 
 /** Any colour form of the palette as text for the style sheet. */
 export function cssColor(color) {
@@ -27,7 +27,7 @@ export function cssColor(color) {
 export function categoryPalette(values, ordered = null) {
   if (!ordered) return values.map((_, code) => CATEGORY_COLORS[code % CATEGORY_COLORS.length]);
   const share = (value) => ordered.indexOf(value) / Math.max(1, ordered.length - 1);
-  return values.map((value) => colorOf(SEQUENTIAL, LEAST_SHARE + (1 - LEAST_SHARE) * share(value)));
+  return values.map((value) => colorOf(SEQUENTIAL, DARKEST_CLASS + (1 - DARKEST_CLASS) * share(value)));
 }
 
 /** Codes of a label in the order of the levels of its column, else in that of the file. */
