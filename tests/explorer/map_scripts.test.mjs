@@ -5,7 +5,7 @@ import test from "node:test";
 
 const folder = process.env.TWOFOLD_STATIC;
 const load = (name) => import(new URL(name, `file://${folder}/`).href);
-const { CATEGORY_COLORS, SEQUENTIAL, colorOf, oklabOf, pointColors, rgbOf } = await load("colors.js");
+const { CATEGORY_COLORS, SEQUENTIAL, colorOf, luminanceOf, oklabOf, pointColors, rgbOf } = await load("colors.js");
 const { addSmoothLine, blurredGrid, contourLines, contourRings, enclosingLevels, logGrid } = await load("contours.js");
 const { Camera } = await load("camera.js");
 const { RowPicker, isInPolygon } = await load("row_picker.js");
@@ -13,6 +13,10 @@ const { shuffledOrder } = await load("point_layer.js");
 const { roomBeside, takenCells } = await load("map_room.js");
 const { RowSearch } = await load("row_search.js");
 const { LatentIndex } = await load("latent_index.js");
+const { categoryPalette } = await load("category_list.js");
+const { MAP_THEMES } = await load("map_theme.js");
+const { pastedNotice } = await load("companions.js");
+const { featureText, generatedText, spreadText, standingText } = await load("feature_text.js");
 const { meanRow } = await load("selection_view.js");
 const { parseRow } = await load("paste.js");
 const { parseColumns } = await load("pasted_columns.js");
@@ -222,6 +226,37 @@ test("rows that are not wanted are not among the nearest", () => {
   assert.equal(index.nearest([0.3, 0.4], 6, new Uint8Array(200)).rows.length, 0);
 });
 
+test("the mean of a selection is one of amounts, on whatever scale they are", () => {
+  const atlas = {
+    D: 1, missing: 255, rowCodes: Uint8Array.of(0, 1, 2), codesOfRow: (row) => row,
+    header: { rows: { has_data: true }, quantised: { low: [0], step: [Math.log(10)] }, forms: [{ form: "log" }] },
+  };
+  assert.ok(Math.abs(Math.exp(meanRow(atlas, Uint32Array.of(0, 1, 2)).values[0]) - 37) < 1e-9);
+});
+
+test("numbers beside each other have the digits that tell them apart", () => {
+  const year = { form: "number", whole: true };
+  const header = { features: ["year", "sent", "x", "price"], columns: [], forms: [year, { form: "date" }, null, { form: "log" }] };
+  Object.assign(header, { feature_low: [2015, 0, 0, 0], feature_high: [2022, 9, 9e5, 9], usual: { deviation: [2.3, 1, 1e5, 2] } });
+  const sides = (j, here, other, spread) => [[here, other], [other, here]].map((pair) =>
+    standingText(header, j, pair[0], { other: pair[1], spread }));
+  assert.deepEqual(sides(0, 2017.9612, 2018.3512, 0.45), ["2017.96", "2018.35"]);
+  assert.deepEqual(sides(0, 2018.3112, 2018.3512, 2.3), ["2018.31", "2018.35"]);
+  assert.deepEqual(sides(3, Math.log(24.56), Math.log(7000), 9), ["24.6", "7000"]);
+  assert.equal(standingText(header, 0, 2018.3512), "2018.35");
+  assert.equal(featureText(header, 0, 2018.35), "2018");
+  assert.equal(generatedText(header, 2, 201834.567, 21), "201835");
+  assert.equal(spreadText(header, 1, 5, 0.027), "\u00b1 39 minutes");
+  assert.equal(spreadText(header, 1, 5, 0.2), "\u00b1 4.8 hours");
+  assert.equal(spreadText(header, 1, 5, 1), "\u00b1 1 day");
+});
+
+test("the error of a row that the map holds is 0, not what arithmetic leaves of it", () => {
+  const header = { features: ["a", "b"], feature_low: [0, 0], feature_high: [1, 5], feature_spread: null };
+  assert.match(pastedNotice(header, [1, 2], 7.34e-10), /error 0, that is 0 a feature/);
+  assert.match(pastedNotice(header, [1, 2], 0.02), /error 0.02, that is 0.0141 a feature/);
+});
+
 test("the mean of a selection is that of all of its rows that have data", () => {
   const n = 12000;
   const atlas = {
@@ -291,13 +326,19 @@ test("the first twelve categories differ for all eyes", () => {
   }
 });
 
-test("categories stand out from both grounds and do not repeat", () => {
-  const grounds = [oklabOf([255, 255, 255]), oklabOf([26, 30, 36])];
-  for (const rgb of CATEGORY_COLORS) {
-    for (const ground of grounds) assert.ok(apart(oklabOf(rgb), ground) > 0.15, `${rgb}`);
+test("classes stand out from both grounds and from each other", () => {
+  const contrast = (rgb, ground) => {
+    const [low, high] = [luminanceOf(rgb), luminanceOf(ground)].sort((a, b) => a - b);
+    return (high + 0.05) / (low + 0.05);
+  };
+  const levels = ["poor", "fair", "good"];
+  for (const rgb of [...CATEGORY_COLORS, ...categoryPalette(levels, levels)]) {
+    assert.ok(contrast(rgb, MAP_THEMES.dark.pointGround) >= 3, `${rgb}`);
+    assert.ok(contrast(rgb, MAP_THEMES.light.pointGround) >= 1.4, `${rgb}`);
   }
-  assert.equal(new Set(CATEGORY_COLORS.map(String)).size, CATEGORY_COLORS.length);
-  assert.ok(CATEGORY_COLORS.length >= 36);
+  const labs = CATEGORY_COLORS.map(oklabOf);
+  labs.forEach((lab, k) => labs.slice(0, k).forEach((other) => assert.ok(apart(lab, other) > 0.05)));
+  assert.ok(CATEGORY_COLORS.length >= 90);
 });
 
 test("colours of points", () => {

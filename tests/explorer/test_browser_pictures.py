@@ -313,12 +313,14 @@ def test_the_help_opens_at_its_title(images_file, open_page):
 
 
 @pytest.mark.slow
-def test_two_maps_of_a_phone_end_where_the_panel_begins(open_page, tmp_path):
+def test_two_maps_of_a_phone_fill_the_width_and_end_where_the_panel_begins(open_page, tmp_path):
     X, Y = smooth_images(60, 4)
     path = explorer.write(
         upgrade(X, Y, **OPTIONS), tmp_path / "a.html", beside={"turned": X[:, ::-1]}
     )
     page = open_page(path, 390, 844)
+    camera = "(({ scale, extent }) => extent.map((side) => side * scale))(twofold.map.camera)"
+    assert max(page.evaluate(camera)) > 160
     second, panel = (page.locator(part).bounding_box() for part in (".tf-second-map", ".tf-panel"))
     assert second["y"] + second["height"] <= panel["y"] + 1
     assert second["height"] > 100

@@ -47,6 +47,14 @@ def test_the_header_tells_columns_from_features(model):
     assert list(header["rows"]["labels"]) == ["colour", "size"]
 
 
+def test_a_survey_begins_with_what_is_special(tmp_path):
+    answers = np.random.default_rng(0).integers(0, 3, (40, 20)).astype(str)
+    table = pd.DataFrame(answers).add_prefix("answer ")
+    survey = Mixed(UKR(init="pca", max_iter=1, random_state=0)).fit(table)
+    facts = dict.fromkeys(("data", "labels", "names"), None)
+    assert find_payload(survey, None, 20, **facts, view="auto").header["view"] == "special"
+
+
 def test_only_mixed_tables_have_columns(table, tmp_path):
     numbers = Scaled(UKR(init="pca", max_iter=2)).fit(table[["price", "parts"]])
     with pytest.raises(ValueError, match=r"for a model of a mixed table, twofold\.Mixed"):
@@ -288,3 +296,29 @@ def test_a_row_may_be_pasted_in_parts_and_in_other_spellings(kinds_model, open_p
     row = pd.DataFrame({c.name: [values.get(c.name)] for c in kinds_model.columns_})
     row["sent"] = pd.to_datetime(row["sent"]).dt.tz_convert("Europe/Berlin")
     np.testing.assert_allclose(pasted(page), kinds_model.features(row)[0], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("width", [390, 1200])
+def test_a_table_with_times_leaves_room_for_names(kinds_model, open_page, tmp_path, width):
+    fragment = "#probe=" + ",".join(f"{value:.6f}" for value in kinds_model.embedding_[7])
+    path = explorer.write(kinds_model, tmp_path / "a.html")
+    page = open_page(path, width=width, fragment=fragment)
+    page.get_by_role("radio", name="Table").check(force=True)
+    settle(page)
+    box, table, name = page.evaluate(
+        """() => [".tf-table-scroll", ".tf-table-scroll table", ".tf-table-scroll th"].map(
+          (part) => document.querySelector(part).scrollWidth)"""
+    )
+    assert table <= box
+    assert name >= 100
+
+
+def test_means_on_a_scale_of_their_own_are_called_typical(model, open_page, tmp_path):
+    page = open_page(explorer.write(model, tmp_path / "a.html", view="special"))
+    page.evaluate("twofold.setSelection([0, 1, 2, 3])")
+    settle(page)
+    for part in (".tf-row-section", ".tf-selection"):
+        lines = page.locator(f"{part} .tf-special li").all_inner_texts()
+        typical = {line.split("\n")[0] for line in lines if "typically" in line}
+        assert "price" in typical
+        assert not typical & {"colour = red", "bought"}

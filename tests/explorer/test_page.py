@@ -87,7 +87,7 @@ def test_views(tmp_path):
 
     path = tmp_path / "a.html"
     assert header_of(explorer.write(made(), path))["view"] == "bars"
-    assert header_of(explorer.write(made(D=40), path))["view"] == "special"
+    assert header_of(explorer.write(made(D=20), path))["view"] == "special"
     assert header_of(explorer.write(made(D=40), path, view="curve"))["view"] == "curve"
     assert header_of(explorer.write(made(), path, image_shape=(2, 3)))["view"] == "image"
     assert (

@@ -40,8 +40,8 @@ IMPORT = re.compile(r'^import\s*\{[^}]*\}\s*from\s*"\./([\w.-]+\.js)";[ \t]*\n?'
 EXPORT = re.compile(r"^export\s+(?=(?:async\s+)?(?:function|class|const|let)\b)", re.MULTILINE)
 PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 VIEWS = ("auto", "image", "special", "curve", "bars", "table", "columns")
-# Features that a list or a row of bars can show at once.
-FEW_FEATURES = 30
+# So many features or columns are more than can be seen at once.
+MANY_FEATURES = 20
 
 
 def write(
@@ -77,11 +77,11 @@ def write(
     image_shape : (height, width) or (height, width, 3), default=None
         How to draw a row as an image.
     view : {"auto", "image", "special", "curve", "bars", "table", "columns"}, default="auto"
-        How to draw a row. "auto" is an image if its shape is known. For more than 30 features it is
+        How to draw a row. "auto" is an image if its shape is known. From 20 features on it is
         a curve if neighbouring ones are alike, as in a spectrum, else "special": the features that
         stand out. For fewer it is a table if they have names and bars if not. A
         :class:`twofold.Mixed` model shows its columns: amounts, dates, and levels with their
-        probabilities; "special" if there are more than 30.
+        probabilities; from 20 columns on it is "special".
     labels : array-like of shape (n_samples,), mapping of such or data frame, default=None
         Classes or numbers to colour rows by.
     names : array-like of shape (n_samples,), default=None
@@ -174,7 +174,7 @@ def find_payload(model: Any, title: str | None, max_mb: float, **asked: Any) -> 
         columns, amounts = page_columns(model), single_features(model)
         asked["data"] = training_features(model, asked["data"])
         if asked["view"] == "auto":
-            asked["view"] = "special" if len(columns["columns"]) > FEW_FEATURES else "columns"
+            asked["view"] = "special" if len(columns["columns"]) >= MANY_FEATURES else "columns"
         title = title or f"{type(model.model_).__name__} of {len(model.embedding_):,} rows"
         model = model.as_numbers()
     wanted = make_wanted(model, title or None, columns=columns, amounts=amounts, **asked)
@@ -388,7 +388,7 @@ def _view(view: str, notes: RowNotes, model: TwoWayModel, *, is_named: bool, is_
         return view
     if notes.image_shape is not None:
         return "image"
-    if D > FEW_FEATURES:
+    if D >= MANY_FEATURES:
         rows = getattr(model, "data_", None)
         if rows is None:
             rows = model.inverse_transform(model.embedding_[:PLACES])

@@ -12,6 +12,9 @@ const FOLDED_CLASSES = { long: 8, short: 16 };
 /** Names longer than this take a line of their own. */
 const SHORT_NAME = 5;
 
+/** Below it the scale of numbers is too dark to be a class on a dark ground. */
+const DARKEST_CLASS = 0.3;
+
 /** Any colour form of the palette as text for the style sheet. */
 export function cssColor(color) {
   return typeof color === "string" ? color : `rgb(${color[0]}, ${color[1]}, ${color[2]})`;
@@ -23,7 +26,8 @@ export function cssColor(color) {
  */
 export function categoryPalette(values, ordered = null) {
   if (!ordered) return values.map((_, code) => CATEGORY_COLORS[code % CATEGORY_COLORS.length]);
-  return values.map((value) => colorOf(SEQUENTIAL, ordered.indexOf(value) / Math.max(1, ordered.length - 1)));
+  const share = (value) => ordered.indexOf(value) / Math.max(1, ordered.length - 1);
+  return values.map((value) => colorOf(SEQUENTIAL, DARKEST_CLASS + (1 - DARKEST_CLASS) * share(value)));
 }
 
 /** Codes of a label in the order of the levels of its column, else in that of the file. */

@@ -9,8 +9,12 @@ const BASE_COLORS = [
   [177, 129, 177], [106, 172, 247], [233, 166, 150], [128, 151, 28], [168, 93, 103], [119, 128, 253],
 ];
 
-/** Further categories take the same hues darker, then paler: change of lightness, share of colourfulness. */
-const COLOR_ROUNDS = [[0, 1], [-0.13, 1], [0.03, 0.5]];
+/** Colours for so many classes; more of them begin again. */
+const MOST_COLORS = 96;
+
+/** Light that classes send out, so that they stand out from both grounds, and the least colour, so that none is grey. */
+const LUMINANCE = [0.145, 0.6];
+const LEAST_CHROMA = 0.05;
 
 const SCALE_STEPS = 256;
 
@@ -63,11 +67,44 @@ function rgbOfOklab([lightness, a, b]) {
   return linear.map((value) => Math.round(255 * fromLinear(Math.min(1, Math.max(0, value)))));
 }
 
+/** Colours that a class may have, all over the range. */
+function makeCandidates() {
+  const found = [];
+  for (let lightness = 0.5; lightness < 0.86; lightness += 0.04) {
+    for (let chroma = LEAST_CHROMA; chroma < 0.2; chroma += 0.03) {
+      for (let hue = 0; hue < 2 * Math.PI; hue += Math.PI / 18) {
+        const rgb = rgbOfOklab([lightness, chroma * Math.cos(hue), chroma * Math.sin(hue)]);
+        const luminance = luminanceOf(rgb);
+        if (luminance > LUMINANCE[0] && luminance < LUMINANCE[1]) found.push(rgb);
+      }
+    }
+  }
+  return found;
+}
+
+/** The light that a colour sends out, 0 to 1, of which contrasts are made (WCAG 2). */
+export function luminanceOf(rgb) {
+  const [r, g, b] = rgb.map(toLinear);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+/** The first twelve, and then always the candidate that is farthest from all before. */
 function makeCategoryColors() {
-  return COLOR_ROUNDS.flatMap(([change, share]) => BASE_COLORS.map((rgb) => {
+  const found = [...BASE_COLORS];
+  const candidates = makeCandidates().map((rgb) => ({ rgb, lab: oklabOf(rgb), off: Infinity }));
+  const compare = (rgb) => {
     const [lightness, a, b] = oklabOf(rgb);
-    return rgbOfOklab([lightness + change, share * a, share * b]);
-  }));
+    for (const one of candidates) {
+      one.off = Math.min(one.off, (one.lab[0] - lightness) ** 2 + (one.lab[1] - a) ** 2 + (one.lab[2] - b) ** 2);
+    }
+  };
+  BASE_COLORS.forEach(compare);
+  while (found.length < MOST_COLORS) {
+    const farthest = candidates.reduce((best, one) => (one.off > best.off ? one : best));
+    found.push(farthest.rgb);
+    compare(farthest.rgb);
+  }
+  return found;
 }
 
 function makeSequential() {
@@ -80,7 +117,7 @@ function makeSequential() {
   return Array.from({ length: SCALE_STEPS }, (_, k) => at(k / (SCALE_STEPS - 1)));
 }
 
-/** Triples 0..255 for categories. The first twelve differ in hue, later ones repeat them darker and paler. */
+/** Triples 0..255 for categories. The first twelve differ most, also to eyes that see fewer colours. */
 export const CATEGORY_COLORS = makeCategoryColors();
 
 /** 256 triples from low (dark indigo) to high (yellow), even to the eye. */

@@ -38,13 +38,23 @@ export function pastedCompanion(header, values) {
   return { values, title: "Pasted", detail: missing ? `${countOf(missing, "value")} missing` : "" };
 }
 
+/** Less than this share of the range of features is what arithmetic leaves of 0. */
+const LEAST_ERROR = 1e-6;
+
+function isRounding(header, error) {
+  if (header.feature_spread) return error < LEAST_ERROR;
+  const squares = header.feature_high.reduce((sum, high, j) => sum + (high - header.feature_low[j]) ** 2, 0);
+  return error < LEAST_ERROR * Math.sqrt(squares / header.features.length);
+}
+
 /** How far a pasted row is from what the model makes of it. */
 export function pastedNotice(header, values, error, image) {
   const observed = values.reduce((count, value) => count + !Number.isNaN(value), 0);
-  const each = formatNumber(error / Math.sqrt(observed), 3);
+  const each = error / Math.sqrt(observed);
+  const [whole, part] = isRounding(header, each) ? ["0", "0"] : [error, each].map((value) => formatNumber(value, 3));
   const units = header.feature_spread ? ", in units of each feature's spread" : "";
   const likely = header.left_open ? ` ${howUsual(header, values, image)}` : "";
-  return `Pasted row: error ${formatNumber(error, 3)}, that is ${each} a feature (root mean square${units}).${likely}`;
+  return `Pasted row: error ${whole}, that is ${part} a feature (root mean square${units}).${likely}`;
 }
 
 /** What was pasted and is not used: cells of no column, and cells that the model knows nothing of. */
@@ -74,7 +84,7 @@ export function howUsual(header, values, image) {
       .sort((a, b) => Math.abs(off[b]) - Math.abs(off[a])),
   )
     .slice(0, MOST_NAMED)
-    .map((j) => `${standingName(header, j)} (${formatNumber(Math.abs(off[j]), 2)} deviations ${off[j] > 0 ? "above" : "below"} ${header.columns ? standingText(header, j, image[j]) : formatNumber(image[j], 3)})`);
+    .map((j) => `${standingName(header, j)} (${formatNumber(Math.abs(off[j]), 2)} deviations ${off[j] > 0 ? "above" : "below"} ${standingText(header, j, image[j], { other: values[j] })})`);
   return named.length ? `${often} What stands out: ${named.join("; ")}.` : often;
 }
 

@@ -76,13 +76,13 @@ export function uniqueId(stem) {
   return `tf-${stem}-${lastElementId}`;
 }
 
-/** A number for people: four significant digits, a true minus sign, "missing" for NaN. */
+/** A number for people: four significant digits or as many as asked for, a true minus sign, "missing" for NaN. */
 export function formatNumber(value, digits = 4) {
   if (value === null || value === undefined || Number.isNaN(value)) return "missing";
   if (value === 0) return "0";
+  const rounded = Number(value.toPrecision(digits));
   const size = Math.abs(value);
-  const text =
-    size >= 1e6 || size < 1e-4 ? value.toExponential(2) : String(Number(value.toPrecision(digits)));
+  const text = size >= 1e6 || size < 1e-4 ? rounded.toExponential() : String(rounded);
   return text.replace("e+", "e").replaceAll("-", "\u2212");
 }
 

@@ -58,8 +58,14 @@ export function featureText(header, j, value, digits = 4) {
   if (form.form === "date") return dateText(value, form.days);
   const amount = amountOf(form, value);
   return form.whole && Math.abs(amount) < 1e15
-    ? Math.round(amount).toLocaleString("en-US")
+    ? Math.round(amount).toLocaleString("en-US", { useGrouping: !areYears(header, j) })
     : formatNumber(amount, digits);
+}
+
+/** Whether whole numbers are most likely years, which nobody writes with marks between thousands. */
+function areYears(header, j) {
+  const form = header.forms[j];
+  return amountOf(form, header.feature_low[j]) >= 1000 && amountOf(form, header.feature_high[j]) < 3000;
 }
 
 /** How likely each level of a column is, given the row of features. */
@@ -188,14 +194,70 @@ export function cellText(header, j, value, digits) {
   return `${Math.round(100 * value)}\u202f%`;
 }
 
-/** Its value where what stands out is listed, without digits that say nothing. */
-export function standingText(header, j, value) {
+/** The scales on which a mean, taken back, is no mean of amounts. */
+const BENT_SCALES = new Set(["log", "count", "robust"]);
+
+/** Whether a mean of the feature is that of a scale of its own, not of the amounts. */
+export function hasBentScale(header, j) {
+  return BENT_SCALES.has(header.forms?.[j]?.form);
+}
+
+/**
+ * A value where what stands out is listed, with the digits that tell it from `other` beside it and from values
+ * within its `spread`.
+ */
+export function standingText(header, j, value, { other = NaN, spread = NaN } = {}) {
   if (Number.isNaN(value)) return "unknown";
   const form = header.forms?.[j];
   if (levelColumn(header, j) || form?.form === "date") return cellText(header, j, value, 3);
-  const isPlain = !form || form.form === "number";
-  // Means of whole numbers are not whole.
-  return isPlain ? roundedTo(value, header.usual.deviation[j]) : formatNumber(amountOf(form, value), 3);
+  const amount = amountOf(form, value);
+  const off = Math.abs(amount - amountOf(form, other));
+  // Differences of less than a hundredth of a deviation say nothing.
+  const least = 2 - exponentOf(reachOf(form, value, header.usual?.deviation[j]));
+  const ofSpread = 1 - exponentOf(reachOf(form, value, spread));
+  if (!Number.isFinite(ofSpread)) return decimalText(amount, least);
+  const ofDifference = off > 0 ? Math.min(least, -exponentOf(off)) : -Infinity;
+  // On a scale of its own an amount may be far smaller than its spread.
+  const ofAmount = hasBentScale(header, j) ? 2 - exponentOf(Math.max(Math.abs(amount), form.form === "log" ? 0 : 1)) : -Infinity;
+  return decimalText(amount, Math.max(ofSpread, ofDifference, ofAmount));
+}
+
+/** A value of the generated row beside its spread. */
+export function generatedText(header, j, value, spread) {
+  const isRounded = levelColumn(header, j) || header.forms?.[j]?.whole;
+  return isRounded ? cellText(header, j, value, 3) : standingText(header, j, value, { spread });
+}
+
+/** How far a spread around a value reaches, in the unit of the amount that it stands for. */
+function reachOf(form, value, spread) {
+  return (amountOf(form, value + spread) - amountOf(form, value - spread)) / 2;
+}
+
+/** An amount with so many decimals, fewer than none where it is large. */
+function decimalText(amount, decimals) {
+  if (!Number.isFinite(decimals)) return formatNumber(amount, CONSTANT_DIGITS);
+  const scale = 10 ** decimals;
+  return formatNumber(Math.round(amount * scale) / scale, MOST_DIGITS);
+}
+
+/** Of a feature that never changes. */
+const CONSTANT_DIGITS = 6;
+
+/** What is left of a double after some steps of arithmetic. */
+const MOST_DIGITS = 12;
+
+/** The power of ten of the first digit. */
+function exponentOf(number) {
+  return Math.floor(Math.log10(number));
+}
+
+const UNITS_OF_DAY = [["day", 1], ["hour", 24], ["minute", 1440]];
+
+/** A time of some days in the largest unit of which it has one. */
+function durationText(days) {
+  const [unit, parts] = UNITS_OF_DAY.find(([, count]) => days * count >= 1) ?? UNITS_OF_DAY.at(-1);
+  const text = formatNumber(days * parts, 2);
+  return `${text} ${unit}${text === "1" ? "" : "s"}`;
 }
 
 /** "± 3": how far rows lie from a value, in the unit of the amount that it stands for; "" if that is not known. */
@@ -203,13 +265,5 @@ export function spreadText(header, j, value, spread) {
   if (!(spread > 0)) return "";
   const form = header.forms?.[j];
   if (levelColumn(header, j)) return `\u00b1 ${cellText(header, j, spread)}`;
-  if (form?.form === "date") return `\u00b1 ${formatNumber(spread, 2)} days`;
-  return `\u00b1 ${formatNumber((amountOf(form, value + spread) - amountOf(form, value - spread)) / 2, 2)}`;
-}
-
-/** A value with digits down to a hundredth of its deviation: what is smaller says nothing. */
-function roundedTo(value, deviation) {
-  const decimals = deviation > 0 ? 2 - Math.ceil(Math.log10(deviation)) : 0;
-  const isPlain = decimals >= 0 && decimals <= 6;
-  return formatNumber(isPlain ? Number(value.toFixed(decimals)) : value, 3);
+  return `\u00b1 ${form?.form === "date" ? durationText(spread) : formatNumber(reachOf(form, value, spread), 2)}`;
 }

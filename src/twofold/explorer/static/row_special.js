@@ -51,6 +51,7 @@ export class RowSpecial {
       there: place ? place.values : this.header.usual.mean,
       spread: this.header.left_open?.features ?? null,
       thereTitle: place ? `at ${this.against.value}` : this.header.usual.of === "rows" ? "all rows" : "whole map",
+      areMeans: [false, !place],
     });
   }
 }

@@ -3,7 +3,7 @@
  */
 
 import { element, formatNumber, uniqueId } from "./elements.js";
-import { cellText, columnOfFeature, spreadText, standingName } from "./feature_text.js";
+import { cellText, columnOfFeature, generatedText, spreadText, standingName } from "./feature_text.js";
 
 /** A page of the table; the rest is found by typing part of a name. */
 export const MOST_TABLE_ROWS = 150;
@@ -21,6 +21,11 @@ const TABLE_COLUMNS = [
 /** A name that may be broken after the marks that stand for blanks in it. */
 function breakable(name) {
   return name.split(/(?<=[_/.:])/).flatMap((part) => [part, element("wbr")]);
+}
+
+/** A value with the time below its date: two such columns beside each other leave no room for names. */
+function narrow(text) {
+  return text.replace(" ", "\n");
 }
 
 export class RowTable {
@@ -126,11 +131,11 @@ export class RowTable {
       change: element("td", {}),
     };
     const name = standingName(this.header, j);
-    const range = `${cellText(this.header, j, low[j], 2)} to ${cellText(this.header, j, high[j], 2)}`;
+    const [from, to] = [low[j], high[j]].map((end) => element("span", {}, cellText(this.header, j, end, 2)));
     const item = element(
       "tr",
       {},
-      element("th", { scope: "row" }, ...breakable(name), element("span", { class: "tf-cell-range" }, range)),
+      element("th", { scope: "row" }, ...breakable(name), element("span", { class: "tf-cell-range" }, from, " to ", to)),
       ...Object.values(cells),
     );
     return { j, item, ...cells };
@@ -141,9 +146,9 @@ export class RowTable {
     this.companion = companion;
     const spread = this.header.left_open?.features;
     for (const line of this.lines) {
-      line.value.firstChild.textContent = cellText(this.header, line.j, values[line.j], 3);
+      line.value.firstChild.textContent = narrow(generatedText(this.header, line.j, values[line.j], spread?.[line.j]));
       line.value.lastChild.textContent = spreadText(this.header, line.j, values[line.j], spread?.[line.j]);
-      line.companion.textContent = companion ? cellText(this.header, line.j, companion[line.j], 3) : "";
+      line.companion.textContent = companion ? narrow(cellText(this.header, line.j, companion[line.j], 3)) : "";
       line.change.textContent = this.change ? `${formatNumber(Number((100 * this.change[line.j]).toFixed(2)), 2)}\u202f%` : "";
     }
   }

@@ -3,6 +3,7 @@
  */
 
 import { countOf, element, textButton } from "./elements.js";
+import { amountOf, hasBentScale, scaledAmount } from "./feature_text.js";
 import { KeptSelections } from "./kept_selections.js";
 import { commonLabels } from "./row_filters.js";
 import { fitsLink } from "./share.js";
@@ -10,12 +11,14 @@ import { SpecialList } from "./special_list.js";
 import { groupMoments } from "./standing_out.js";
 
 /**
- * Mean of some rows, missing values left out. Codes are summed, not values: there may be many.
+ * Mean of some rows, missing values left out; of amounts where a feature is one on a scale of its own. Otherwise codes
+ * are summed, not values: there may be many.
  * @returns {{values: Float64Array, count: number}|null} `count`: rows whose data the page holds; null if there are none
  */
 export function meanRow(atlas, rows) {
   const { D, rowCodes, missing, header } = atlas;
   const { low, step } = header.quantised;
+  const forms = Array.from({ length: D }, (_, j) => (hasBentScale(header, j) ? header.forms[j] : null));
   const sums = new Float64Array(D);
   const counts = new Float64Array(D);
   let count = 0;
@@ -25,11 +28,12 @@ export function meanRow(atlas, rows) {
     count++;
     for (let j = 0, at = place * D; j < D; j++, at++) {
       if (rowCodes[at] === missing) continue;
-      sums[j] += rowCodes[at];
+      sums[j] += forms[j] ? amountOf(forms[j], low[j] + step[j] * rowCodes[at]) : rowCodes[at];
       counts[j]++;
     }
   }
-  return count ? { values: sums.map((sum, j) => low[j] + step[j] * (sum / counts[j])), count } : null;
+  const mean = (sum, j) => (forms[j] ? scaledAmount(forms[j], sum / counts[j]) : low[j] + step[j] * (sum / counts[j]));
+  return count ? { values: sums.map(mean), count } : null;
 }
 
 export class SelectionView extends EventTarget {
@@ -125,6 +129,6 @@ export class SelectionView extends EventTarget {
     this.specialBox.hidden = !moments;
     if (!moments) return;
     const thereTitle = others ? `in ${other.name}` : moments.restCount ? "others" : "all rows";
-    this.special.show({ here: moments.mean, there, spread: moments.deviation, thereTitle });
+    this.special.show({ here: moments.mean, there, spread: moments.deviation, thereTitle, areMeans: [true, true] });
   }
 }

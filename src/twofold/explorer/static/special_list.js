@@ -4,7 +4,7 @@
  */
 
 import { element, formatNumber, uniqueId } from "./elements.js";
-import { columnOfFeature, featureKey, spreadText, standingName, standingText } from "./feature_text.js";
+import { columnOfFeature, featureKey, hasBentScale, spreadText, standingName, standingText } from "./feature_text.js";
 import { STANDING_ORDERS, differences, inOrderOfStanding } from "./standing_out.js";
 
 /** Lines of the list; the rest is found by typing part of a name. */
@@ -69,7 +69,8 @@ export class SpecialList extends EventTarget {
   }
 
   /**
-   * @param {{here: ArrayLike<number>, there: ArrayLike<number>, spread: ArrayLike<number>|null, thereTitle: string}} found
+   * @param {{here: ArrayLike<number>, there: ArrayLike<number>, spread: ArrayLike<number>|null, thereTitle: string,
+   *   areMeans: boolean[]}} found `areMeans`: whether they are means, here and there
    */
   show(found) {
     this.found = found;
@@ -119,7 +120,7 @@ export class SpecialList extends EventTarget {
     line.item = element("li", {}, button);
     line.write = (j) => {
       line.j = j;
-      const { here, there, spread, thereTitle } = this.found;
+      const { here, there, spread, thereTitle, areMeans } = this.found;
       name.textContent = standingName(this.header, j);
       button.title = `Colour the map by ${name.textContent}`;
       const sign = this.off[j] > 0 ? "+" : "";
@@ -129,7 +130,12 @@ export class SpecialList extends EventTarget {
       fill.style.left = this.off[j] < 0 ? `${100 * (0.5 - share)}%` : "50%";
       fill.classList.toggle("tf-below", this.off[j] < 0);
       const around = spread ? ` ${spreadText(this.header, j, here[j], spread[j])}` : "";
-      values.textContent = `${standingText(this.header, j, here[j])}${around}, ${thereTitle} ${standingText(this.header, j, there[j])}`;
+      const [own, others] = [[here[j], there[j]], [there[j], here[j]]].map(([value, other]) =>
+        standingText(this.header, j, value, { other, spread: spread?.[j] }),
+      );
+      // A mean on a scale of its own, taken back, is not the mean of the amounts.
+      const [typicalOwn, typicalOthers] = areMeans.map((isMean) => (isMean && hasBentScale(this.header, j) ? "typically " : ""));
+      values.textContent = `${typicalOwn}${own}${around}, ${thereTitle} ${typicalOthers}${others}`;
     };
     return line;
   }
