@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from twofold.tables.table import cell_rules
-from twofold.tables.text_types import date_format, date_texts, typed_column, with_gaps
+from twofold.tables.text_types import date_format, date_texts, truth_words, typed_column, with_gaps
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,16 @@ def test_dates_there_and_back():
     assert date_texts(aware)[0] == "2020-01-31+0100"
     again = typed_column(pd.Series(date_texts(aware + pd.Timedelta(hours=1))), cell_rules())
     assert again[0] == aware[0] + pd.Timedelta(hours=1)
+
+
+@pytest.mark.parametrize("words", ["true false", "TRUE FALSE", "Wahr Falsch", "VRAI FAUX"])
+def test_truth_values_there_and_back(words):
+    cells = pd.Series([*words.split(), "NA"])
+    truths = typed_column(cells, cell_rules())
+    assert truths.dtype == "boolean"
+    assert truths[:2].tolist() == [True, False]
+    assert truth_words(cells[:2]) == dict(zip([True, False], words.split(), strict=True))
+    assert typed_column(pd.Series(["true", "maybe"]), cell_rules()).dtype == object
 
 
 def test_other_types_stay():

@@ -7,6 +7,7 @@ and for the rows that come later.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,16 @@ import pandas as pd
 from twofold.cli.arguments import Texts, shown
 from twofold.cli.console import CommandError, UsageError, listed
 from twofold.tables.table import is_percentage, named_numbers
-from twofold.tables.text_types import date_format, date_texts, holds_texts, typed_column, with_gaps
+from twofold.tables.text_types import (
+    as_truths,
+    date_format,
+    date_texts,
+    holds_texts,
+    truth_of,
+    truth_words,
+    typed_column,
+    with_gaps,
+)
 from twofold.tables.writing import number_texts
 
 if TYPE_CHECKING:
@@ -24,6 +34,7 @@ if TYPE_CHECKING:
     from twofold.tables.reading import TableSource
     from twofold.tables.table import CellRules
 
+_CODE = re.compile("0[0-9]+")
 USED = ("category", "ordered", "date", "count")
 
 
@@ -139,7 +150,7 @@ def rows_for(
     model: Mixed, frame: pd.DataFrame, source: TableSource, before: int = 0
 ) -> pd.DataFrame:
     """Return rows of a file, after ``before`` others, as a model of mixed columns takes them."""
-    from twofold.mixed.columns import NumberColumn
+    from twofold.mixed.columns import LevelColumn, NumberColumn
 
     def place(row: int) -> str:
         return f"{shown(source.path)}, row {before + row + 1}"
@@ -149,6 +160,8 @@ def rows_for(
         if column.name not in frame:
             continue
         cells = frame[column.name]
+        if isinstance(column, LevelColumn):
+            cells = as_levels(cells, column.levels, source.rules)
         if source.dialect is None and not holds_texts(cells):
             found[column.name] = cells
         elif isinstance(column, NumberColumn) or column.type.form == "number":
@@ -161,16 +174,102 @@ def rows_for(
     return pd.DataFrame(found, index=frame.index)
 
 
+def as_levels(cells: pd.Series, levels: tuple[Any, ...], rules: CellRules) -> pd.Series:
+    """Return cells as the levels that they say, which may be written in another way.
+
+    A truth value is a word in one file, a type of its own in another, and 0 or 1 in a third.
+    """
+    if isinstance(cells.dtype, pd.CategoricalDtype):
+        return cells
+    known = with_gaps(cells, rules)
+    different = known.dropna().unique()
+    if set(different) <= set(levels):
+        return cells
+    meant = {_meaning(level, rules): level for level in reversed(levels)}
+    found = {
+        cell: cell if cell in levels else meant.get(_meaning(cell, rules), cell)
+        for cell in different
+    }
+    return known.map(found).astype(object).where(known.notna(), None)
+
+
+def _meaning(cell: Any, rules: CellRules) -> Any:
+    """Return a truth value or a number as a number, and any other cell as it is."""
+    if (truth := truth_of(cell)) is not None:
+        return float(truth)
+    return rules.number(cell) if rules.is_number(cell) else cell
+
+
+# ---- and back -----------------------------------------------------------------------------------
+
+
+def as_cells(
+    made: pd.Series, cells: pd.Series, source: TableSource, written: Dialect | None
+) -> pd.Series:
+    """Return values in the form of the cells of a file that they replace.
+
+    ``written`` says how text is written, None for files of other kinds.
+    """
+    if source.dialect is not None and written is None:
+        return made  # text has no types, the file to write has
+    if not are_texts(cells, source):
+        return in_type_of(made, cells)
+    texts = texts_of(made, cells, source.rules, written)
+    return pd.Series(texts, index=made.index, dtype=object).where(made.notna(), None)
+
+
+def are_texts(cells: pd.Series, source: TableSource) -> bool:
+    """Say whether a column of a file holds texts alone."""
+    if source.dialect is not None:
+        return True
+    known = cells.dropna() if holds_texts(cells) else cells[:0]
+    return len(known) > 0 and all(isinstance(cell, str) for cell in known)
+
+
+def in_type_of(made: pd.Series, cells: pd.Series) -> pd.Series:
+    """Return values in the type of cells if it holds them, whatever they are in other rows."""
+    dtype = cells.dtype
+    loses = pd.api.types.is_float_dtype(made.dtype) and not pd.api.types.is_float_dtype(dtype)
+    if loses or pd.api.types.is_object_dtype(dtype) or isinstance(dtype, pd.CategoricalDtype):
+        return made
+    if pd.api.types.is_bool_dtype(dtype) and (truths := as_truths(made)) is not None:
+        made = truths
+    try:
+        found = made.astype(dtype)
+    except (TypeError, ValueError, OverflowError):
+        return made
+    return found if (found == made)[made.notna()].all() else made
+
+
 def texts_of(
     column: pd.Series, cells: pd.Series, rules: CellRules, written: Dialect | None
 ) -> list[str]:
-    """Return values of a column as text, dates in the format of the cells they stand among."""
+    """Return values of a column as text, in the form of the cells that they stand among."""
+    known = with_gaps(cells, rules).dropna()
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        return date_texts(column, date_format(with_gaps(cells, rules)))
+        return date_texts(column, date_format(known))
+    words, truths = truth_words(known), as_truths(column)
+    if words is not None and truths is not None:
+        return ["" if pd.isna(truth) else words[bool(truth)] for truth in truths]
     texts = number_texts(column, "." if written is None else written.decimal)
-    if is_percentage(with_gaps(cells, rules)):
+    if is_percentage(known):
         return [text and f"{text}%" for text in texts]
+    if (width := _digits_of_codes(known)) is not None:
+        return [text.zfill(width) if text.isdecimal() else text for text in texts]
     return texts
+
+
+def _digits_of_codes(known: pd.Series) -> int | None:
+    """Return how many digits cells have if that is why some begin with 0, None for other cells."""
+    widths = set(known.astype(str).str.len())
+    if len(widths) != 1 or not has_codes(known):
+        return None
+    return int(widths.pop()) if known.astype(str).str.isdecimal().all() else None
+
+
+def has_codes(known: pd.Series) -> bool:
+    """Say whether some cells are texts of digits that begin with 0, which a number would lose."""
+    return any(isinstance(cell, str) and _CODE.fullmatch(cell) for cell in known)
 
 
 def _example(option: str) -> str:

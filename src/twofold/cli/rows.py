@@ -180,7 +180,7 @@ def denoise(
     def clean(piece: Piece, written: Dialect | None) -> pd.DataFrame:
         made: Any = piece.Y
         if piece.rows is not None:
-            return denoised_table(stream, piece, reconstruct)
+            return denoised_table(stream, piece, reconstruct, written)
         if piece.known.any():
             made = piece.apply(stream.model, reconstruct)
         others = piece.frame.drop(columns=features)

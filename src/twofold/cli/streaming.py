@@ -28,7 +28,7 @@ from twofold.cli.arguments import check_output, check_streams, open_model, shown
 from twofold.cli.columns import Match, feature_names, find_row_names, latent_names, match_columns
 from twofold.cli.console import CommandError, Console, counted, listed
 from twofold.cli.describing import is_left_out, is_squared_error, takes_gaps
-from twofold.cli.mixed_columns import rows_for
+from twofold.cli.mixed_columns import as_cells, rows_for
 from twofold.cli.mixed_filling import drawn_or_sure
 from twofold.rowwise import center_and_spread
 from twofold.tables.reading import open_table
@@ -284,14 +284,19 @@ def with_gaps_filled(
 
 
 def denoised_table(
-    stream: Stream, piece: Piece, reconstruct: Callable[[Any], pd.DataFrame]
+    stream: Stream,
+    piece: Piece,
+    reconstruct: Callable[[Any], pd.DataFrame],
+    written: Dialect | None,
 ) -> pd.DataFrame:
     """Return a piece of a mixed table as the map sees it, rows without values as they are."""
     frame, rows = piece.frame, piece.rows
     if rows is None or not piece.known.any():
         return frame
     made = piece.spread_out(piece.ask(reconstruct, stream.model))
-    columns = {name: made[name] if name in rows else frame[name] for name in frame}
+    columns = dict(frame.items())
+    for name in rows:
+        columns[name] = as_cells(made[name], frame[name], stream.source, written)
     return pd.DataFrame(columns, index=frame.index)[list(stream.source.columns)]
 
 

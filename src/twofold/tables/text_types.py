@@ -1,13 +1,16 @@
-"""Columns of text as what they say: dates, or texts with gaps.
+"""Columns of text as what they say: dates, truth values, or texts with gaps.
 
 Dates are read in the formats below, if all cells of a column have one and the same. Where a month
-could be a day in every cell (03/05/2020), nothing is guessed.
+could be a day in every cell (03/05/2020), nothing is guessed. Truth values are the words that
+spreadsheets write for them, in any case.
 """
 
 from __future__ import annotations
 
+import datetime
 import warnings
 
+import numpy as np
 import pandas as pd
 
 from twofold.tables.table import CellRules
@@ -26,18 +29,71 @@ DATE_FORMATS = (
     "%d %b %Y",
     "%d %B %Y",
 )
+# What Excel writes in English, German, French, Spanish, Italian, Portuguese and Dutch.
+TRUTHS = (
+    ("true", "false"),
+    ("wahr", "falsch"),
+    ("vrai", "faux"),
+    ("verdadero", "falso"),
+    ("vero", "falso"),
+    ("verdadeiro", "falso"),
+    ("waar", "onwaar"),
+)
+_TRUTH_OF = {word: word == pair[0] for pair in TRUTHS for word in pair}
 # What a date begins with; plain numbers such as 2020 are none.
 _LIKE_A_DATE = r"\s*\d{1,4}[-/. ]\s*(\d{1,2}[-/. ]|[A-Za-z]{3,9} )\s*\d{1,4}"
 _FIRST_CELLS = 50
 
 
 def typed_column(column: pd.Series, rules: CellRules) -> pd.Series:
-    """Return a column of texts with its gaps, as times if its cells are dates."""
+    """Return a column of texts with its gaps, as times or truth values if its cells are such."""
     if not holds_texts(column):
         return column
     known = with_gaps(column, rules)
+    truths = {cell: truth_of(cell) for cell in known.dropna().unique()}
+    if truths and None not in truths.values():
+        return known.map(truths).astype("boolean")
     found = date_format(known)
     return known if found is None else parsed_dates(known, found)
+
+
+def truth_of(cell: object) -> bool | None:
+    """Return the truth value that a cell is or says, None if it is none."""
+    if isinstance(cell, bool | np.bool_):
+        return bool(cell)
+    return _TRUTH_OF.get(cell.strip().casefold()) if isinstance(cell, str) else None
+
+
+def as_truths(column: pd.Series) -> pd.Series | None:
+    """Return a column of truth values, words for them, or 0 and 1; None for another one."""
+    zero_or_one = {0: False, 1: True}
+    found = {cell: truth_of(cell) for cell in column.dropna().unique()}
+    found = {c: zero_or_one.get(c) if truth is None else truth for c, truth in found.items()}
+    return None if None in found.values() else column.map(found).astype("boolean")
+
+
+def truth_words(texts: pd.Series) -> dict[bool, str] | None:
+    """Return the words for truth values in a column, None if its texts are others."""
+    words = set(texts)
+    if words and words <= {"0", "1"}:
+        return {True: "1", False: "0"}
+    pairs = [pair for pair in TRUTHS if all(str(word).casefold() in pair for word in words)]
+    if not words or not pairs or not all(isinstance(word, str) for word in words):
+        return None
+    first = str(texts.iloc[0])
+    spelled = str.upper if first.isupper() else str.lower if first.islower() else str.capitalize
+    return {True: spelled(pairs[0][0]), False: spelled(pairs[0][1])}
+
+
+def is_date_column(column: pd.Series, rules: CellRules) -> bool:
+    """Say whether the cells of a column are dates, by their type or as texts."""
+    typed = typed_column(column, rules)
+    known = typed.dropna()
+    return bool(
+        pd.api.types.is_datetime64_any_dtype(typed.dtype)
+        or isinstance(typed.dtype, pd.PeriodDtype)
+        or (len(known) and isinstance(known.iloc[0], datetime.date))
+    )
 
 
 def holds_texts(column: pd.Series) -> bool:
