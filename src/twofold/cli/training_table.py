@@ -257,7 +257,8 @@ def _row_names(source: TableSource, frame: pd.DataFrame, others: set[str]) -> tu
     if len(frame) < ROWS_TO_JUDGE_NAMES:
         return None, None
     others = others | {*source.nearly_numbers, *source.amounts}
-    column = naming_column(frame[[name for name, _ in source.left_out if name not in others]])
+    text = frame[[name for name, _ in source.left_out if name not in others]]
+    column = naming_column(text, source.rules)
     return None if column is None else frame[column].astype(str).to_numpy(dtype=str), column
 
 
