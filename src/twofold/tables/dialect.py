@@ -1,8 +1,9 @@
 """How a text table is written: separator, decimal comma, encoding, and whether it has a header.
 
 All of it is found in the first lines. The separator is the one that cuts the lines into equally
-many cells; between several such the one that leaves the most numbers, so that ``1,5;2,3`` is two
-numbers with a decimal comma and not three cells. Nothing is guessed that a wrong guess would
+many cells; between several such one that cuts the first line, of names, like the others, and then
+the one that leaves the most numbers, so that ``1,5;2,3`` is two numbers with a decimal comma and
+not three cells. Nothing is guessed that a wrong guess would
 spoil silently: thousands marks and comments are left as they are.
 """
 
@@ -220,15 +221,16 @@ def _first_records(body: str, separator: str) -> list[list[str]]:
 
 
 def _separator(body: str) -> str:
-    """Return the separator that cuts the lines evenly and leaves the most numbers."""
-    best, best_score = "", (0.0, 0.0, 0)
+    """Return the separator that cuts the lines, names too, evenly and leaves the most numbers."""
+    best, best_score = "", (0.0, False, 0.0, 0)
     for separator in SEPARATORS:
         records = _first_records(body, separator)
         widths = Counter(len(record) for record in records)
         width, n_even = widths.most_common(1)[0] if widths else (0, 0)
         if width > 1:
             share = _number_share(records, _decimal(records, separator))
-            score = (round(n_even / len(records), 1), round(share, 2), width)
+            cuts_names = len(records[0]) == width
+            score = (round(n_even / len(records), 1), cuts_names, round(share, 2), width)
             if score > best_score:
                 best, best_score = separator, score
     return best or (" " if _is_blank_separated(body) else ",")
