@@ -334,6 +334,17 @@ def test_info_reads_labels_as_people_do(tmp_path):
     assert said["step"].endswith("'step 9', 'step 10'")
 
 
+@pytest.mark.parametrize("form", ["%d.%m.%Y", "%Y/%m/%d", "%m/%d/%Y"])
+def test_labels_are_dates_in_every_format_of_columns(tmp_path, form):
+    table = make_table()[["length", "parts"]]
+    table["day"] = pd.date_range("2020-01-01", periods=N).strftime(form)
+    table.loc[4, "day"] = "NA"
+    table.to_csv(tmp_path / "t.csv", index=False)
+    run_well("fit", tmp_path / "t.csv", "--label", "day", *QUICK)
+    said = run_json("info", tmp_path / "t.twofold")["labels"]["day"]
+    assert said == "dates from 2020-01-01 to 2020-03-30"
+
+
 def test_what_is_special_is_told_in_the_units_of_the_table(folder):
     done = run_well("explain", folder / "items.twofold", "--row", "#1", "--most", "30")
     lines = {line.split()[0]: line for line in done.stdout.splitlines()}

@@ -52,8 +52,6 @@ def test_separators_and_line_ends(found, separator, line_end):
         ("a;b\n123.456.789;0.5\n1.100.200;1.5\n", ";", "."),  # versions beside decimal points
         ("a;b;c\n" + "0,5;v;q\n1,5;u;p\n" * 20, ";", ","),  # the comma cuts all but the names
         ("a\n" + "r,0.5\ns,1.5\n" * 20, ",", "."),  # names of rows may have no name
-        ("a;b;c\n" + "0,5;v;q\n1,5;u;p\n" * 20, ";", ","),  # the comma cuts all but the names
-        ("a\n" + "r,0.5\ns,1.5\n" * 20, ",", "."),  # names of rows may have no name
         ("a;b\n1;2\n", ";", "."),
         ("a,b\n1.5,2\n", ",", "."),
         ('a,b\n"1,5","2,5"\n', ",", "."),

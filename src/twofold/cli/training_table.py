@@ -16,8 +16,10 @@ from twofold.cli.console import CommandError, Console, UsageError, counted, list
 from twofold.cli.large_tables import LargeTable, exceeds_memory
 from twofold.cli.mixed_columns import check_named, kinds_of_texts, whole_numbers
 from twofold.contract.distinct_rows import merge_duplicates
+from twofold.contract.label_values import as_days
 from twofold.mixed.kinds import choose
 from twofold.tables.reading import open_table
+from twofold.tables.text_types import date_texts, typed_column
 
 if TYPE_CHECKING:
     from twofold.contract import TwoWayModel
@@ -302,7 +304,7 @@ def label_values(rules: CellRules, column: pd.Series) -> Any:
     """Return a label column as text or as numbers; few whole numbers are classes, so text.
 
     Categories with an order stay such. A text that stands for a missing cell, such as "n/a", is no
-    class, but "".
+    class, but "". Dates, in any format that columns may have, are written as ISO dates.
     """
     if getattr(column.dtype, "ordered", False):
         texts = [str(level).strip().casefold() for level in column.cat.categories]
@@ -312,7 +314,11 @@ def label_values(rules: CellRules, column: pd.Series) -> Any:
     if values.dtype.kind != "f":
         texts = column.astype(object).where(column.notna(), "").astype(str)
         is_missing = texts.str.strip().str.casefold().isin(rules.texts)
-        return texts.mask(is_missing, "").to_numpy(dtype=str)
+        found = texts.mask(is_missing, "").to_numpy(dtype=str)
+        dates = typed_column(column, rules)
+        if dates.dtype.kind != "M" or as_days(found) is not None:
+            return found
+        return np.array(date_texts(dates), dtype=str)
     seen = np.unique(values[~np.isnan(values)])
     if len(seen) > MOST_CLASSES or np.any(seen != np.round(seen)):
         return values

@@ -16,12 +16,12 @@ import pandas as pd
 from twofold.tables.table import CellRules
 
 DATE_FORMATS = (
+    "%Y/%m/%d",  # which pandas takes for ISO dates, too
+    "%Y/%m/%d %H:%M:%S",
     "ISO8601",
     "%d.%m.%Y",
     "%d.%m.%Y %H:%M",
     "%d.%m.%Y %H:%M:%S",
-    "%Y/%m/%d",
-    "%Y/%m/%d %H:%M:%S",
     "%m/%d/%Y",
     "%d/%m/%Y",
     "%m/%d/%Y %H:%M",
