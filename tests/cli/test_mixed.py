@@ -345,6 +345,14 @@ def test_labels_are_dates_in_every_format_of_columns(tmp_path, form):
     assert said == "dates from 2020-01-01 to 2020-03-30"
 
 
+@pytest.mark.parametrize("gap", ["none", "None", "nan"])
+def test_a_category_with_few_known_cells_is_one(tmp_path, gap):
+    table = make_table()[["length", "parts"]].assign(how=[gap, gap, "a", gap, "b"] * (N // 5))
+    table.to_csv(tmp_path / "t.csv", index=False)
+    done = run_well("fit", tmp_path / "t.csv", *QUICK)
+    assert "  how: category (levels without an order): 2 levels" in done.stderr
+
+
 def test_what_is_special_is_told_in_the_units_of_the_table(folder):
     done = run_well("explain", folder / "items.twofold", "--row", "#1", "--most", "30")
     lines = {line.split()[0]: line for line in done.stdout.splitlines()}

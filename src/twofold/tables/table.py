@@ -128,6 +128,11 @@ class CellRules:
             return False
         return True
 
+    def is_missing(self, cell: object) -> bool:
+        """Whether a cell is missing."""
+        value = self.number(cell) if self.is_number(cell) else 0.0
+        return math.isnan(value) or value in self.numbers
+
     def is_other_number(self, cell: object) -> bool:
         """Whether a cell is a number in a table with the other decimal mark."""
         if not isinstance(cell, str):
@@ -274,15 +279,16 @@ class NearlyNumbers(NamedTuple):
 def nearly_numbers(column: pd.Series, rules: CellRules) -> NearlyNumbers | None:
     """Return what keeps a column of mostly numbers from being one, None for other columns."""
     # Those are told from their first cells: a look at all of a long text column would take its
-    # time.
+    # time. Missing cells tell nothing.
     if column.dtype.kind in "iufb":
         return None
     cells = [None if gap else cell for cell, gap in zip(column, column.isna(), strict=True)]
-    some = [cell for cell in cells[:_CELLS_TO_JUDGE] if cell is not None]
-    if 2 * sum(map(rules.is_number, some)) <= len(some):
+    some = [cell for cell in cells[:_CELLS_TO_JUDGE] if not rules.is_missing(cell)]
+    if some and 2 * sum(map(rules.is_number, some)) <= len(some):
         return None
     bad = [(row, cell) for row, cell in enumerate(cells, 1) if not rules.is_number(cell)]
-    if not bad or 2 * len(bad) >= len(cells):
+    n_known = sum(not rules.is_missing(cell) for cell in cells) if bad else 0
+    if not bad or 2 * len(bad) >= n_known:
         return None
     row, cell = bad[0]
     verdict = "is not a number" if len(bad) == 1 else "are not numbers"
