@@ -313,6 +313,9 @@ def test_pixels_share_a_unit(tmp_path):
     assert "will decide the map" not in said
     said = run("fit", tmp_path / "uneven.npy", "--scale", "none", *QUICK).stderr
     assert "will decide the map" in said
+    np.save(tmp_path / "border.npy", make_frame(30)[COLUMNS].to_numpy() * [0, 1, 1, 1])
+    said = run_well("fit", tmp_path / "border.npy", "--image-shape", "2x2", *QUICK).stderr
+    assert "'x1' (says nothing, but is kept, and rows for the model need it)" in said
     asked = ["--image-shape", "2x2", "--scale", "standard"]
     assert run_json("fit", tmp_path / "t.npy", *asked, *QUICK)["scale"] == "standard"
 

@@ -199,6 +199,41 @@ def test_truth_values_are_the_same_in_all_files(tmp_path, fitted):
         assert set(clean["b"]) == own
 
 
+def test_denoised_cells_are_written_as_they_came(folder, tmp_path):
+    table = make_table()[["length", "bought"]]
+    table["share"] = [f"{30 + 10 * length:.1f}%" for length in table["length"]]
+    table["zip"] = np.where(table["length"] > 0.5, "01067", "10115")
+    table["code"] = [f"{k % 7:03d}" for k in range(N)]
+    table.to_csv(tmp_path / "t.csv", index=False)
+    table.to_excel(tmp_path / "t.xlsx", index=False)
+    model = tmp_path / "m.twofold"
+    run_well("fit", tmp_path / "t.csv", "-o", model, "--kinds", "zip=category", *QUICK)
+    for name in ("t.csv", "t.xlsx"):
+        run_well("denoise", model, tmp_path / name, "-o", tmp_path / f"out_{name}")
+    sheet = pd.read_excel(tmp_path / "out_t.xlsx", dtype=str)
+    for found in (pd.read_csv(tmp_path / "out_t.csv", dtype=str), sheet):
+        assert found["bought"].str.fullmatch(r"\d\d\.\d\d\.20\d\d").all()
+        assert found["share"].str.fullmatch(r"\d+(\.\d+)?%").all()
+        assert set(found["zip"]) == {"01067", "10115"}
+        assert found["code"].str.fullmatch(r"00\d(\.\d+)?").any()
+    made = run_well("generate", model, "--samples", 20)
+    assert set(pd.read_csv(_written(made), dtype=str)["zip"]) == {"01067", "10115"}
+    table.assign(zip=table["zip"].astype(int)).to_parquet(tmp_path / "numbers.parquet")
+    same = [run_well("transform", model, tmp_path / n).stdout for n in ("t.csv", "numbers.parquet")]
+    assert same[0] == same[1]
+
+
+def test_orders_of_numbers_and_truth_values(tmp_path):
+    table = make_table()[["length"]].assign(step=np.arange(N) % 3, b=np.arange(N) % 2 == 0)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    kinds = "step=1<0<2,b=FALSE<TRUE"
+    run_well("fit", tmp_path / "t.csv", "-o", tmp_path / "m.twofold", "--kinds", kinds, *QUICK)
+    found = {c.name: c for c in twofold.load(tmp_path / "m.twofold").columns_}
+    assert found["step"].levels == (1, 0, 2)
+    assert found["b"].levels == (False, True)
+    run_well("explain", tmp_path / "m.twofold", "--label", "b=TRUE")
+
+
 @pytest.mark.filterwarnings("default")
 def test_a_new_level_is_told(folder, tmp_path):
     table = make_table().head(5)
@@ -362,6 +397,7 @@ def test_what_is_special_is_told_in_the_units_of_the_table(folder):
     assert abs(said - here["bought"]) <= pd.Timedelta(days=1)
     assert "days" in lines["bought"]
     assert "log" not in done.stdout  # nor "log(1 + parts)"
+    assert "e-" not in run_well("explain", folder / "items.twofold", "--row", "#2").stdout
     assert abs(float(lines["parts"].split()[2]) - here["parts"]) <= 0.5
     assert lines["colour"].count("%") == 3
     assert "season" not in done.stdout

@@ -47,6 +47,14 @@ def test_dates_there_and_back():
     assert again[0] == aware[0] + pd.Timedelta(hours=1)
 
 
+@pytest.mark.parametrize(
+    "cell", ["2020-01-13T01:58:04+00:00", "2020-01-13T00:00:00Z", "2020-01-13 01:58:04"]
+)
+def test_iso_dates_are_written_as_they_came(cell):
+    times = typed_column(pd.Series([cell]), cell_rules())
+    assert date_texts(times, "ISO8601", cell) == [cell]
+
+
 @pytest.mark.parametrize("words", ["true false", "TRUE FALSE", "Wahr Falsch", "VRAI FAUX"])
 def test_truth_values_there_and_back(words):
     cells = pd.Series([*words.split(), "NA"])

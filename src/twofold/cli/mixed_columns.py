@@ -15,7 +15,7 @@ import pandas as pd
 
 from twofold.cli.arguments import Texts, shown
 from twofold.cli.console import CommandError, UsageError, listed
-from twofold.tables.table import is_percentage, named_numbers
+from twofold.tables.table import cell_rules, is_percentage, named_numbers
 from twofold.tables.text_types import (
     as_truths,
     date_format,
@@ -134,6 +134,30 @@ def kinds_of_texts(
     return used, reasons
 
 
+def columns_of_codes(
+    source: TableSource, names: list[str], asked: dict[str, Any]
+) -> dict[str, pd.Series]:
+    """Return those columns of numbers, asked to be categories, whose texts numbers would change."""
+    wanted = [name for name in names if asked.get(name) in ("category", "ordered")]
+    wanted += [name for name in names if isinstance(asked.get(name), list)]
+    if not wanted:
+        return {}
+    frame = source.read()
+    texts = {n: with_gaps(frame[n], source.rules) for n in wanted if holds_texts(frame[n])}
+    return {name: cells for name, cells in texts.items() if has_codes(cells.dropna())}
+
+
+def named_as_levels(asked: dict[str, Any], frame: pd.DataFrame) -> dict[str, Any]:
+    """Return kinds by column, in which orders name levels as the table has them, not as texts."""
+    found = dict(asked)
+    for name, kind in asked.items():
+        if isinstance(kind, list):
+            levels = tuple(frame[name].dropna().unique())
+            order = as_levels(pd.Series(kind, dtype=object), levels, cell_rules())
+            found[name] = [level for level in order if level is not None]
+    return found
+
+
 def whole_numbers(column: pd.Series) -> pd.Series:
     """Return a column of numbers as whole ones if all of them are."""
     values = column.to_numpy(dtype=np.float64)
@@ -247,7 +271,7 @@ def texts_of(
     """Return values of a column as text, in the form of the cells that they stand among."""
     known = with_gaps(cells, rules).dropna()
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        return date_texts(column, date_format(known))
+        return date_texts(column, date_format(known), str(known.iloc[0]) if len(known) else "")
     words, truths = truth_words(known), as_truths(column)
     if words is not None and truths is not None:
         return ["" if pd.isna(truth) else words[bool(truth)] for truth in truths]

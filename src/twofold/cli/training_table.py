@@ -14,7 +14,7 @@ from twofold.cli.arguments import Text, Texts, shown
 from twofold.cli.columns import are_default, find_columns, naming_column, split_names
 from twofold.cli.console import CommandError, Console, UsageError, counted, listed, missing_option
 from twofold.cli.large_tables import LargeTable, exceeds_memory
-from twofold.cli.mixed_columns import check_named, kinds_of_texts, whole_numbers
+from twofold.cli.mixed_columns import check_named, columns_of_codes, kinds_of_texts, whole_numbers
 from twofold.contract.distinct_rows import merge_duplicates
 from twofold.contract.label_values import as_days
 from twofold.mixed.kinds import choose
@@ -281,6 +281,7 @@ def _choose_columns(
         nearly = {*source.nearly_numbers, *source.amounts} - set(kinds)
         texts = {name: why for name, why in left.items() if name not in nearly}
         used, reasons = kinds_of_texts(frame, texts, source.rules, kinds)
+        used |= columns_of_codes(source, [name for name in taken if name not in left], kinds)
         left = {name: reasons.get(name, why) for name, why in left.items() if name not in used}
     if chosen and left:  # raises, with line and cell, unless the columns are only empty
         text = list(left)

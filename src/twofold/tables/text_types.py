@@ -8,6 +8,7 @@ spreadsheets write for them, in any case.
 from __future__ import annotations
 
 import datetime
+import re
 import warnings
 
 import numpy as np
@@ -147,11 +148,25 @@ def parsed_dates(cells: pd.Series, form: str) -> pd.Series:
             return pd.to_datetime(cells, format=form, errors="coerce", utc=True)
 
 
-def date_texts(times: pd.Series, form: str | None = None) -> list[str]:
-    """Return times as text of a format, by default as ISO dates, with the time if there is one."""
-    if form in (None, "ISO8601"):
-        naive = times.dt.tz_localize(None) if times.dt.tz is not None else times
-        has_time = bool((naive.dropna() != naive.dropna().dt.normalize()).any())
-        form = "%Y-%m-%d %H:%M:%S" if has_time else "%Y-%m-%d"
-        form += "%z" if times.dt.tz is not None else ""
-    return ["" if pd.isna(text) else str(text) for text in times.dt.strftime(str(form))]
+def date_texts(times: pd.Series, form: str | None = None, like: str = "") -> list[str]:
+    """Return times as text of a format, by default as ISO dates, with the time if there is one.
+
+    ISO dates have a T, times and the kind of zone as the text that they are ``like`` has them.
+    """
+    if form not in (None, "ISO8601"):
+        return _filled_texts(times, str(form))
+    naive = times.dt.tz_localize(None) if times.dt.tz is not None else times
+    has_time = bool((naive.dropna() != naive.dropna().dt.normalize()).any()) or ":" in like
+    form = f"%Y-%m-%d{'T' if 'T' in like else ' '}%H:%M:%S" if has_time else "%Y-%m-%d"
+    if times.dt.tz is None:
+        return _filled_texts(times, form)
+    texts = _filled_texts(times, f"{form}%z")
+    if like.endswith("Z"):
+        return [text.replace("+0000", "Z") for text in texts]
+    has_colon = re.search(r"[+-]\d\d:\d\d$", like) is not None
+    return [f"{text[:-2]}:{text[-2:]}" if text and has_colon else text for text in texts]
+
+
+def _filled_texts(times: pd.Series, form: str) -> list[str]:
+    """Return times as text of a format, missing ones as empty text."""
+    return ["" if pd.isna(text) else str(text) for text in times.dt.strftime(form)]
