@@ -103,10 +103,12 @@ def test_parquet_keeps_its_types(folder, tmp_path):
     table["bought"] = pd.to_datetime(table["bought"], format="%d.%m.%Y")
     table["colour"] = table["colour"].astype("category")
     table["new"] = np.arange(N) % 3 == 0
+    table["price"] = [f"{1000 + 37 * k:,}" for k in range(N)]
+    table["whole"] = table["parts"].astype("float64")
     table.to_parquet(tmp_path / "t.parquet")
     run_well("fit", tmp_path / "t.parquet", "-o", tmp_path / "m.twofold", *QUICK)
     gappy = table.copy()
-    gappy.loc[::4, "colour"] = None
+    gappy.loc[::4, "colour"] = gappy.loc[1::4, "price"] = None
     gappy.to_parquet(tmp_path / "gappy.parquet")
     words = [tmp_path / "m.twofold", tmp_path / "gappy.parquet", "-o", tmp_path / "out.parquet"]
     run_well("complete", *words)
@@ -115,6 +117,10 @@ def test_parquet_keeps_its_types(folder, tmp_path):
     assert found.dtypes["bought"].kind == "M"
     assert set(found["colour"]) == {"blue", "green", "red"}
     assert found["new"].dtype == bool
+    assert (found["price"] == table["price"])[gappy["price"].notna()].all()
+    run_well("denoise", tmp_path / "m.twofold", tmp_path / "t.parquet", "-o", words[-1])
+    plain = table.astype({"colour": object})
+    assert pd.read_parquet(words[-1]).dtypes.to_dict() == plain.dtypes.to_dict()
 
 
 def test_parquet_keeps_the_order_of_levels(folder, tmp_path):
