@@ -205,6 +205,20 @@ def test_truth_values_are_the_same_in_all_files(tmp_path, fitted):
         assert set(clean["b"]) == own
 
 
+def test_truth_values_are_1_and_0_for_a_model_of_numbers(tmp_path):
+    x = np.random.default_rng(0).random(40).round(6)
+    table = pd.DataFrame({"x": x, "b": x > 0.5})
+    table.astype(float).to_csv(tmp_path / "01.csv", index=False)
+    table.assign(b=np.where(x > 0.5, "WAHR", "FALSCH")).to_csv(tmp_path / "de.csv", index=False)
+    table.to_parquet(tmp_path / "t.parquet", index=False)
+    model, filled = tmp_path / "m.twofold", tmp_path / "f.parquet"
+    run_well("fit", tmp_path / "01.csv", "-o", model, *QUICK)
+    files = ["01.csv", "de.csv", "t.parquet"]
+    assert len({run_well("transform", model, tmp_path / name).stdout for name in files}) == 1
+    run_well("complete", model, tmp_path / "t.parquet", "-o", filled)
+    pd.testing.assert_frame_equal(pd.read_parquet(filled), table)
+
+
 def test_denoised_cells_are_written_as_they_came(folder, tmp_path):
     table = make_table()[["length", "bought"]]
     table["share"] = [f"{30 + 10 * length:.1f}%" for length in table["length"]]
@@ -224,9 +238,13 @@ def test_denoised_cells_are_written_as_they_came(folder, tmp_path):
         assert found["code"].str.fullmatch(r"00\d(\.\d+)?").any()
     made = run_well("generate", model, "--samples", 20)
     assert set(pd.read_csv(_written(made), dtype=str)["zip"]) == {"01067", "10115"}
-    table.assign(zip=table["zip"].astype(int)).to_parquet(tmp_path / "numbers.parquet")
-    same = [run_well("transform", model, tmp_path / n).stdout for n in ("t.csv", "numbers.parquet")]
+    numbers = table.assign(zip=table["zip"].astype("Int64"))
+    numbers.to_parquet(tmp_path / "t.parquet")
+    same = [run_well("transform", model, tmp_path / n).stdout for n in ("t.csv", "t.parquet")]
     assert same[0] == same[1]
+    numbers.assign(zip=numbers["zip"].mask(numbers.index == 3)).to_parquet(tmp_path / "t.parquet")
+    run_well("complete", model, tmp_path / "t.parquet", "-o", tmp_path / "f.parquet")
+    assert pd.read_parquet(tmp_path / "f.parquet")["zip"].dtype == "Int64"
 
 
 def test_orders_of_numbers_and_truth_values(tmp_path):

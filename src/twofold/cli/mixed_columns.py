@@ -184,7 +184,7 @@ def rows_for(
         if column.name not in frame:
             continue
         cells = frame[column.name]
-        if isinstance(column, LevelColumn):
+        if isinstance(column, LevelColumn) and column.type.form != "decimal":
             cells = as_levels(cells, column.levels, source.rules)
         if source.dialect is None and not holds_texts(cells):
             found[column.name] = cells
@@ -256,13 +256,18 @@ def in_type_of(made: pd.Series, cells: pd.Series) -> pd.Series:
     loses = pd.api.types.is_float_dtype(made.dtype) and not pd.api.types.is_float_dtype(dtype)
     if loses or pd.api.types.is_object_dtype(dtype) or isinstance(dtype, pd.CategoricalDtype):
         return made
-    if pd.api.types.is_bool_dtype(dtype) and (truths := as_truths(made)) is not None:
-        made = truths
+    same: Any = made  # perhaps levels that say truth values or numbers
+    if pd.api.types.is_bool_dtype(dtype):
+        same = as_truths(made)
+    elif pd.api.types.is_numeric_dtype(dtype) and holds_texts(made):
+        same = pd.to_numeric(made, errors="coerce")
+    if same is None or not same.notna().equals(made.notna()):
+        return made
     try:
-        found = made.astype(dtype)
+        found = same.astype(dtype)
     except (TypeError, ValueError, OverflowError):
         return made
-    return found if (found == made)[made.notna()].all() else made
+    return found if (found == same)[same.notna()].all() else made
 
 
 def texts_of(
@@ -272,8 +277,8 @@ def texts_of(
     known = with_gaps(cells, rules).dropna()
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         return date_texts(column, date_format(known), str(known.iloc[0]) if len(known) else "")
-    words, truths = truth_words(known), as_truths(column)
-    if words is not None and truths is not None:
+    words = truth_words(known)
+    if words is not None and (truths := as_truths(column)) is not None:
         return ["" if pd.isna(truth) else words[bool(truth)] for truth in truths]
     texts = number_texts(column, "." if written is None else written.decimal)
     if is_percentage(known):

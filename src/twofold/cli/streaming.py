@@ -270,7 +270,7 @@ def with_gaps_filled(
     for k, name in enumerate(stream.match.features):
         numbers, gap = pd.Series(kept[:, k], index=frame.index), gaps[:, k]
         dtype = frame[name].dtype
-        # Whether a column of whole numbers can have missing cells, in this piece or another.
+        # Whether whole numbers or truth values can have missing cells, in this piece or another.
         may_have_gaps = not isinstance(dtype, np.dtype) or bool(source.rules.numbers)
         if keeps_text and written is not None:
             cells = frame[name].to_numpy(dtype=object, copy=True)
@@ -278,7 +278,7 @@ def with_gaps_filled(
             columns[name] = cells
         elif dtype in (np.dtype("f2"), np.dtype("f4")):
             columns[name] = numbers.astype(dtype)
-        elif dtype.kind not in "iu" or may_have_gaps:
+        elif dtype.kind not in "iub" or may_have_gaps:
             columns[name] = numbers
     return pd.DataFrame(columns, index=frame.index)[list(source.columns)]
 

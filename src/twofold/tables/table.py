@@ -25,6 +25,7 @@ import pandas as pd
 
 from twofold.array_types import FloatArray
 from twofold.checks.installing import install_command
+from twofold.tables.text_types import typed_column
 
 if TYPE_CHECKING:
     from zipfile import ZipInfo
@@ -250,10 +251,16 @@ def with_numbers(
 
 
 def named_numbers(column: pd.Series, rules: CellRules, place: Callable[[int], str]) -> FloatArray:
-    """Return a column as float64; say where it is if a cell is neither missing nor a number."""
+    """Return a column as float64; say where it is if a cell is neither missing nor a number.
+
+    Nothing but truth values are 1 and 0, as they are in other files.
+    """
     try:
         return rules.numbers_of(column)
     except BadCell as bad:
+        typed = typed_column(column, rules)
+        if pd.api.types.is_bool_dtype(typed.dtype):
+            return typed.to_numpy(dtype=np.float64, na_value=np.nan)
         raise NotANumberError(
             f"{place(bad.position)}, column {column.name!r}: {rules.why_no_number(bad.cell)}.",
             "If it stands for a missing value, say so with `missing`; otherwise correct "

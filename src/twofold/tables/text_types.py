@@ -10,11 +10,13 @@ from __future__ import annotations
 import datetime
 import re
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from twofold.tables.table import CellRules
+if TYPE_CHECKING:
+    from twofold.tables.table import CellRules
 
 DATE_FORMATS = (
     "%Y/%m/%d",  # which pandas takes for ISO dates, too
