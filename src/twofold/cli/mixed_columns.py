@@ -8,6 +8,7 @@ and for the rows that come later.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from twofold.tables.reading import TableSource
     from twofold.tables.table import CellRules
 
+_FIRST_ROWS = 100
 _CODE = re.compile("0[0-9]+")
 USED = ("category", "ordered", "date", "count")
 
@@ -236,6 +238,8 @@ def as_cells(
     """
     if source.dialect is not None and written is None:
         return made  # text has no types, the file to write has
+    if pd.api.types.is_numeric_dtype(made.dtype) and made.dtype == cells.dtype:
+        return made
     if not are_texts(cells, source):
         return in_type_of(made, cells)
     texts = texts_of(made, cells, source.rules, written)
@@ -296,7 +300,16 @@ def _digits_of_codes(known: pd.Series) -> int | None:
     return int(widths.pop()) if known.astype(str).str.isdecimal().all() else None
 
 
-def has_codes(known: pd.Series) -> bool:
+def has_marks(source: TableSource, names: list[str]) -> bool:
+    """Say whether the first cells of a text hold percentages or codes, which numbers would lose."""
+    if source.dialect is None:
+        return False
+    first = next(source.chunks(_FIRST_ROWS))[names].to_numpy(dtype=object).ravel()
+    texts = [cell.strip() for cell in first if isinstance(cell, str)]
+    return any(text.endswith("%") for text in texts) or has_codes(texts)
+
+
+def has_codes(known: Iterable[Any]) -> bool:
     """Say whether some cells are texts of digits that begin with 0, which a number would lose."""
     return any(isinstance(cell, str) and _CODE.fullmatch(cell) for cell in known)
 
