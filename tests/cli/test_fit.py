@@ -157,6 +157,18 @@ def test_the_only_text_that_differs_in_every_row_names_the_rows(table, tmp_path)
     assert "--index 'specimen' takes it for their names" in done.stderr
 
 
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%d.%m.%Y"])
+def test_dates_name_no_rows(tmp_path, form):
+    frame = make_frame(20).reset_index(drop=True).drop(columns="comment")
+    frame["day"] = pd.date_range("2020-01-28", periods=20).strftime(form)
+    path = write_csv(frame, tmp_path / "t.csv", index=False)
+    done = run_well("fit", path, *QUICK)
+    assert "row names" not in done.stderr
+    assert "  day: date" in done.stderr
+    run_well("fit", path, "--index", "day", *QUICK)
+    assert twofold.load(tmp_path / "t.twofold").notes_.names[0] == frame["day"][0]
+
+
 def test_numbers_written_otherwise_name_no_rows(tmp_path):
     frame = make_frame(20).reset_index(drop=True)
     frame["price"] = [f"1,{100 + 7 * k % 20}" for k in range(20)]
@@ -301,6 +313,9 @@ def test_pixels_share_a_unit(tmp_path):
     assert "will decide the map" not in said
     said = run("fit", tmp_path / "uneven.npy", "--scale", "none", *QUICK).stderr
     assert "will decide the map" in said
+    np.save(tmp_path / "border.npy", make_frame(30)[COLUMNS].to_numpy() * [0, 1, 1, 1])
+    said = run_well("fit", tmp_path / "border.npy", "--image-shape", "2x2", *QUICK).stderr
+    assert "'x1' (says nothing, but is kept, and rows for the model need it)" in said
     asked = ["--image-shape", "2x2", "--scale", "standard"]
     assert run_json("fit", tmp_path / "t.npy", *asked, *QUICK)["scale"] == "standard"
 

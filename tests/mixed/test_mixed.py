@@ -155,6 +155,8 @@ def test_a_new_level_counts_as_missing_with_one_warning(table, model):
 def test_columns_that_tell_nothing_are_not_needed(table, model):
     X = model.transform(table.drop(columns=["unit", "name"]))
     np.testing.assert_array_equal(X, model.embedding_)
+    with pytest.raises(ValueError, match=r"lacks 6 of the 7 columns .* and 1 more\."):
+        model.transform(table[["colour"]])
     with pytest.raises(ValueError, match="lacks 1 of the 7 columns of the fit: 'colour'"):
         model.transform(table.drop(columns="colour"))
     shuffled = table[list(table)[::-1]].assign(more=1)

@@ -50,6 +50,8 @@ def test_separators_and_line_ends(found, separator, line_end):
         ("a;b\n1'000.50;0\n2 345.25;1\n", ";", "."),
         ("a;b\n1.234.567;0\n2.345.678;1\n", ";", ","),
         ("a;b\n123.456.789;0.5\n1.100.200;1.5\n", ";", "."),  # versions beside decimal points
+        ("a;b;c\n" + "0,5;v;q\n1,5;u;p\n" * 20, ";", ","),  # the comma cuts all but the names
+        ("a\n" + "r,0.5\ns,1.5\n" * 20, ",", "."),  # names of rows may have no name
         ("a;b\n1;2\n", ";", "."),
         ("a,b\n1.5,2\n", ",", "."),
         ('a,b\n"1,5","2,5"\n', ",", "."),
@@ -75,6 +77,9 @@ def test_separator_and_decimal_comma(found, content, separator, decimal):
         ("id,2019,2020\nx,1,2\n", True),
         ("5.1,setosa\n4.9,setosa\n", False),  # the word comes again below
         ("5.1,setosa\n4.9,other\n", True),
+        ("id,2020,2021,north\nr,0.5,0.7,south\ns,0.6,0.1,north\n", True),  # years
+        ("id,2020,2021,north\nr,5,1971,south\ns,2000,2020,north\n", False),
+        ("1,2,north\n2,3,south\n3,4,north\n", False),
         (",0,1\nr,5,6\n", True),  # as pandas writes columns without names
         ("0,1,2\n5,6,7\n", True),
         ("0,1\n5,6\n", False),  # too short to be sure

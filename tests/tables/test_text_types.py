@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from twofold.tables.table import cell_rules
-from twofold.tables.text_types import date_format, date_texts, typed_column, with_gaps
+from twofold.tables.text_types import date_format, date_texts, truth_words, typed_column, with_gaps
 
 
 @pytest.mark.parametrize(
@@ -14,6 +14,7 @@ from twofold.tables.text_types import date_format, date_texts, typed_column, wit
         (["2020-01-31 12:30:00", "2020-02-01 00:00:00"], "ISO8601"),
         (["2020-01-31T12:30:00+01:00"], "ISO8601"),
         (["31.01.2020", "01.02.2020"], "%d.%m.%Y"),
+        (["2020/01/31", "2020/02/01"], "%Y/%m/%d"),
         (["01/31/2020", "02/01/2020"], "%m/%d/%Y"),
         (["31/01/2020", "02/01/2020"], "%d/%m/%Y"),
         (["3 Mar 2020"], "%d %b %Y"),
@@ -44,6 +45,24 @@ def test_dates_there_and_back():
     assert date_texts(aware)[0] == "2020-01-31+0100"
     again = typed_column(pd.Series(date_texts(aware + pd.Timedelta(hours=1))), cell_rules())
     assert again[0] == aware[0] + pd.Timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    "cell", ["2020-01-13T01:58:04+00:00", "2020-01-13T00:00:00Z", "2020-01-13 01:58:04"]
+)
+def test_iso_dates_are_written_as_they_came(cell):
+    times = typed_column(pd.Series([cell]), cell_rules())
+    assert date_texts(times, "ISO8601", cell) == [cell]
+
+
+@pytest.mark.parametrize("words", ["true false", "TRUE FALSE", "Wahr Falsch", "VRAI FAUX"])
+def test_truth_values_there_and_back(words):
+    cells = pd.Series([*words.split(), "NA"])
+    truths = typed_column(cells, cell_rules())
+    assert truths.dtype == "boolean"
+    assert truths[:2].tolist() == [True, False]
+    assert truth_words(cells[:2]) == dict(zip([True, False], words.split(), strict=True))
+    assert typed_column(pd.Series(["true", "maybe"]), cell_rules()).dtype == object
 
 
 def test_other_types_stay():

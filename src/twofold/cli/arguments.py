@@ -67,7 +67,8 @@ TableOutput = Annotated[
 ]
 _INDEX = "The column with the names of the rows."
 _MISSING = (
-    "Cells with this text are missing, as are empty cells, NA, NaN, null, ? and -. Repeatable."
+    "Cells with this text are missing, as are empty cells, NA, N/A, NaN, null, None, ? and -, in "
+    "any case. Repeatable."
 )
 _KINDS = (
     "Set the kind of a column instead of detecting it: number, log, count, robust, category, "

@@ -1,8 +1,8 @@
 """Which columns of a table belong to a model, and which one names the rows.
 
 Columns are found by name, and errors name names. A table without an index whose text columns have
-exactly one with a different text in each row has its names there. Numbers that could not be read as
-such, for a thousands mark or another decimal mark, are no names.
+exactly one with a different text in each row has its names there. Dates are no names, and neither
+are numbers that could not be read as such, for a thousands mark or another decimal mark.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from twofold.contract import TwoWayModel
     from twofold.tables.reading import TableSource
+    from twofold.tables.table import CellRules
 
 
 @dataclass(frozen=True)
@@ -156,9 +157,17 @@ def _what_is_close(missing: Sequence[str], others: Sequence[str]) -> str:
     return f"The table's other columns are {listed(others)}."
 
 
-def naming_column(text: pd.DataFrame) -> str | None:
-    """Return the only column without gaps whose cells all differ."""
-    found = [name for name in text if text[name].notna().all() and text[name].is_unique]
+def naming_column(text: pd.DataFrame, rules: CellRules) -> str | None:
+    """Return the only column without gaps whose cells all differ and are no dates."""
+    from twofold.tables.text_types import is_date_column
+
+    found = [
+        name
+        for name in text
+        if text[name].notna().all()
+        and text[name].is_unique
+        and not is_date_column(text[name], rules)
+    ]
     return str(found[0]) if len(found) == 1 else None
 
 
@@ -175,4 +184,4 @@ def find_row_names(source: TableSource, others: list[str]) -> str | None:
         return any(rules.is_number(cell) or rules.is_other_number(cell) for cell in first)
 
     text = [n for n in others if not types.is_numeric_dtype(frame[n]) and not has_numbers(frame[n])]
-    return naming_column(frame[text])
+    return naming_column(frame[text], rules)

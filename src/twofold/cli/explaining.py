@@ -67,7 +67,8 @@ def _as_written(model: TwoWayModel, found: Any) -> Any:
         *places, spread = values
         title, texts = feature, [f"{value:.4g}" for value in values]
         if isinstance(column, LevelColumn):
-            texts = [f"{100 * value:.3g} %" for value in values]
+            # Shares that differ from 0 by rounding alone are 0, which has no sign.
+            texts = [f"{round(100 * value, 4) + 0.0:.3g} %" for value in values]
         elif isinstance(column, DateColumn):
             days = (
                 pd.to_datetime(np.rint(pd.Series(places)), unit="D")
@@ -115,6 +116,8 @@ def _row_number(text: str, model: TwoWayModel) -> int:
 
 
 def _rows_of_label(model: TwoWayModel, label: str) -> Any:
+    from twofold.tables.text_types import truth_of
+
     name, _, value = label.partition("=")
     labels = getattr(getattr(model.as_numbers(), "notes_", None), "labels", {})
     if name not in labels:
@@ -123,6 +126,8 @@ def _rows_of_label(model: TwoWayModel, label: str) -> Any:
             f"It has {', '.join(labels)}." if labels else "It has none.",
         )
     chosen = labels[name].astype(str) == value
+    if not chosen.any() and truth_of(value) is not None:  # written otherwise in the table
+        chosen = labels[name].astype(str) == str(truth_of(value))
     if not chosen.any():
         raise CommandError(f"No row has {name} = '{value}'.")
     return chosen

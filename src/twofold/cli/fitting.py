@@ -198,12 +198,13 @@ def make_model(
 ) -> TwoWayModel:
     """Return the model to fit, with columns brought to one scale as asked."""
     from twofold import Mixed, Scaled
-    from twofold.cli.mixed_columns import check_weighed
+    from twofold.cli.mixed_columns import check_weighed, named_as_levels
 
     check_weighed(weights, rows.columns, dict(rows.left_out))
     if getattr(rows, "is_mixed", False) or weights:
         used = {name: kind for name, kind in (kinds or {}).items() if name in rows.columns}
-        return Mixed(estimator, kinds=used or None, weights=weights or None)
+        kinds = named_as_levels(used, rows.table)
+        return Mixed(estimator, kinds=kinds or None, weights=weights or None)
     return estimator if scale == "none" else Scaled(estimator, how=scale)
 
 
@@ -305,7 +306,8 @@ def describe_scaling(
     """
     if rows.constant and not getattr(rows, "is_mixed", False):
         console.say(
-            f"the same value in every row: {listed(rows.constant)} (used, but says nothing)"
+            f"the same value in every row: {listed(rows.constant)} (says nothing, but is kept, and "
+            "rows for the model need it)"
         )
     if getattr(rows, "is_mixed", False):
         console.say("scaling: all columns have equal weight, whatever their kind")

@@ -7,6 +7,8 @@ and for the rows that come later.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +16,17 @@ import pandas as pd
 
 from twofold.cli.arguments import Texts, shown
 from twofold.cli.console import CommandError, UsageError, listed
-from twofold.tables.table import is_percentage, named_numbers
-from twofold.tables.text_types import date_format, date_texts, holds_texts, typed_column, with_gaps
+from twofold.tables.table import cell_rules, is_percentage, named_numbers
+from twofold.tables.text_types import (
+    as_truths,
+    date_format,
+    date_texts,
+    holds_texts,
+    truth_of,
+    truth_words,
+    typed_column,
+    with_gaps,
+)
 from twofold.tables.writing import number_texts
 
 if TYPE_CHECKING:
@@ -24,6 +35,8 @@ if TYPE_CHECKING:
     from twofold.tables.reading import TableSource
     from twofold.tables.table import CellRules
 
+_FIRST_ROWS = 100
+_CODE = re.compile("0[0-9]+")
 USED = ("category", "ordered", "date", "count")
 
 
@@ -123,6 +136,30 @@ def kinds_of_texts(
     return used, reasons
 
 
+def columns_of_codes(
+    source: TableSource, names: list[str], asked: dict[str, Any]
+) -> dict[str, pd.Series]:
+    """Return those columns of numbers, asked to be categories, whose texts numbers would change."""
+    wanted = [name for name in names if asked.get(name) in ("category", "ordered")]
+    wanted += [name for name in names if isinstance(asked.get(name), list)]
+    if not wanted:
+        return {}
+    frame = source.read()
+    texts = {n: with_gaps(frame[n], source.rules) for n in wanted if holds_texts(frame[n])}
+    return {name: cells for name, cells in texts.items() if has_codes(cells.dropna())}
+
+
+def named_as_levels(asked: dict[str, Any], frame: pd.DataFrame) -> dict[str, Any]:
+    """Return kinds by column, in which orders name levels as the table has them, not as texts."""
+    found = dict(asked)
+    for name, kind in asked.items():
+        if isinstance(kind, list):
+            levels = tuple(frame[name].dropna().unique())
+            order = as_levels(pd.Series(kind, dtype=object), levels, cell_rules())
+            found[name] = [level for level in order if level is not None]
+    return found
+
+
 def whole_numbers(column: pd.Series) -> pd.Series:
     """Return a column of numbers as whole ones if all of them are."""
     values = column.to_numpy(dtype=np.float64)
@@ -139,7 +176,7 @@ def rows_for(
     model: Mixed, frame: pd.DataFrame, source: TableSource, before: int = 0
 ) -> pd.DataFrame:
     """Return rows of a file, after ``before`` others, as a model of mixed columns takes them."""
-    from twofold.mixed.columns import NumberColumn
+    from twofold.mixed.columns import LevelColumn, NumberColumn
 
     def place(row: int) -> str:
         return f"{shown(source.path)}, row {before + row + 1}"
@@ -149,6 +186,8 @@ def rows_for(
         if column.name not in frame:
             continue
         cells = frame[column.name]
+        if isinstance(column, LevelColumn) and column.type.form != "decimal":
+            cells = as_levels(cells, column.levels, source.rules)
         if source.dialect is None and not holds_texts(cells):
             found[column.name] = cells
         elif isinstance(column, NumberColumn) or column.type.form == "number":
@@ -161,16 +200,118 @@ def rows_for(
     return pd.DataFrame(found, index=frame.index)
 
 
+def as_levels(cells: pd.Series, levels: tuple[Any, ...], rules: CellRules) -> pd.Series:
+    """Return cells as the levels that they say, which may be written in another way.
+
+    A truth value is a word in one file, a type of its own in another, and 0 or 1 in a third.
+    """
+    if isinstance(cells.dtype, pd.CategoricalDtype):
+        return cells
+    known = with_gaps(cells, rules)
+    different = known.dropna().unique()
+    if set(different) <= set(levels):
+        return cells
+    meant = {_meaning(level, rules): level for level in reversed(levels)}
+    found = {
+        cell: cell if cell in levels else meant.get(_meaning(cell, rules), cell)
+        for cell in different
+    }
+    return known.map(found).astype(object).where(known.notna(), None)
+
+
+def _meaning(cell: Any, rules: CellRules) -> Any:
+    """Return a truth value or a number as a number, and any other cell as it is."""
+    if (truth := truth_of(cell)) is not None:
+        return float(truth)
+    return rules.number(cell) if rules.is_number(cell) else cell
+
+
+# ---- and back -----------------------------------------------------------------------------------
+
+
+def as_cells(
+    made: pd.Series, cells: pd.Series, source: TableSource, written: Dialect | None
+) -> pd.Series:
+    """Return values in the form of the cells of a file that they replace.
+
+    ``written`` says how text is written, None for files of other kinds.
+    """
+    if source.dialect is not None and written is None:
+        return made  # text has no types, the file to write has
+    if pd.api.types.is_numeric_dtype(made.dtype) and made.dtype == cells.dtype:
+        return made
+    if not are_texts(cells, source):
+        return in_type_of(made, cells)
+    texts = texts_of(made, cells, source.rules, written)
+    return pd.Series(texts, index=made.index, dtype=object).where(made.notna(), None)
+
+
+def are_texts(cells: pd.Series, source: TableSource) -> bool:
+    """Say whether a column of a file holds texts alone."""
+    if source.dialect is not None:
+        return True
+    known = cells.dropna() if holds_texts(cells) else cells[:0]
+    return len(known) > 0 and all(isinstance(cell, str) for cell in known)
+
+
+def in_type_of(made: pd.Series, cells: pd.Series) -> pd.Series:
+    """Return values in the type of cells if it holds them, whatever they are in other rows."""
+    dtype = cells.dtype
+    loses = pd.api.types.is_float_dtype(made.dtype) and not pd.api.types.is_float_dtype(dtype)
+    if loses or pd.api.types.is_object_dtype(dtype) or isinstance(dtype, pd.CategoricalDtype):
+        return made
+    same: Any = made  # perhaps levels that say truth values or numbers
+    if pd.api.types.is_bool_dtype(dtype):
+        same = as_truths(made)
+    elif pd.api.types.is_numeric_dtype(dtype) and holds_texts(made):
+        same = pd.to_numeric(made, errors="coerce")
+    if same is None or not same.notna().equals(made.notna()):
+        return made
+    try:
+        found = same.astype(dtype)
+    except (TypeError, ValueError, OverflowError):
+        return made
+    return found if (found == same)[same.notna()].all() else made
+
+
 def texts_of(
     column: pd.Series, cells: pd.Series, rules: CellRules, written: Dialect | None
 ) -> list[str]:
-    """Return values of a column as text, dates in the format of the cells they stand among."""
+    """Return values of a column as text, in the form of the cells that they stand among."""
+    known = with_gaps(cells, rules).dropna()
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        return date_texts(column, date_format(with_gaps(cells, rules)))
+        return date_texts(column, date_format(known), str(known.iloc[0]) if len(known) else "")
+    words = truth_words(known)
+    if words is not None and (truths := as_truths(column)) is not None:
+        return ["" if pd.isna(truth) else words[bool(truth)] for truth in truths]
     texts = number_texts(column, "." if written is None else written.decimal)
-    if is_percentage(with_gaps(cells, rules)):
+    if is_percentage(known):
         return [text and f"{text}%" for text in texts]
+    if (width := _digits_of_codes(known)) is not None:
+        return [text.zfill(width) if text.isdecimal() else text for text in texts]
     return texts
+
+
+def _digits_of_codes(known: pd.Series) -> int | None:
+    """Return how many digits cells have if that is why some begin with 0, None for other cells."""
+    widths = set(known.astype(str).str.len())
+    if len(widths) != 1 or not has_codes(known):
+        return None
+    return int(widths.pop()) if known.astype(str).str.isdecimal().all() else None
+
+
+def has_marks(source: TableSource, names: list[str]) -> bool:
+    """Say whether the first cells of a text hold percentages or codes, which numbers would lose."""
+    if source.dialect is None:
+        return False
+    first = next(source.chunks(_FIRST_ROWS))[names].to_numpy(dtype=object).ravel()
+    texts = [cell.strip() for cell in first if isinstance(cell, str)]
+    return any(text.endswith("%") for text in texts) or has_codes(texts)
+
+
+def has_codes(known: Iterable[Any]) -> bool:
+    """Say whether some cells are texts of digits that begin with 0, which a number would lose."""
+    return any(isinstance(cell, str) and _CODE.fullmatch(cell) for cell in known)
 
 
 def _example(option: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from twofold.cli.mixed_columns import texts_of
+from twofold.cli.mixed_columns import are_texts, in_type_of, texts_of
 
 if TYPE_CHECKING:
     from twofold.cli.streaming import Piece, Stream
@@ -31,12 +31,12 @@ def with_cells_filled(
             continue
         if isinstance(frame[name].dtype, pd.CategoricalDtype):
             columns[name] = made[name]  # may have levels that the file has not
-        elif stream.source.dialect is None:
-            columns[name] = made[name].where(piece.known, frame[name])
-        else:
+        elif are_texts(frame[name], stream.source):
             cells = frame[name].to_numpy(dtype=object, copy=True)
             cells[gaps] = texts_of(made[name][gaps], frame[name], stream.source.rules, written)
             columns[name] = cells
+        else:
+            columns[name] = in_type_of(made[name], frame[name]).where(piece.known, frame[name])
     return pd.DataFrame(columns, index=frame.index)[list(stream.source.columns)], counts
 
 

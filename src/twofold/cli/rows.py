@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from twofold.cli import arguments as arg
 from twofold.cli.arguments import STANDARD
@@ -166,28 +166,21 @@ def denoise(
     """Replace the model's columns by what the map makes of each row."""
     from functools import partial
 
-    import pandas as pd
-
+    from twofold.cli.mixed_columns import has_marks
     from twofold.cli.streaming import check_noise, denoised_table, open_stream
 
     console = Console(quiet=quiet, as_json=json)
     stream = open_stream(console, model, table, output, index, missing, "kept as it is")
-    features, columns = stream.match.features, list(stream.source.columns)
     if residuals:
         check_noise(stream.model)
     reconstruct = partial(stream.model.reconstruct, use_residuals=residuals)
 
     def clean(piece: Piece, written: Dialect | None) -> pd.DataFrame:
-        made: Any = piece.Y
-        if piece.rows is not None:
-            return denoised_table(stream, piece, reconstruct)
-        if piece.known.any():
-            made = piece.apply(stream.model, reconstruct)
-        others = piece.frame.drop(columns=features)
-        frame = pd.DataFrame(made, columns=features, index=others.index)
-        return pd.concat([frame, others], axis=1)[columns]
+        return denoised_table(stream, piece, reconstruct, written)
 
-    console.finish(output, {"output": output, "rows": stream.write(output, clean)})
+    as_written = has_marks(stream.source, stream.match.features)
+    done = stream.write(output, clean, as_written=as_written)
+    console.finish(output, {"output": output, "rows": done})
 
 
 def score(

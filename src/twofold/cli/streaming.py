@@ -28,11 +28,11 @@ from twofold.cli.arguments import check_output, check_streams, open_model, shown
 from twofold.cli.columns import Match, feature_names, find_row_names, latent_names, match_columns
 from twofold.cli.console import CommandError, Console, counted, listed
 from twofold.cli.describing import is_left_out, is_squared_error, takes_gaps
-from twofold.cli.mixed_columns import rows_for
+from twofold.cli.mixed_columns import as_cells, rows_for, texts_of
 from twofold.cli.mixed_filling import drawn_or_sure
 from twofold.rowwise import center_and_spread
 from twofold.tables.reading import open_table
-from twofold.tables.writing import number_texts, open_writer
+from twofold.tables.writing import open_writer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -109,8 +109,12 @@ class Stream:
 
         return self.model if isinstance(self.model, Mixed) else None
 
-    def pieces(self, *, to_fill: bool = False) -> Iterator[Piece]:
-        """Yield the rows in pieces, with progress; `to_fill` keeps frames as the file has them."""
+    def pieces(self, *, to_fill: bool = False, as_written: bool = False) -> Iterator[Piece]:
+        """Yield the rows in pieces, with progress.
+
+        Those `to_fill` may have gaps that the model does not take. Frames of these and of those
+        `as_written` are as the file has them.
+        """
         n_columns = max(len(self.source.columns), 1)
         # A few rows of a wide table take as much memory as many of a narrow one.
         size = max(1, min(ROWS_AT_A_TIME, NUMBERS_AT_A_TIME // n_columns))
@@ -122,7 +126,7 @@ class Stream:
         # Read side by side, as numbers and as they are: both in the memory of one piece.
         pairs: Iterable[tuple[pd.DataFrame, pd.DataFrame]] = (
             zip(numbers, self.source.chunks(size), strict=True)
-            if to_fill
+            if to_fill or (as_written and mixed is None)
             else ((frame, frame) for frame in numbers)
         )
         with self.console.counting_rows(self.source.expected_rows) as advance:
@@ -148,11 +152,11 @@ class Stream:
         self,
         output: str,
         make: Callable[[Piece, Dialect | None], pd.DataFrame],
-        to_fill: bool = False,
+        **how: bool,
     ) -> int:
         """Write what `make` makes of each piece, told how text is written; return how many rows."""
         with self.console.warnings_shown(), open_writer(output, like=self.source) as writer:
-            for piece in self.pieces(to_fill=to_fill):
+            for piece in self.pieces(**how):
                 writer.write(make(piece, writer.dialect))
         for note in writer.notes:
             self.console.say(note)
@@ -270,28 +274,35 @@ def with_gaps_filled(
     for k, name in enumerate(stream.match.features):
         numbers, gap = pd.Series(kept[:, k], index=frame.index), gaps[:, k]
         dtype = frame[name].dtype
-        # Whether a column of whole numbers can have missing cells, in this piece or another.
+        # Whether whole numbers or truth values can have missing cells, in this piece or another.
         may_have_gaps = not isinstance(dtype, np.dtype) or bool(source.rules.numbers)
         if keeps_text and written is not None:
             cells = frame[name].to_numpy(dtype=object, copy=True)
-            cells[gap] = number_texts(numbers[gap], written.decimal)
+            if gap.any():
+                cells[gap] = texts_of(numbers[gap], frame[name], source.rules, written)
             columns[name] = cells
         elif dtype in (np.dtype("f2"), np.dtype("f4")):
             columns[name] = numbers.astype(dtype)
-        elif dtype.kind not in "iu" or may_have_gaps:
+        elif dtype.kind not in "iub" or may_have_gaps:
             columns[name] = numbers
     return pd.DataFrame(columns, index=frame.index)[list(source.columns)]
 
 
 def denoised_table(
-    stream: Stream, piece: Piece, reconstruct: Callable[[Any], pd.DataFrame]
+    stream: Stream, piece: Piece, reconstruct: Callable[[Any], Any], written: Dialect | None
 ) -> pd.DataFrame:
-    """Return a piece of a mixed table as the map sees it, rows without values as they are."""
-    frame, rows = piece.frame, piece.rows
-    if rows is None or not piece.known.any():
+    """Return a piece of a table as the map sees it, written as the cells of the file are."""
+    frame, features = piece.frame, stream.match.features
+    if piece.rows is None:
+        Y = piece.apply(stream.model, reconstruct) if piece.known.any() else piece.Y
+        made = pd.DataFrame(Y, columns=features, index=frame.index)
+    elif piece.known.any():
+        made = piece.spread_out(piece.ask(reconstruct, stream.model))[list(piece.rows)]
+    else:
         return frame
-    made = piece.spread_out(piece.ask(reconstruct, stream.model))
-    columns = {name: made[name] if name in rows else frame[name] for name in frame}
+    columns = dict(frame.items())
+    for name in made:
+        columns[name] = as_cells(made[name], frame[name], stream.source, written)
     return pd.DataFrame(columns, index=frame.index)[list(stream.source.columns)]
 
 

@@ -14,10 +14,12 @@ from twofold.cli.arguments import Text, Texts, shown
 from twofold.cli.columns import are_default, find_columns, naming_column, split_names
 from twofold.cli.console import CommandError, Console, UsageError, counted, listed, missing_option
 from twofold.cli.large_tables import LargeTable, exceeds_memory
-from twofold.cli.mixed_columns import check_named, kinds_of_texts, whole_numbers
+from twofold.cli.mixed_columns import check_named, columns_of_codes, kinds_of_texts, whole_numbers
 from twofold.contract.distinct_rows import merge_duplicates
+from twofold.contract.label_values import as_days
 from twofold.mixed.kinds import choose
 from twofold.tables.reading import open_table
+from twofold.tables.text_types import date_texts, typed_column
 
 if TYPE_CHECKING:
     from twofold.contract import TwoWayModel
@@ -257,7 +259,8 @@ def _row_names(source: TableSource, frame: pd.DataFrame, others: set[str]) -> tu
     if len(frame) < ROWS_TO_JUDGE_NAMES:
         return None, None
     others = others | {*source.nearly_numbers, *source.amounts}
-    column = naming_column(frame[[name for name, _ in source.left_out if name not in others]])
+    text = frame[[name for name, _ in source.left_out if name not in others]]
+    column = naming_column(text, source.rules)
     return None if column is None else frame[column].astype(str).to_numpy(dtype=str), column
 
 
@@ -278,6 +281,7 @@ def _choose_columns(
         nearly = {*source.nearly_numbers, *source.amounts} - set(kinds)
         texts = {name: why for name, why in left.items() if name not in nearly}
         used, reasons = kinds_of_texts(frame, texts, source.rules, kinds)
+        used |= columns_of_codes(source, [name for name in taken if name not in left], kinds)
         left = {name: reasons.get(name, why) for name, why in left.items() if name not in used}
     if chosen and left:  # raises, with line and cell, unless the columns are only empty
         text = list(left)
@@ -301,7 +305,7 @@ def label_values(rules: CellRules, column: pd.Series) -> Any:
     """Return a label column as text or as numbers; few whole numbers are classes, so text.
 
     Categories with an order stay such. A text that stands for a missing cell, such as "n/a", is no
-    class, but "".
+    class, but "". Dates, in any format that columns may have, are written as ISO dates.
     """
     if getattr(column.dtype, "ordered", False):
         texts = [str(level).strip().casefold() for level in column.cat.categories]
@@ -311,7 +315,11 @@ def label_values(rules: CellRules, column: pd.Series) -> Any:
     if values.dtype.kind != "f":
         texts = column.astype(object).where(column.notna(), "").astype(str)
         is_missing = texts.str.strip().str.casefold().isin(rules.texts)
-        return texts.mask(is_missing, "").to_numpy(dtype=str)
+        found = texts.mask(is_missing, "").to_numpy(dtype=str)
+        dates = typed_column(column, rules)
+        if dates.dtype.kind != "M" or as_days(found) is not None:
+            return found
+        return np.array(date_texts(dates), dtype=str)
     seen = np.unique(values[~np.isnan(values)])
     if len(seen) > MOST_CLASSES or np.any(seen != np.round(seen)):
         return values

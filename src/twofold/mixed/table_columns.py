@@ -107,10 +107,11 @@ class TableColumns:
         """Return the features (n, D) of rows of a table, whose columns are found by name."""
         needed = [column.name for column in self.columns if column.features]
         if missing := [name for name in needed if name not in frame.columns]:
+            more = f" and {len(missing) - 5} more" * (len(missing) > 5)
             raise ValueError(
                 f"The table lacks {len(missing)} of the {len(needed)} columns of the fit: "
-                f"{', '.join(map(repr, missing[:5]))}{', …' * (len(missing) > 5)}. Entries may be "
-                "missing, columns may not."
+                f"{', '.join(map(repr, missing[:5]))}{more}. Entries may be missing, columns may "
+                "not."
             )
         parts: list[FloatArray] = []
         strange: dict[str, list[str]] = {}

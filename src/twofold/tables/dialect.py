@@ -1,8 +1,9 @@
 """How a text table is written: separator, decimal comma, encoding, and whether it has a header.
 
 All of it is found in the first lines. The separator is the one that cuts the lines into equally
-many cells; between several such the one that leaves the most numbers, so that ``1,5;2,3`` is two
-numbers with a decimal comma and not three cells. Nothing is guessed that a wrong guess would
+many cells; between several such one that cuts the first line, of names, like the others, and then
+the one that leaves the most numbers, so that ``1,5;2,3`` is two numbers with a decimal comma and
+not three cells. Nothing is guessed that a wrong guess would
 spoil silently: thousands marks and comments are left as they are.
 """
 
@@ -13,6 +14,7 @@ import dataclasses
 import gzip
 import io
 import itertools
+import math
 import os
 import re
 import zlib
@@ -220,15 +222,16 @@ def _first_records(body: str, separator: str) -> list[list[str]]:
 
 
 def _separator(body: str) -> str:
-    """Return the separator that cuts the lines evenly and leaves the most numbers."""
-    best, best_score = "", (0.0, 0.0, 0)
+    """Return the separator that cuts the lines, names too, evenly and leaves the most numbers."""
+    best, best_score = "", (0.0, False, 0.0, 0)
     for separator in SEPARATORS:
         records = _first_records(body, separator)
         widths = Counter(len(record) for record in records)
         width, n_even = widths.most_common(1)[0] if widths else (0, 0)
         if width > 1:
             share = _number_share(records, _decimal(records, separator))
-            score = (round(n_even / len(records), 1), round(share, 2), width)
+            cuts_names = len(records[0]) == width
+            score = (round(n_even / len(records), 1), cuts_names, round(share, 2), width)
             if score > best_score:
                 best, best_score = separator, score
     return best or (" " if _is_blank_separated(body) else ",")
@@ -291,13 +294,40 @@ def _has_header(
     if not texts:
         names = f"x1 to x{len(first)}" if len(first) > 1 else "x1"
         return False, (f"The first line holds only numbers, so the columns are named {names}.",)
-    # A word that comes again further down in its column is a value and no name.
-    if any(record[i : i + 1] == [first[i]] for i in texts for record in others):
+    # A word that comes again further down in its column is a value and no name, unless numbers
+    # beside it are names, such as years.
+    comes_again = any(record[i : i + 1] == [first[i]] for i in texts for record in others)
+    numbers = [i for i, is_one in enumerate(is_number) if is_one]
+    if comes_again and not _are_other_numbers(numbers, first, others, rules):
         return False, (
             "The first line was taken for data and not for names, because its text comes again "
-            "below.",
+            'below. If it holds names, put each of them in double quotes: "a","b".',
         )
     return True, ()
+
+
+def _are_other_numbers(
+    places: Sequence[int], first: Sequence[str], others: Sequence[Sequence[str]], rules: CellRules
+) -> bool:
+    """Whether cells of the first line are whole numbers unlike all others in their columns.
+
+    They are if there are two or more, none twice, and each is either farther from the others than
+    these are from each other, or the only whole one.
+    """
+    names = [rules.number(first[i]) for i in places]
+    if len(names) < 2 or len(set(names)) < len(names) or not all(map(float.is_integer, names)):
+        return False
+    for i, name in zip(places, names, strict=True):
+        cells = [record[i] for record in others if i < len(record)]
+        values = [rules.number(cell) for cell in cells if rules.is_number(cell)]
+        below = [value for value in values if math.isfinite(value)]
+        if not below:
+            return False
+        low, high = min(below), max(below)
+        is_far = max(low - name, name - high) > high - low
+        if not is_far and any(map(float.is_integer, below)):
+            return False
+    return True
 
 
 def _counts_up(first: Sequence[str]) -> bool:

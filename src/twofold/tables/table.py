@@ -25,6 +25,7 @@ import pandas as pd
 
 from twofold.array_types import FloatArray
 from twofold.checks.installing import install_command
+from twofold.tables.text_types import typed_column
 
 if TYPE_CHECKING:
     from zipfile import ZipInfo
@@ -127,6 +128,11 @@ class CellRules:
         except (ValueError, TypeError):
             return False
         return True
+
+    def is_missing(self, cell: object) -> bool:
+        """Whether a cell is missing."""
+        value = self.number(cell) if self.is_number(cell) else 0.0
+        return math.isnan(value) or value in self.numbers
 
     def is_other_number(self, cell: object) -> bool:
         """Whether a cell is a number in a table with the other decimal mark."""
@@ -245,10 +251,16 @@ def with_numbers(
 
 
 def named_numbers(column: pd.Series, rules: CellRules, place: Callable[[int], str]) -> FloatArray:
-    """Return a column as float64; say where it is if a cell is neither missing nor a number."""
+    """Return a column as float64; say where it is if a cell is neither missing nor a number.
+
+    Nothing but truth values are 1 and 0, as they are in other files.
+    """
     try:
         return rules.numbers_of(column)
     except BadCell as bad:
+        typed = typed_column(column, rules)
+        if pd.api.types.is_bool_dtype(typed.dtype):
+            return typed.to_numpy(dtype=np.float64, na_value=np.nan)
         raise NotANumberError(
             f"{place(bad.position)}, column {column.name!r}: {rules.why_no_number(bad.cell)}.",
             "If it stands for a missing value, say so with `missing`; otherwise correct "
@@ -274,15 +286,16 @@ class NearlyNumbers(NamedTuple):
 def nearly_numbers(column: pd.Series, rules: CellRules) -> NearlyNumbers | None:
     """Return what keeps a column of mostly numbers from being one, None for other columns."""
     # Those are told from their first cells: a look at all of a long text column would take its
-    # time.
+    # time. Missing cells tell nothing.
     if column.dtype.kind in "iufb":
         return None
     cells = [None if gap else cell for cell, gap in zip(column, column.isna(), strict=True)]
-    some = [cell for cell in cells[:_CELLS_TO_JUDGE] if cell is not None]
-    if 2 * sum(map(rules.is_number, some)) <= len(some):
+    some = [cell for cell in cells[:_CELLS_TO_JUDGE] if not rules.is_missing(cell)]
+    if some and 2 * sum(map(rules.is_number, some)) <= len(some):
         return None
     bad = [(row, cell) for row, cell in enumerate(cells, 1) if not rules.is_number(cell)]
-    if not bad or 2 * len(bad) >= len(cells):
+    n_known = sum(not rules.is_missing(cell) for cell in cells) if bad else 0
+    if not bad or 2 * len(bad) >= n_known:
         return None
     row, cell = bad[0]
     verdict = "is not a number" if len(bad) == 1 else "are not numbers"
