@@ -118,6 +118,35 @@ def test_a_date_is_a_date_on_the_colour_scale(model, open_page, tmp_path):
     assert all(end.startswith("2020-") for end in ends)
 
 
+def test_generated_dates_are_those_of_the_model(open_page, tmp_path):
+    rng = np.random.default_rng(0)
+    t, u, v = rng.random((3, 300))
+    year, hour = 2019 + (4 * v).astype(int), 6 + np.round(16 * u)
+    since = pd.to_timedelta(np.round(360 * t), unit="D") + pd.to_timedelta(hour, unit="h")
+    table = pd.DataFrame({"warmth": t, "light": t**2, "noise": u, "traffic": u**2})
+    table["at"] = pd.to_datetime(year, format="%Y") + since
+    model = Mixed(UKR(init="pca", max_iter=5, random_state=0)).fit(table)
+    assert len(model.columns_[-1].periods) == 2
+    page = open_page(explorer.write(model, tmp_path / "a.html"))
+    elapsed = model.as_numbers().inverse_transform(model.embedding_[::60])[:, 4]
+    off = []
+    for x, days in zip(model.embedding_[::60], elapsed, strict=True):
+        page.evaluate("(x) => twofold.setProbe(x)", x.tolist())
+        settle(page)
+        with page.expect_download() as waiting:
+            page.get_by_role("button", name="Download the generated row as CSV").click()
+        found = pd.read_csv(waiting.value.path(), parse_dates=["at"])["at"][0]
+        text = f"{found:%Y-%m-%d %H:%M}"
+        page.get_by_role("radio", name="Columns").check()
+        assert page.locator('[data-column="at"] .tf-bar-value').inner_text() == text
+        page.get_by_role("radio", name="Table").check()
+        assert page.locator(".tf-value-cell").last.inner_text().startswith(text)
+        expected = model.inverse_transform([x])["at"][0]
+        assert abs(found - expected) <= pd.Timedelta(hours=1)
+        off.append(abs(expected - pd.Timestamp(days, unit="D")))
+    assert max(off) > pd.Timedelta(days=30)
+
+
 def test_the_row_leaves_as_a_row_of_the_table(model, open_page, tmp_path):
     fragment = "#probe=" + ",".join(f"{value:.6f}" for value in model.embedding_[7])
     page = open_page(explorer.write(model, tmp_path / "a.html"), fragment=fragment)

@@ -115,10 +115,10 @@ export class Atlas {
 
   readLabels() {
     const labels = {};
-    for (const [name, { kind, values, days, unit }] of Object.entries(this.header.rows.labels ?? {})) {
+    for (const [name, { kind, values, unit }] of Object.entries(this.header.rows.labels ?? {})) {
       const stored = this.section(`rows.label.${name}`);
       labels[name] =
-        kind === "category" ? { kind, values, codes: stored } : { kind, numbers: stored, days, unit };
+        kind === "category" ? { kind, values, codes: stored } : { kind, numbers: stored, unit };
     }
     return labels;
   }

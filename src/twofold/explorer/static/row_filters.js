@@ -50,7 +50,7 @@ export function quantityValues(atlas, quantity) {
 export function quantityFormat(atlas, quantity) {
   if (quantity.j !== undefined) return (value) => featureText(atlas.header, quantity.j, value, 3);
   const label = atlas.labels[quantity.key.slice(6)];
-  if (label?.kind === "date") return (value) => dateText(value, label.days);
+  if (label?.kind === "date") return (value) => dateText(value, label.unit);
   return (value) => formatNumber(value, 3);
 }
 
