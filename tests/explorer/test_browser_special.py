@@ -127,11 +127,11 @@ def test_selections_are_kept_named_compared_and_colour(model, file, open_page):
     page.get_by_role("combobox", name="Colour by").fill("kept")
     page.keyboard.press("Enter")
     settle(page)
-    assert page.locator(".tf-legend-scale .tf-category-name").all_inner_texts() == ["west"]
+    assert page.locator(".tf-legend-scale .tf-category-name").all_inner_texts() == ["west", "none"]
     # A link has them, too.
     other = open_page(file, fragment=page.evaluate("() => location.hash"))
     assert other.get_by_label("Name of west").input_value() == "west"
-    assert other.locator(".tf-legend-scale .tf-category-name").all_inner_texts() == ["west"]
+    assert other.locator(".tf-legend-scale .tf-category-name").all_inner_texts() == ["west", "none"]
 
 
 def test_a_link_brings_back_filters_selection_colour_and_view(model, file, open_page):
