@@ -213,6 +213,39 @@ def test_a_selection_leaves_with_the_values_of_the_table(open_page, tmp_path):
     assert text["hour"][5] == "2020-01-01 00:00"
 
 
+def test_values_of_rows_and_ends_of_scales_are_those_of_the_table(open_page, tmp_path):
+    rng = np.random.default_rng(0)
+    t = rng.random(80)
+    start = pd.Timestamp("2020-01-01 08:00")
+    table = pd.DataFrame(
+        {
+            "rain": np.where(t < 0.1, 0, np.round(68.2 * t, 4)),
+            "price": np.round(np.exp(9 * t), 2),
+            "hour": start + pd.to_timedelta(np.round(9_000 * t), unit="h"),
+            "second": start + pd.to_timedelta(np.round(3e7 * t), unit="s"),
+        }
+    )
+    model = Mixed(UKR(init="pca", max_iter=2, random_state=0)).fit(table)
+    file = explorer.write(model, tmp_path / "a.html")
+
+    def ends(name):
+        return table[name].min(), table[name].max()
+
+    number = model.feature_labels().index("second")
+    place = ",".join(map(str, model.embedding_[7]))
+    page = open_page(file, fragment=f"#probe={place}&color=feature:{number}")
+    for name, form in {"hour": "%Y-%m-%d %H:%M", "second": "%Y-%m-%d %H:%M:%S"}.items():
+        text = page.locator(f'[data-column="{name}"] .tf-bar-range').inner_text()
+        low, high = (end.strftime(form) for end in ends(name))
+        assert text == f"{low} to {high} · beside: {table[name][7].strftime(form)}"
+    assert page.locator('[data-column="rain"] .tf-bar-range').inner_text().startswith("0 to ")
+    keyed = page.locator(".tf-legend-scale .tf-range-ends span").all_inner_texts()
+    assert keyed == [f"{end:%Y-%m-%d %H:%M:%S}" for end in ends("second")]
+    asked = "(j) => ((z) => [Math.min(...z), Math.max(...z)])(twofold.atlas.feature(j))"
+    assert tuple(page.evaluate(asked, 0)) == ends("rain")
+    np.testing.assert_allclose(np.exp(page.evaluate(asked, 1)), ends("price"), rtol=1e-7)
+
+
 @pytest.fixture(scope="module")
 def all_kinds() -> pd.DataFrame:
     """Return a table with a column of every kind, and types with spellings of their own."""

@@ -53,11 +53,11 @@ const NOTHING_OF_RANGE = 1e-9;
 export function featureText(header, j, value, digits = 4) {
   const form = header.forms?.[j];
   if (Number.isNaN(value)) return formatNumber(value);
+  if (form?.form === "date") return dateText(value, form.unit);
   const largest = Math.max(Math.abs(header.feature_low[j]), Math.abs(header.feature_high[j]));
-  if (!form) return formatNumber(Math.abs(value) < NOTHING_OF_RANGE * largest ? 0 : value, digits);
-  if (form.form === "date") return dateText(value, form.unit);
-  const amount = amountOf(form, value);
-  return form.whole && Math.abs(amount) < 1e15
+  const isPlain = !form || form.form === "number";
+  const amount = isPlain && Math.abs(value) < NOTHING_OF_RANGE * largest ? 0 : amountOf(form, value);
+  return form?.whole && Math.abs(amount) < 1e15
     ? Math.round(amount).toLocaleString("en-US")
     : formatNumber(amount, digits);
 }

@@ -6,6 +6,7 @@ import { CategoryList, categoryPalette, classOrder, cssColor } from "./category_
 import { SEQUENTIAL, colorOf } from "./colors.js";
 import { Combobox } from "./combobox.js";
 import { countOf, element, formatCount, iconButton, textButton } from "./elements.js";
+import { extent } from "./extent.js";
 import { Histogram } from "./histogram.js";
 import { PointControls } from "./point_controls.js";
 import { RangeSlider } from "./range_slider.js";
@@ -13,7 +14,6 @@ import {
   RowFilters,
   categoryCounts,
   categoryName,
-  extent,
   labelQuantity,
   listQuantities,
   quantityFormat,

@@ -54,17 +54,6 @@ export function quantityFormat(atlas, quantity) {
   return (value) => formatNumber(value, 3);
 }
 
-/** Lowest and highest number present. */
-export function extent(values) {
-  let low = Infinity;
-  let high = -Infinity;
-  for (let i = 0; i < values.length; i++) {
-    if (values[i] < low) low = values[i];
-    if (values[i] > high) high = values[i];
-  }
-  return low <= high ? [low, high] : [0, 1];
-}
-
 /** The category of row i; of a row without one as many as there are. */
 function categoryOf({ codes, values }, i) {
   return Math.min(codes[i], values.length);
