@@ -115,6 +115,9 @@ def test_selections_are_kept_named_compared_and_colour(model, file, open_page):
     assert scroll["y"] <= name["y"] <= scroll["y"] + scroll["height"] - name["height"]
     page.get_by_label("Name of Group 1").fill("west")
     page.get_by_label("Name of Group 1").press("Enter")
+    assert (
+        f"Kept selections: west ({len(left)})" in page.locator(".tf-selection").first.inner_text()
+    )
     select(page, top)
     page.get_by_label("Compare the selection with").select_option("west")
     names, sizes = listed(page, ".tf-selection")
@@ -127,11 +130,11 @@ def test_selections_are_kept_named_compared_and_colour(model, file, open_page):
     page.get_by_role("combobox", name="Colour by").fill("kept")
     page.keyboard.press("Enter")
     settle(page)
-    assert page.locator(".tf-legend-scale .tf-category-name").all_inner_texts() == ["west"]
+    assert page.locator(".tf-legend-scale .tf-category-name").all_inner_texts() == ["west", "none"]
     # A link has them, too.
     other = open_page(file, fragment=page.evaluate("() => location.hash"))
     assert other.get_by_label("Name of west").input_value() == "west"
-    assert other.locator(".tf-legend-scale .tf-category-name").all_inner_texts() == ["west"]
+    assert other.locator(".tf-legend-scale .tf-category-name").all_inner_texts() == ["west", "none"]
 
 
 def test_a_link_brings_back_filters_selection_colour_and_view(model, file, open_page):
@@ -221,9 +224,14 @@ def test_keys_work_after_a_search_and_escape_leaves_the_field(file, open_page):
     page.keyboard.press("/")
     page.keyboard.type("cell")
     page.keyboard.press("Escape")
-    page.keyboard.press("Escape")
+    assert not page.get_by_role("listbox", name="Search rows").is_visible()
     page.keyboard.press("b")
     assert page.locator(".tf-end-text").last.inner_text() == "cell 017"
+    page.get_by_role("radio", name="Table").check()
+    page.get_by_placeholder("Part of a name").fill("gene 07")
+    page.keyboard.press("Escape")
+    page.keyboard.press("v")
+    assert not page.get_by_role("radio", name="Table").is_checked()
 
 
 @pytest.mark.parametrize("box", ["Colour by", "Filter by"])

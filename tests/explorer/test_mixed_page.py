@@ -126,6 +126,35 @@ def test_a_date_is_a_date_on_the_colour_scale(model, open_page, tmp_path):
     assert all(end.startswith("2020-") for end in ends)
 
 
+def test_generated_dates_are_those_of_the_model(open_page, tmp_path):
+    rng = np.random.default_rng(0)
+    t, u, v = rng.random((3, 300))
+    year, hour = 2019 + (4 * v).astype(int), 6 + np.round(16 * u)
+    since = pd.to_timedelta(np.round(360 * t), unit="D") + pd.to_timedelta(hour, unit="h")
+    table = pd.DataFrame({"warmth": t, "light": t**2, "noise": u, "traffic": u**2})
+    table["at"] = pd.to_datetime(year, format="%Y") + since
+    model = Mixed(UKR(init="pca", max_iter=5, random_state=0)).fit(table)
+    assert len(model.columns_[-1].periods) == 2
+    page = open_page(explorer.write(model, tmp_path / "a.html"))
+    elapsed = model.as_numbers().inverse_transform(model.embedding_[::60])[:, 4]
+    off = []
+    for x, days in zip(model.embedding_[::60], elapsed, strict=True):
+        page.evaluate("(x) => twofold.setProbe(x)", x.tolist())
+        settle(page)
+        with page.expect_download() as waiting:
+            page.get_by_role("button", name="Download the generated row as CSV").click()
+        found = pd.read_csv(waiting.value.path(), parse_dates=["at"])["at"][0]
+        text = f"{found:%Y-%m-%d %H:%M}"
+        page.get_by_role("radio", name="Columns").check()
+        assert page.locator('[data-column="at"] .tf-bar-value').inner_text() == text
+        page.get_by_role("radio", name="Table").check()
+        assert page.locator(".tf-value-cell").last.inner_text().startswith(text)
+        expected = model.inverse_transform([x])["at"][0]
+        assert abs(found - expected) <= pd.Timedelta(hours=1)
+        off.append(abs(expected - pd.Timestamp(days, unit="D")))
+    assert max(off) > pd.Timedelta(days=30)
+
+
 def test_the_row_leaves_as_a_row_of_the_table(model, open_page, tmp_path):
     fragment = "#probe=" + ",".join(f"{value:.6f}" for value in model.embedding_[7])
     page = open_page(explorer.write(model, tmp_path / "a.html"), fragment=fragment)
@@ -190,6 +219,39 @@ def test_a_selection_leaves_with_the_values_of_the_table(open_page, tmp_path):
         assert set(text[name].dropna().str.len()) == {length}
     assert text["bought"].tolist() == text["second"].tolist()
     assert text["hour"][5] == "2020-01-01 00:00"
+
+
+def test_values_of_rows_and_ends_of_scales_are_those_of_the_table(open_page, tmp_path):
+    rng = np.random.default_rng(0)
+    t = rng.random(80)
+    start = pd.Timestamp("2020-01-01 08:00")
+    table = pd.DataFrame(
+        {
+            "rain": np.where(t < 0.1, 0, np.round(68.2 * t, 4)),
+            "price": np.round(np.exp(9 * t), 2),
+            "hour": start + pd.to_timedelta(np.round(9_000 * t), unit="h"),
+            "second": start + pd.to_timedelta(np.round(3e7 * t), unit="s"),
+        }
+    )
+    model = Mixed(UKR(init="pca", max_iter=2, random_state=0)).fit(table)
+    file = explorer.write(model, tmp_path / "a.html")
+
+    def ends(name):
+        return table[name].min(), table[name].max()
+
+    number = model.feature_labels().index("second")
+    place = ",".join(map(str, model.embedding_[7]))
+    page = open_page(file, fragment=f"#probe={place}&color=feature:{number}")
+    for name, form in {"hour": "%Y-%m-%d %H:%M", "second": "%Y-%m-%d %H:%M:%S"}.items():
+        text = page.locator(f'[data-column="{name}"] .tf-bar-range').inner_text()
+        low, high = (end.strftime(form) for end in ends(name))
+        assert text == f"{low} to {high} · beside: {table[name][7].strftime(form)}"
+    assert page.locator('[data-column="rain"] .tf-bar-range').inner_text().startswith("0 to ")
+    keyed = page.locator(".tf-legend-scale .tf-range-ends span").all_inner_texts()
+    assert keyed == [f"{end:%Y-%m-%d %H:%M:%S}" for end in ends("second")]
+    asked = "(j) => ((z) => [Math.min(...z), Math.max(...z)])(twofold.atlas.feature(j))"
+    assert tuple(page.evaluate(asked, 0)) == ends("rain")
+    np.testing.assert_allclose(np.exp(page.evaluate(asked, 1)), ends("price"), rtol=1e-7)
 
 
 @pytest.fixture(scope="module")

@@ -63,6 +63,8 @@ def payload(description, *, threshold=0.0, bits=16, rows=None, entries=(), has_d
         "domain_threshold": float(threshold),
         "rows": {"n": m, "has_data": has_data, "labels": {}, **(rows or {})},
         "quantised": {"low": low.tolist(), "step": step.tolist(), "missing": missing},
+        "feature_low": low.tolist(),
+        "feature_high": np.nanmax(Y, axis=0).tolist(),
         "sections": {},
     }
     data = b""

@@ -105,8 +105,8 @@ def test_columns_of_dates_become_dates_of_the_page():
     labels = {name: np.resize(column, 80) for name, column in notes.labels.items()}
     found = find_payload(words(), None, 20, **asked(labels=labels)).header["rows"]["labels"]
     assert found == {
-        "day": {"kind": "date", "days": True, "unit": 86400.0},
-        "time": {"kind": "date", "days": False, "unit": 3600.0},
+        "day": {"kind": "date", "unit": 86400.0},
+        "time": {"kind": "date", "unit": 3600.0},
     }
 
 

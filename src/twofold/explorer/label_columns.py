@@ -26,8 +26,7 @@ def add_labels(
         is_text, order = column.dtype.kind == "U", (orders or {}).get(name)
         days = as_days(column) if is_text and not order else None
         if days is not None:
-            unit = resolution_of(days[np.isfinite(days)])
-            about[name] = {"kind": "date", "days": unit >= 86_400, "unit": unit}
+            about[name] = {"kind": "date", "unit": resolution_of(days[np.isfinite(days)])}
             sections.add(f"rows.label.{name}", days)
             continue
         known = np.empty(0) if is_text else np.unique(column[np.isfinite(column)])

@@ -53,7 +53,8 @@ def _facts(column: Column) -> dict[str, Any]:
         return found
     if isinstance(column, DateColumn):
         zone = {"zone": column.zone} if column.zone else {}
-        return {"kind": "date", "periods": list(column.periods), **zone}
+        circles = {"periods": list(column.periods), "scales": list(column.scales)}
+        return {"kind": "date", **circles, **zone}
     return {"kind": "number"} | ({"duration": True} if column.type.form == "duration" else {})
 
 
@@ -68,8 +69,7 @@ def _form(column: Column, rows: FloatArray) -> dict[str, Any]:
             found |= {"middle": column.middle, "reach": column.reach}
         return found
     if isinstance(column, DateColumn):
-        days = column.resolution >= 86_400
-        return {"form": "date", "title": column.name, "days": days, "unit": column.resolution}
+        return {"form": "date", "title": column.name, "unit": column.resolution}
     return HIDDEN
 
 

@@ -1,4 +1,4 @@
-"""Values of rows as their table has them, for the CSV files that leave a page.
+"""Values of rows as their table has them, to look at and for the CSV files that leave a page.
 
 Codes round: 9.38 comes out of 16 bits as 9.37986. Values of columns that the codes do not give back
 are added to a page as doubles, the columns that take the least room first, up to a quarter of the
@@ -8,14 +8,12 @@ page. The page names the others.
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from twofold.array_types import FloatArray
 from twofold.explorer.payload import Payload, Shown, Wanted
-from twofold.explorer.scale import ROUNDINGS, decimals_of, short
-from twofold.mixed.columns import DateColumn, NumberColumn
 
 # Own values may take this part of what the page takes without them: a quarter of it with them.
 MOST_OF_OTHERS = 1 / 3
@@ -24,78 +22,9 @@ MOST_OF_OTHERS = 1 / 3
 SAMPLED_ROWS, SURELY = 2_048, 0.7
 # Bytes of a page for each byte of a section, and for the number of a column in the header.
 BASE64, IN_HEADER = 4 / 3, 8
-# More digits than this the page does not take out of a code.
-MOST_DIGITS = 1e9
 # So many columns that are rounded are named, and all of them up to one more; of names so many
 # letters, so that what is said takes no more than these bytes.
 MOST_NAMED, MOST_LETTERS, SAID = 3, 40, 1_000
-MICROSECONDS = 86_400e6
-
-
-@dataclass(frozen=True, eq=False)
-class _Feature:
-    """A column of numbers or dates, and the feature (n,) that stands for it."""
-
-    values: FloatArray
-    column: NumberColumn | DateColumn | None  # None: the feature is the column
-    in_other_units: bool  # a model computes in units of its own, which leaves roundings
-
-    def amounts(self, z: FloatArray) -> FloatArray:
-        """Return what features z stand for: amounts, or days since 1970."""
-        z = z.astype(np.float64)
-        return self.column.numbers(z[:, None]) if isinstance(self.column, NumberColumn) else z
-
-    def own(self) -> FloatArray:
-        """Return the values (n,) of the table, without digits that only rounding made."""
-        z = self.values
-        if isinstance(self.column, DateColumn):
-            unit = 86_400 / self.column.resolution if self.column.resolution else MICROSECONDS
-            return np.asarray(np.rint(z.astype(np.float64) * unit) / unit)
-        found = self.amounts(z)
-        if isinstance(self.column, NumberColumn) and self.column.is_whole:
-            return np.asarray(np.rint(found))
-        if self.column is None and (decimals := decimals_of(z)) >= 0:
-            return np.asarray(np.round(found, decimals))
-        if not self.in_other_units:
-            # Of single precision the digits that tell its numbers apart.
-            return z.astype(str).astype(np.float64) if z.dtype == np.float32 else found
-        error = ROUNDINGS * np.finfo(z.dtype).eps * np.nanmax(np.abs(z), initial=0)
-        reach = np.abs(self.amounts(z.astype(np.float64) + error) - found)
-        return _rounded(found, reach)
-
-    def comes_out_of(self, codes: FloatArray, step: float, own: FloatArray) -> bool:
-        """Whether the page writes a column's own values from those that its codes give back."""
-        known = ~np.isnan(own)
-        own, z = own[known], codes[known]
-        if step == 0:
-            return bool((self.amounts(short(z)) == own).all())
-        found = self.amounts(z)
-        if isinstance(self.column, DateColumn):
-            unit = self.column.resolution / 86_400 or 1 / MICROSECONDS
-            return bool((np.abs(found - own) < 0.4 * unit).all())
-        if isinstance(self.column, NumberColumn) and self.column.is_whole:
-            return bool((np.abs(found - own) < 0.4).all())
-        reach = np.abs(self.amounts(z + step) - found) / 2
-        decimals = decimals_of(own)
-        fine = 10.0**-decimals
-        is_near = decimals >= 0 and bool((np.abs(found - own) < 0.4 * fine).all())
-        if self.column is not None:
-            return is_near and bool((reach < fine).all())
-        # Digits beyond half a step are not written.
-        return is_near and bool(
-            (reach >= 0.4 * fine).all() and (np.abs(own) < MOST_DIGITS * reach).all()
-        )
-
-
-def _rounded(values: FloatArray, reach: FloatArray) -> FloatArray:
-    """Return values rounded to the decimals that errors of up to ``reach`` leave certain."""
-    with np.errstate(divide="ignore"):
-        decimals = np.floor(-np.log10(2 * reach))
-    found = values.copy()
-    for number in np.unique(decimals[np.isfinite(decimals)]):
-        these = decimals == number
-        found[these] = np.round(values[these], int(number))
-    return found
 
 
 def with_own_values(
@@ -144,8 +73,7 @@ def _columns_in(wanted: Wanted, shown: Shown, room: int) -> tuple[dict[int, Floa
 
 def _own_if_rounded(table: FloatArray, j: int, wanted: Wanted, shown: Shown) -> FloatArray | None:
     """Return a feature's own values (k,), None if the page gets them from its codes."""
-    column = (wanted.amounts or {}).get(j)
-    feature = _Feature(table[:, j], column, wanted.spread is not None)
+    feature = wanted.feature(table[:, j], j)
     own = feature.own()
     codes = shown.scale.of_feature(j).rounded(table[:, j : j + 1])[:, 0]
     return None if feature.comes_out_of(codes, float(shown.scale.step[j]), own) else own

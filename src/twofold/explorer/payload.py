@@ -5,8 +5,8 @@ The header is JSON. Its ``sections`` name the arrays in the data: references of 
 ``rows.ref``) and what is known about them (``rows.names``, ``rows.label.*``, ``rows.density``,
 ``rows.magnification``, ``rows.own``). Nothing in it depends on time or machine.
 
-Data of rows are whole numbers in 8 or 16 bits (:mod:`twofold.explorer.scale`); the values that CSV
-files have are beside them where there is room (:mod:`twofold.explorer.own_values`).
+Data of rows are whole numbers in 8 or 16 bits (:mod:`twofold.explorer.scale`); the values of the
+table are beside them where there is room (:mod:`twofold.explorer.own_values`).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from twofold.explorer.label_columns import add_labels
 from twofold.explorer.scale import Scale, short
 from twofold.explorer.sections import Sections, add_fact
 from twofold.explorer.stand_in import DomainBox, cover
+from twofold.explorer.table_feature import TableFeature, certain, roundings_of
 from twofold.mixed.columns import DateColumn, NumberColumn
 
 FORMAT = 1
@@ -60,6 +61,11 @@ class Wanted:
     def single_features(self) -> list[int]:
         """Return the features that stand for a column of the table each."""
         return list(range(len(self.features)) if self.amounts is None else self.amounts)
+
+    def feature(self, values: FloatArray, j: int) -> TableFeature:
+        """Return a feature that stands for a column, with some of its values."""
+        column = (self.amounts or {}).get(j)
+        return TableFeature(values, column, in_other_units=self.spread is not None)
 
     def title_of(self, j: int) -> str:
         """Return the name of the column that a feature stands for."""
@@ -113,7 +119,7 @@ def compose(model: TwoWayModel, wanted: Wanted, shown: Shown) -> Payload:
         sections.add("rows.beside", wanted.beside[1])
     header = {
         "format": FORMAT,
-        **_about(model, wanted, _typical_rows(model, shown)),
+        **_about(model, wanted, _ends(model, wanted, shown)),
         "shows": [
             *sentences(len(model.embedding_), shown, scale, wanted.n_measured),
             *open_sentences(wanted.left_open),
@@ -149,7 +155,19 @@ def _typical_rows(model: TwoWayModel, shown: Shown) -> FloatArray:
     return model.inverse_transform(X[cover(X * shown.regression.latent_scale, RANGE_PLACES)])
 
 
-def _about(model: TwoWayModel, wanted: Wanted, Y: FloatArray) -> dict[str, Any]:
+def _ends(model: TwoWayModel, wanted: Wanted, shown: Shown) -> FloatArray:
+    """Return the lowest and the highest value (2, D) of each feature."""
+    Y = _typical_rows(model, shown)
+    ends = np.array([np.nanmin(Y, axis=0), np.nanmax(Y, axis=0)])
+    if not shown.has_data or wanted.spread is None:
+        return short(ends)
+    found = short(certain(ends, roundings_of(ends)))
+    for j in wanted.amounts or ():
+        found[:, j] = wanted.feature(ends[:, j], j).as_in_table()
+    return found
+
+
+def _about(model: TwoWayModel, wanted: Wanted, ends: FloatArray) -> dict[str, Any]:
     n, q = model.embedding_.shape
     shape = wanted.notes.image_shape
     return {
@@ -163,8 +181,8 @@ def _about(model: TwoWayModel, wanted: Wanted, Y: FloatArray) -> dict[str, Any]:
         "features": wanted.features,
         "view": wanted.view,
         "image_shape": None if shape is None else list(shape),
-        "feature_low": short(np.nanmin(Y, axis=0)).tolist(),
-        "feature_high": short(np.nanmax(Y, axis=0)).tolist(),
+        "feature_low": ends[0].tolist(),
+        "feature_high": ends[1].tolist(),
         "left_open": _left_open(wanted.left_open),
         "feature_spread": None if wanted.spread is None else wanted.spread.tolist(),
         "usual": _usual(wanted.usual),

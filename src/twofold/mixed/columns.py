@@ -128,7 +128,10 @@ class NumberColumn(Column):
 
     def encode(self, values: pd.Series) -> FloatArray:
         """Return the number on its scale; what a logarithm has no value for is missing."""
-        y = self.type.numbers(values)
+        return self.scaled(self.type.numbers(values))[:, None]
+
+    def scaled(self, y: FloatArray) -> FloatArray:
+        """Return amounts (n,) on the column's scale: the opposite of ``numbers``."""
         with np.errstate(divide="ignore", invalid="ignore"):
             if self.kind == "log":
                 y = np.where(y > 0, np.log(y), np.nan)
@@ -136,7 +139,7 @@ class NumberColumn(Column):
                 y = np.where(y >= 0, np.log1p(y), np.nan)
             elif self.kind == "robust":
                 y = np.arcsinh((y - self.middle) / self.reach)
-        return y[:, None]
+        return y
 
     def numbers(self, F: FloatArray) -> FloatArray:
         """Return the amounts (n,) that features stand for."""

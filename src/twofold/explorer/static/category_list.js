@@ -4,7 +4,7 @@
 
 import { CATEGORY_COLORS, SEQUENTIAL, colorOf } from "./colors.js";
 import { countOf, element, formatCount, textButton } from "./elements.js";
-import { categoryCounts } from "./row_filters.js";
+import { categoryCounts, categoryName } from "./row_filters.js";
 
 /** More classes than this are folded, with a button that says how many there are. */
 const FOLDED_CLASSES = { long: 8, short: 16 };
@@ -30,10 +30,14 @@ export function categoryPalette(values, ordered = null) {
   return values.map((value) => colorOf(SEQUENTIAL, DARKEST_CLASS + (1 - DARKEST_CLASS) * share(value)));
 }
 
-/** Codes of a label in the order of the levels of its column, else in that of the file. */
+/**
+ * Codes of the classes of a label in the order of the levels of its column, else in that of the file; last that of
+ * rows without a class, if there are any.
+ */
 export function classOrder(label, levels) {
   const order = [...label.values.keys()];
-  return levels ? order.sort((a, b) => levels.indexOf(label.values[a]) - levels.indexOf(label.values[b])) : order;
+  if (levels) order.sort((a, b) => levels.indexOf(label.values[a]) - levels.indexOf(label.values[b]));
+  return label.codes.some((code) => code >= order.length) ? [...order, order.length] : order;
 }
 
 export class CategoryList extends EventTarget {
@@ -65,7 +69,7 @@ export class CategoryList extends EventTarget {
   }
 
   makeLine(code, palette) {
-    const value = this.label.values[code];
+    const name = categoryName(this.label, code);
     const count = element("span", { class: "tf-count" });
     const bar = element("span", { class: "tf-category-bar", "aria-hidden": "true" });
     const button = element(
@@ -74,11 +78,11 @@ export class CategoryList extends EventTarget {
         type: "button",
         class: "tf-category",
         "data-code": code,
-        title: `Show only ${value}, or add it`,
+        title: `Show only ${name}, or add it`,
         onclick: () => this.dispatchEvent(new CustomEvent("toggle", { detail: code })),
       },
-      palette ? element("span", { class: "tf-swatch", style: `background: ${cssColor(palette[code])}` }) : null,
-      element("span", { class: "tf-category-name" }, value),
+      palette ? element("span", { class: "tf-swatch", style: palette[code] && `background: ${cssColor(palette[code])}` }) : null,
+      element("span", { class: "tf-category-name" }, name),
       count,
       bar,
     );
@@ -86,11 +90,12 @@ export class CategoryList extends EventTarget {
   }
 
   makeMore(most) {
+    const count = this.label.values.length;
     const hide = (isFolded) => {
-      this.lines.forEach(({ button }, k) => {
-        button.hidden = isFolded && k >= most;
+      this.lines.forEach(({ button, code }, k) => {
+        button.hidden = isFolded && k >= most && code < count;
       });
-      more.textContent = isFolded ? `Show all ${formatCount(this.lines.length)} classes` : "Show fewer";
+      more.textContent = isFolded ? `Show all ${formatCount(count)} classes` : "Show fewer";
       more.setAttribute("aria-expanded", String(!isFolded));
       this.list.classList.toggle("tf-unfolded", !isFolded);
     };
@@ -104,10 +109,10 @@ export class CategoryList extends EventTarget {
   /** @param {Set<number>|undefined} chosen @param {Uint8Array|null} mask rows that pass the other filters */
   show(chosen, mask) {
     const counts = categoryCounts(this.label, mask);
-    const most = Math.max(1, ...counts.subarray(0, this.label.values.length));
+    const most = Math.max(1, ...counts);
     for (const { code, button, count, bar } of this.lines) {
       button.setAttribute("aria-pressed", String(!chosen || chosen.has(code)));
-      button.setAttribute("aria-label", `${this.label.values[code]}, ${countOf(counts[code], "row")}`);
+      button.setAttribute("aria-label", `${categoryName(this.label, code)}, ${countOf(counts[code], "row")}`);
       count.textContent = formatCount(counts[code]);
       bar.style.transform = `scaleX(${(counts[code] / most).toFixed(4)})`;
     }

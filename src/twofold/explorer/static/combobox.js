@@ -1,7 +1,7 @@
 /**
  * A text field with a list of suggestions (the combobox pattern of the ARIA practices guide).
  *
- * Arrows choose, Enter takes, Escape closes. It serves the search and every choice of a feature,
+ * Arrows choose, Enter takes, Escape leaves. It serves the search and every choice of a feature,
  * where a plain select would be too long.
  */
 
@@ -165,9 +165,7 @@ export class Combobox extends EventTarget {
       if (!this.list.hidden) this.take(Math.max(0, this.active));
       event.preventDefault();
     } else if (event.key === "Escape") {
-      // The first press closes the list, or leaves the field where none is open.
-      if (this.list.hidden) this.leave();
-      else this.close();
+      this.leave();
       event.stopPropagation();
     }
   }

@@ -1,5 +1,7 @@
 // What the file holds, as typed arrays: base64 of gzip of sections that the header lists.
 
+import { extent } from "./extent.js";
+import { scaledAmount } from "./feature_text.js";
 import { Regression } from "./regression.js";
 
 const SECTION_TYPES = {
@@ -115,10 +117,10 @@ export class Atlas {
 
   readLabels() {
     const labels = {};
-    for (const [name, { kind, values, days, unit }] of Object.entries(this.header.rows.labels ?? {})) {
+    for (const [name, { kind, values, unit }] of Object.entries(this.header.rows.labels ?? {})) {
       const stored = this.section(`rows.label.${name}`);
       labels[name] =
-        kind === "category" ? { kind, values, codes: stored } : { kind, numbers: stored, days, unit };
+        kind === "category" ? { kind, values, codes: stored } : { kind, numbers: stored, unit };
     }
     return labels;
   }
@@ -169,9 +171,14 @@ export class Atlas {
     const place = this.header.rows.has_data ? this.codesOfRow(i) : -1;
     if (place < 0) return null;
     const from = place * this.D;
-    return Float64Array.from({ length: this.D }, (_, j) =>
-      this.valueOfCode(this.rowCodes[from + j], j),
-    );
+    const values = Float64Array.from({ length: this.D }, (_, j) => this.valueOfCode(this.rowCodes[from + j], j));
+    for (const [j, start] of this.ownAt) values[j] = this.ownFeature(start + place, j);
+    return values;
+  }
+
+  /** Feature j of a value that is kept beside the codes, by its place among these. */
+  ownFeature(at, j) {
+    return scaledAmount(this.header.forms?.[j], this.own[at]);
   }
 
   /** How many rows the table of codes has. */
@@ -192,11 +199,24 @@ export class Atlas {
       this.regression ??= new Regression(this);
       return this.regression.featureAlong(this.rowX, this.n, j);
     }
-    const values = new Float32Array(this.n);
+    const own = this.ownAt.get(j);
+    // Doubles: single precision knows times of these years by minutes.
+    const values = new Float64Array(this.n);
     for (let i = 0; i < this.n; i++) {
       const place = this.codesOfRow(i);
-      values[i] = place < 0 ? NaN : this.valueOfCode(this.rowCodes[place * this.D + j], j);
+      if (place < 0) values[i] = NaN;
+      else if (own !== undefined) values[i] = this.ownFeature(own + place, j);
+      else values[i] = this.valueOfCode(this.rowCodes[place * this.D + j], j);
     }
-    return values;
+    return own === undefined ? this.withKnownEnds(values, j) : values;
+  }
+
+  /** Codes of feature j round all values, but the lowest and the highest of the table are known. */
+  withKnownEnds(values, j) {
+    const { feature_low: lows, feature_high: highs, quantised } = this.header;
+    const [low, high] = extent(values);
+    const ends = [[low, lows[j]], [high, highs[j]]].filter(([rough, end]) => Math.abs(rough - end) <= quantised.step[j]);
+    const known = new Map(ends);
+    return values.map((value) => known.get(value) ?? value);
   }
 }

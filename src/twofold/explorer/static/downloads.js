@@ -2,6 +2,7 @@
  * Files that the page hands out: the generated row and the selected rows.
  */
 
+import { withDates } from "./date_circles.js";
 import { element } from "./elements.js";
 import { columnCells, labelCell, numberCell, ownCell } from "./feature_text.js";
 import { rowName } from "./row_names.js";
@@ -23,11 +24,6 @@ export function rowCsv(features, values) {
 /** Names and cells of the data of a row: those of its table where columns are no numbers. */
 function dataNames(header) {
   return header.columns ? header.columns.map((column) => column.name) : header.features;
-}
-
-/** Cells of a generated row. */
-function generatedCells(header, values) {
-  return header.columns ? columnCells(header, values).map(csvField) : valueCells(values);
 }
 
 /** Cells of row i of the table: its own values where they are kept, else what comes out of the codes. */
@@ -97,9 +93,8 @@ export function fileStem(title) {
 
 /** Save the generated row. */
 export function saveRowCsv(header, values) {
-  const text = header.columns
-    ? `${dataNames(header).map(csvField).join(",")}\n${generatedCells(header, values).join(",")}\n`
-    : rowCsv(header.features, values);
+  const cells = header.columns && columnCells(header, withDates(header, values)).map(csvField);
+  const text = cells ? `${dataNames(header).map(csvField).join(",")}\n${cells.join(",")}\n` : rowCsv(header.features, values);
   saveFile(`${fileStem(header.title)}-row.csv`, text, "text/csv");
 }
 

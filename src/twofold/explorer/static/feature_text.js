@@ -22,19 +22,14 @@ export function scaledAmount(form, amount) {
   return amount;
 }
 
-/** Days since 1970 as a date, with the time unless dates have none. */
-export function dateText(days, isDays) {
-  const found = new Date(Math.round(days * (isDays ? 1 : 1440)) * (isDays ? DAY_LENGTH : DAY_LENGTH / 1440));
-  if (Number.isNaN(found.getTime())) return "\u2013";
-  const text = found.toISOString();
-  return isDays ? text.slice(0, 10) : text.slice(0, 16).replace("T", " ");
-}
-
 const MICROSECONDS_OF_DAY = 86400e6;
+
+/** From so many days on there are no dates. */
+const MOST_DAYS = 1e8;
 
 /** Days since 1970 as a field of a CSV file, as fine as their column is: `unit` in seconds, 0 for anything. */
 function dateCell(days, unit) {
-  if (Number.isNaN(days)) return "";
+  if (!(Math.abs(days) < MOST_DAYS)) return "";
   const step = unit > 0 ? unit * 1e6 : 1;
   const all = (Math.round((days * MICROSECONDS_OF_DAY) / step) * step) / MICROSECONDS_OF_DAY;
   const day = Math.floor(all);
@@ -46,6 +41,11 @@ function dateCell(days, unit) {
   return unit >= 1 ? clock : `${clock}.${String(rest % 1e6).padStart(6, "0")}`;
 }
 
+/** The same to look at: nobody reads less than seconds. */
+export function dateText(days, unit) {
+  return dateCell(days, unit || 1) || "\u2013";
+}
+
 /** What is smaller than this share of a feature's largest value is rounding, and written as 0. */
 const NOTHING_OF_RANGE = 1e-9;
 
@@ -53,11 +53,11 @@ const NOTHING_OF_RANGE = 1e-9;
 export function featureText(header, j, value, digits = 4) {
   const form = header.forms?.[j];
   if (Number.isNaN(value)) return formatNumber(value);
+  if (form?.form === "date") return dateText(value, form.unit);
   const largest = Math.max(Math.abs(header.feature_low[j]), Math.abs(header.feature_high[j]));
-  if (!form) return formatNumber(Math.abs(value) < NOTHING_OF_RANGE * largest ? 0 : value, digits);
-  if (form.form === "date") return dateText(value, form.days);
-  const amount = amountOf(form, value);
-  return form.whole && Math.abs(amount) < 1e15
+  const isPlain = !form || form.form === "number";
+  const amount = isPlain && Math.abs(value) < NOTHING_OF_RANGE * largest ? 0 : amountOf(form, value);
+  return form?.whole && Math.abs(amount) < 1e15
     ? Math.round(amount).toLocaleString("en-US", { useGrouping: !areYears(header, j) })
     : formatNumber(amount, digits);
 }

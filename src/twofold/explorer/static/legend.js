@@ -6,13 +6,14 @@ import { CategoryList, categoryPalette, classOrder, cssColor } from "./category_
 import { SEQUENTIAL, colorOf } from "./colors.js";
 import { Combobox } from "./combobox.js";
 import { countOf, element, formatCount, iconButton, textButton } from "./elements.js";
+import { extent } from "./extent.js";
 import { Histogram } from "./histogram.js";
 import { PointControls } from "./point_controls.js";
 import { RangeSlider } from "./range_slider.js";
 import {
   RowFilters,
   categoryCounts,
-  extent,
+  categoryName,
   labelQuantity,
   listQuantities,
   quantityFormat,
@@ -29,6 +30,14 @@ function scaleStops(scale) {
 /** The sequential scale as a gradient from left to right. */
 export function scaleGradient(scale) {
   return `linear-gradient(to right, ${scaleStops(scale).join(", ")})`;
+}
+
+/** What grey points are where numbers have colours; null where there are none. */
+function missingNote(values) {
+  const count = values.reduce((sum, value) => sum + Number.isNaN(value), 0);
+  return count
+    ? element("p", { class: "tf-note tf-missing" }, element("span", { class: "tf-swatch" }), `missing ${formatCount(count)}`)
+    : null;
 }
 
 export class Legend extends EventTarget {
@@ -175,20 +184,26 @@ export class Legend extends EventTarget {
     return { kind: "number", values, low, high, scale: SEQUENTIAL };
   }
 
-  /** What the colours mean, for a picture of the map: the classes of shown rows, or a scale; null for one colour. */
+  /**
+   * What the colours mean, for a picture of the map: the classes of shown rows, or a scale; null for one colour.
+   * Rows without a class have no colour here but that of the theme.
+   */
   get key() {
     const quantity = this.quantity(this.color);
     if (!quantity) return null;
     const { title } = quantity;
     if (quantity.kind === "number") {
-      const ends = extent(quantityValues(this.atlas, quantity)).map(quantityFormat(this.atlas, quantity));
-      return { title, ends, stops: scaleStops(SEQUENTIAL) };
+      const values = quantityValues(this.atlas, quantity);
+      const ends = extent(values).map(quantityFormat(this.atlas, quantity));
+      const classes = values.some((value, i) => Number.isNaN(value) && this.mask?.[i] !== 0) ? [{ text: "missing" }] : [];
+      return { title, ends, stops: scaleStops(SEQUENTIAL), classes };
     }
     const label = this.atlas.labels[quantity.key.slice(6)];
     const counts = categoryCounts(label, this.mask);
     const palette = this.palette(quantity);
     const codes = classOrder(label, this.levels(quantity)).filter((code) => counts[code]);
-    return { title, classes: codes.map((code) => ({ text: label.values[code], color: cssColor(palette[code]) })) };
+    const classes = codes.map((code) => ({ text: categoryName(label, code), color: palette[code] && cssColor(palette[code]) }));
+    return { title, classes };
   }
 
   /** The scale of the colour, and below it filters on other quantities. */
@@ -245,7 +260,7 @@ export class Legend extends EventTarget {
     slider.addEventListener("range", (event) => this.filters.setRange(quantity, event.detail));
     const histogram = new Histogram(values, ends, slider.log);
     this.editors.set(quantity.key, (mask) => histogram.show(mask));
-    return element("div", {}, histogram.element, slider.element);
+    return element("div", {}, histogram.element, slider.element, isScale ? missingNote(values) : null);
   }
 
   addFilter(key) {

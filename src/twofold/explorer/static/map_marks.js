@@ -1,5 +1,7 @@
 // Above the points: the probe, the path, marks, the lasso and the row under the pointer.
 
+import { beginLayer } from "./map_layer.js";
+
 const NEIGHBOR_RADIUS = 6;
 const PICK_RADIUS = 9;
 const PROBE_GAP = 5;
@@ -21,8 +23,7 @@ const PROBE_REACH = 14;
  * @param {object} theme
  */
 export function drawMarks(context, camera, what, theme) {
-  context.setTransform(context.canvas.width / camera.width, 0, 0, context.canvas.height / camera.height, 0, 0);
-  context.clearRect(0, 0, camera.width, camera.height);
+  beginLayer(context, camera);
   context.lineJoin = "round";
   context.lineCap = "round";
   const pen = { context, theme, at: (point) => camera.toScreen(point) };

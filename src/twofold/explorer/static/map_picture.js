@@ -2,6 +2,7 @@
  * The map as a picture to keep: what is seen as PNG, or as SVG, whose parts can be changed in a drawing program.
  */
 
+import { cssColor } from "./category_list.js";
 import { pointColors } from "./colors.js";
 import { fileStem, saveFile } from "./downloads.js";
 import { addGroundPaths } from "./map_ground.js";
@@ -40,7 +41,8 @@ function measuringPen() {
 function stripBeside(map, key) {
   const pen = measuringPen();
   pen.font = `600 ${KEY_FONT}`;
-  return key && keyStrip(key, map.camera.height, (text) => pen.measureText(text).width);
+  const none = cssColor(MAP_THEMES[map.theme].none);
+  return key && keyStrip(key, none, map.camera.height, (text) => pen.measureText(text).width);
 }
 
 function joinedCanvas(map, layers, strip = null) {

@@ -1,5 +1,7 @@
 // Words and small pictures on the map: names of classes, and what single rows are, where few are in view.
 
+import { beginLayer } from "./map_layer.js";
+
 /** Rows have pictures or names of their own where at most so many are in view. */
 const MOST_PICTURES = 160;
 const MOST_ROW_NAMES = 40;
@@ -24,8 +26,7 @@ const ROW_FONT = "12px system-ui, sans-serif";
  * @returns {number} how many were drawn
  */
 export function drawTags(context, camera, what, theme) {
-  context.setTransform(context.canvas.width / camera.width, 0, 0, context.canvas.height / camera.height, 0, 0);
-  context.clearRect(0, 0, camera.width, camera.height);
+  beginLayer(context, camera);
   const taken = [];
   // Names of classes claim their places first; they are drawn last, above the pictures.
   const names = namesWithRoom(context, camera, what.names, taken);

@@ -3,6 +3,7 @@
  * rows, categories with a bar for each of the likeliest levels.
  */
 
+import { withDates } from "./date_circles.js";
 import { element } from "./elements.js";
 import { featureText, levelOfRow, levelShares } from "./feature_text.js";
 
@@ -97,6 +98,7 @@ export class RowColumns {
   }
 
   draw(values, companion) {
-    for (const part of this.parts) part.draw(values, companion);
+    const row = withDates(this.header, values);
+    for (const part of this.parts) part.draw(row, companion);
   }
 }

@@ -50,27 +50,30 @@ export function quantityValues(atlas, quantity) {
 export function quantityFormat(atlas, quantity) {
   if (quantity.j !== undefined) return (value) => featureText(atlas.header, quantity.j, value, 3);
   const label = atlas.labels[quantity.key.slice(6)];
-  if (label?.kind === "date") return (value) => dateText(value, label.days);
+  if (label?.kind === "date") return (value) => dateText(value, label.unit);
   return (value) => formatNumber(value, 3);
 }
 
-/** Lowest and highest number present. */
-export function extent(values) {
-  let low = Infinity;
-  let high = -Infinity;
-  for (let i = 0; i < values.length; i++) {
-    if (values[i] < low) low = values[i];
-    if (values[i] > high) high = values[i];
-  }
-  return low <= high ? [low, high] : [0, 1];
+/** The category of row i; of a row without one as many as there are. */
+function categoryOf({ codes, values }, i) {
+  return Math.min(codes[i], values.length);
+}
+
+/** What a category is called, and what rows without one have. */
+export function categoryName(label, code) {
+  return label.values[code] ?? (label.isMade ? "none" : "missing");
 }
 
 /** How many rows have each category; the last count is of rows without one. */
 export function categoryCounts(label, mask = null) {
   const counts = new Uint32Array(label.values.length + 1);
-  for (let i = 0; i < label.codes.length; i++)
-    if (!mask || mask[i]) counts[Math.min(label.codes[i], label.values.length)] += 1;
+  for (let i = 0; i < label.codes.length; i++) if (!mask || mask[i]) counts[categoryOf(label, i)] += 1;
   return counts;
+}
+
+/** Names of categories in the address; that of rows without one is empty, which no category's is. */
+function namesInAddress(label) {
+  return [...label.values, ""];
 }
 
 /** Filters by quantity; a row is shown if it passes them all. */
@@ -138,8 +141,8 @@ export class RowFilters extends EventTarget {
     const mask = new Uint8Array(this.atlas.n).fill(1);
     for (const { quantity, chosen, range, values } of others) {
       if (chosen) {
-        const { codes } = this.atlas.labels[quantity.key.slice(6)];
-        for (let i = 0; i < mask.length; i++) if (!chosen.has(codes[i])) mask[i] = 0;
+        const label = this.atlas.labels[quantity.key.slice(6)];
+        for (let i = 0; i < mask.length; i++) if (!chosen.has(categoryOf(label, i))) mask[i] = 0;
       } else {
         // Written so that missing values do not pass.
         for (let i = 0; i < mask.length; i++)
@@ -153,7 +156,7 @@ export class RowFilters extends EventTarget {
   get state() {
     const state = {};
     for (const [key, { quantity, chosen, range }] of this.active) {
-      const names = quantity.kind === "category" ? this.atlas.labels[key.slice(6)].values : null;
+      const names = quantity.kind === "category" ? namesInAddress(this.atlas.labels[key.slice(6)]) : null;
       state[key] = names ? [...chosen].sort((a, b) => a - b).map((code) => names[code]) : range;
     }
     return state;
@@ -166,7 +169,7 @@ export class RowFilters extends EventTarget {
       const quantity = quantities.find((one) => one.key === key);
       if (!quantity) continue;
       if (quantity.kind === "category") {
-        const names = this.atlas.labels[key.slice(6)].values;
+        const names = namesInAddress(this.atlas.labels[key.slice(6)]);
         const chosen = new Set(passing.map((name) => names.indexOf(String(name))).filter((code) => code >= 0));
         if (chosen.size) this.active.set(key, { quantity, chosen });
       } else if (typeof passing[0] === "number") {
@@ -186,7 +189,7 @@ export function commonLabels(atlas, rows, most = 4) {
     if (lines.length === MOST_LABELS) return [...lines, "\u2026"];
     const counts = new Map();
     for (const i of rows) {
-      const text = labelText(atlas, column, i) ?? "none";
+      const text = labelText(atlas, column, i) ?? categoryName(label);
       counts.set(text, (counts.get(text) ?? 0) + 1);
     }
     const top = [...counts].sort((a, b) => b[1] - a[1]);

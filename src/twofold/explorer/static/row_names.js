@@ -16,7 +16,7 @@ export function labelText(atlas, column, i) {
   if (label.kind !== "category") {
     const number = label.numbers[i];
     if (Number.isNaN(number)) return null;
-    return label.kind === "date" ? dateText(number, label.days) : formatNumber(number);
+    return label.kind === "date" ? dateText(number, label.unit) : formatNumber(number);
   }
   return label.values[label.codes[i]] ?? null;
 }

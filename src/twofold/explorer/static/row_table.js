@@ -2,6 +2,7 @@
  * A row as a table: name with the range in the rows, value, the companion's value, and how strongly it changes here.
  */
 
+import { withDates } from "./date_circles.js";
 import { element, formatNumber, uniqueId } from "./elements.js";
 import { cellText, columnOfFeature, generatedText, spreadText, standingName } from "./feature_text.js";
 
@@ -144,9 +145,10 @@ export class RowTable {
   draw(values, companion) {
     this.values = values;
     this.companion = companion;
+    const row = withDates(this.header, values);
     const spread = this.header.left_open?.features;
     for (const line of this.lines) {
-      line.value.firstChild.textContent = narrow(generatedText(this.header, line.j, values[line.j], spread?.[line.j]));
+      line.value.firstChild.textContent = narrow(generatedText(this.header, line.j, row[line.j], spread?.[line.j]));
       line.value.lastChild.textContent = spreadText(this.header, line.j, values[line.j], spread?.[line.j]);
       line.companion.textContent = companion ? narrow(cellText(this.header, line.j, companion[line.j], 3)) : "";
       line.change.textContent = this.change ? `${formatNumber(Number((100 * this.change[line.j]).toFixed(2)), 2)}\u202f%` : "";

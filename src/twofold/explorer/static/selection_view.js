@@ -64,6 +64,8 @@ export class SelectionView extends EventTarget {
     this.kept.addEventListener("change", () => {
       this.listOthers();
       this.fire("kept");
+      // Whoever listens makes a label of them.
+      this.summarise();
     });
     this.current = this.build();
     // Kept ones are seen where they are kept: above the long list.
@@ -104,10 +106,15 @@ export class SelectionView extends EventTarget {
     this.rows = rows;
     this.current.hidden = !rows.length;
     this.count.textContent = rows.length ? `${countOf(rows.length, "row")} selected` : "";
-    this.labels.replaceChildren(...commonLabels(this.atlas, rows).map((line) => element("p", {}, line)));
+    this.summarise();
     this.linkNote.hidden = this.linkButton.hidden || !rows.length || fitsLink(rows);
     this.moments = rows.length && this.atlas.header.usual ? groupMoments(this.atlas, rows) : null;
     this.listOthers();
+  }
+
+  /** Which labels the selected rows have. */
+  summarise() {
+    this.labels.replaceChildren(...commonLabels(this.atlas, this.rows).map((line) => element("p", {}, line)));
   }
 
   /** What the selection can be compared with: all other rows, or a kept selection. */

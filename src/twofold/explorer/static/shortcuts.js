@@ -8,10 +8,8 @@ const TEXT_TYPES = new Set(["text", "search"]);
 /** These go through the options of a closed select, one by one. */
 const STEPS = new Set(["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "Home", "End", "PageUp", "PageDown"]);
 
-/** Whether the key belongs to a field or an open window. */
-function isTyping(target) {
-  if (!(target instanceof Element)) return false;
-  if (target.closest("dialog[open]")) return true;
+/** Whether text is typed into it. */
+function isText(target) {
   if (target instanceof HTMLInputElement) return TEXT_TYPES.has(target.type);
   return target instanceof HTMLTextAreaElement || target.isContentEditable;
 }
@@ -27,9 +25,12 @@ export function listenForKeys(target, actions, leave) {
   const onKey = (event) => {
     const field = event.composedPath()[0];
     isStepping = STEPS.has(event.key) && !event.altKey;
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(field)) return;
-    // Of a select it closes the list; what is selected on the map stays.
-    if (event.key === "Escape" && field instanceof HTMLSelectElement) return leave();
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    // An open window has its own keys.
+    if (field.closest?.("dialog[open]")) return;
+    // It leaves a field; what is selected on the map stays.
+    if (event.key === "Escape" && (isText(field) || field instanceof HTMLSelectElement)) return leave();
+    if (isText(field)) return;
     const action = actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];
     if (!action) return;
     action();
