@@ -148,11 +148,38 @@ def test_generated_dates_are_those_of_the_model(open_page, tmp_path):
         page.get_by_role("radio", name="Columns").check()
         assert page.locator('[data-column="at"] .tf-bar-value').inner_text() == text
         page.get_by_role("radio", name="Table").check()
-        assert page.locator(".tf-value-cell").last.inner_text().startswith(text)
+        shown = page.locator(".tf-value-cell").last.inner_text()
+        assert shown.split()[:2] == text.split()
         expected = model.inverse_transform([x])["at"][0]
         assert abs(found - expected) <= pd.Timedelta(hours=1)
         off.append(abs(expected - pd.Timestamp(days, unit="D")))
     assert max(off) > pd.Timedelta(days=30)
+
+
+def test_generated_dates_keep_to_days_of_the_calendar_and_times_of_day(open_page, tmp_path):
+    rng = np.random.default_rng(0)
+    t, u = rng.random((2, 200))
+    days = pd.Timestamp("2015-01-01") + pd.to_timedelta(np.round(1500 * t), unit="D")
+    table = pd.DataFrame({"warmth": t, "light": u, "traffic": u**2})
+    table["month"] = pd.Series(days).dt.to_period("M").dt.end_time.dt.normalize()
+    table["year"] = pd.Series(days).dt.to_period("Y").dt.start_time
+    table["night"] = days + pd.to_timedelta(np.round(150 * u - 75), unit="min")
+    model = Mixed(UKR(init="pca", max_iter=5, random_state=0)).fit(table)
+    page = open_page(explorer.write(model, tmp_path / "a.html"))
+    page.get_by_role("radio", name="Columns").check()
+    for x in model.embedding_[::40]:
+        page.evaluate("(x) => twofold.setProbe(x)", x.tolist())
+        settle(page)
+        row = model.inverse_transform([x]).iloc[0]
+        for name, form in (
+            ("month", "%Y-%m-%d"),
+            ("year", "%Y-%m-%d"),
+            ("night", "%Y-%m-%d %H:%M"),
+        ):
+            found = page.locator(f'[data-column="{name}"] .tf-bar-value').inner_text()
+            late = abs(pd.Timestamp(found) - row[name])
+            least = pd.Timedelta(1 if name == "night" else 0, unit="min")
+            assert late <= least, (found, f"{row[name]:{form}}")
 
 
 def test_the_row_leaves_as_a_row_of_the_table(model, open_page, tmp_path):

@@ -15,7 +15,7 @@ from twofold.array_types import FloatArray
 from twofold.contract.label_values import reading_order
 from twofold.explorer.scale import decimals_of
 from twofold.mixed import Mixed
-from twofold.mixed.columns import Column, DateColumn, LevelColumn, NumberColumn
+from twofold.mixed.columns import CALENDARS, Column, DateColumn, LevelColumn, NumberColumn
 
 HIDDEN = {"form": "hidden"}
 
@@ -54,7 +54,11 @@ def _facts(column: Column) -> dict[str, Any]:
     if isinstance(column, DateColumn):
         zone = {"zone": column.zone} if column.zone else {}
         circles = {"periods": list(column.periods), "scales": list(column.scales)}
-        return {"kind": "date", **circles, **zone}
+        kept: dict[str, Any] = {"times": list(column.times_of_day)} if column.times_of_day else {}
+        if column.calendar:
+            unit, before = CALENDARS[column.calendar]
+            kept["calendar"] = {"unit": unit, "before": before}
+        return {"kind": "date", **circles, **kept, **zone}
     return {"kind": "number"} | ({"duration": True} if column.type.form == "duration" else {})
 
 

@@ -1,10 +1,11 @@
 /**
- * Dates of a generated row: elapsed time, season and time of day say together when it is, as in `DateColumn.days`
+ * Dates of a generated row: elapsed time, season and time of day say together when it is, as in `DateColumn`
  * of the library.
  */
 
 /** Places on a circle that are compared before the best is refined; as many as the library compares. */
 const AROUND = 96;
+const DAY = 86400e3;
 
 /** A copy of generated features in which the elapsed time of each date is that of the date itself. */
 export function withDates(header, values) {
@@ -14,12 +15,29 @@ export function withDates(header, values) {
   return dated;
 }
 
-/** The days whose features are nearest to those of a column. */
-function daysOf({ at, periods, scales }, values) {
-  return periods.reduce((days, period, k) => {
+/** The days whose features are nearest to those of a column, among those that its dates keep to. */
+function daysOf({ at, periods, scales, times, calendar }, values) {
+  const days = periods.reduce((found, period, k) => {
     const around = [values[at + 1 + 2 * k], values[at + 2 + 2 * k]];
-    return days + shiftOf(days, around, period, scales[0], scales[1 + k]);
+    return found + shiftOf(found, around, period, scales[0], scales[1 + k]);
   }, values[at]);
+  return calendar ? dayOfCalendar(days, calendar) : times ? atTimes(days, times) : days;
+}
+
+/** The same day at the nearest time between two shares of it. */
+function atTimes(days, [low, high]) {
+  const midnight = Math.round(days - (low + high) / 2);
+  return midnight + Math.min(Math.max(days - midnight, low), high);
+}
+
+/** The nearest day that lies so many days before a month or year begins. */
+function dayOfCalendar(days, { unit, before }) {
+  const day = Math.round(days) + before;
+  const date = new Date(day * DAY);
+  const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
+  const starts = unit === "Y" ? [Date.UTC(year), Date.UTC(year + 1)] : [Date.UTC(year, month), Date.UTC(year, month + 1)];
+  const [last, next] = starts.map((time) => time / DAY);
+  return (day - last > next - day ? next : last) - before;
 }
 
 /** How far days move, half a period at most, towards their place on a circle. */
