@@ -18,6 +18,8 @@ NoteArray: TypeAlias = npt.NDArray[Any]
 
 # The name of a label column that was given without one.
 UNNAMED = "label"
+# What is listed when a name is not found.
+SHOWN_NAMES = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +77,16 @@ class RowNotes:
                 f"{n_features} features of a row; got {found}, which fills {math.prod(found)}."
             )
         return replace(self, image_shape=found)
+
+    def row_called(self, name: str) -> int:
+        """Return the number of the row with a name, from 0."""
+        known = [] if self.names is None else [str(known) for known in self.names]
+        if name not in known:
+            shown = ", ".join(repr(other) for other in known[:SHOWN_NAMES])
+            more = ", …" if len(known) > SHOWN_NAMES else ""
+            there = f"are {shown}{more}" if known else "have no names: pass a number, from 0"
+            raise ValueError(f"No row is called {name!r}. The rows {there}.")
+        return known.index(name)
 
     def for_rows(self, n: int) -> RowNotes:
         """Return the notes for n rows: those that were added later have no name and no label."""

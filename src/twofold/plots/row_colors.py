@@ -24,10 +24,8 @@ import numpy.typing as npt
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
 from twofold.contract.label_values import as_days, reading_order
-from twofold.contract.row_notes import RowNotes, order_of, text_of
+from twofold.contract.row_notes import SHOWN_NAMES, RowNotes, order_of, text_of
 
-# What is listed when a name is not found.
-SHOWN_NAMES = 8
 # The error of pictures is in the units of the data; scores and tables have its square.
 DISTANCE = "distance to reconstruction"
 MOST_INTEGER_CATEGORIES = 20
@@ -65,12 +63,7 @@ def name_in_table(X: Any, row: int) -> str:
 
 def row_number(model: TwoWayModel, name: str) -> int:
     """Return which row has a name."""
-    names = notes_of(model).names
-    known = [] if names is None else [str(known) for known in names]
-    if name not in known:
-        there = _listed(known) if known else "have no names: pass a number, counting from 0"
-        raise ValueError(f"No row is called {name!r}. The rows {there}.")
-    return known.index(name)
+    return notes_of(model).row_called(name)
 
 
 def image_shape(model: TwoWayModel, given: tuple[int, ...] | None) -> tuple[int, ...] | None:
