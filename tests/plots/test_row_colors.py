@@ -8,6 +8,7 @@ import pytest
 
 from twofold import UKR
 from twofold.plots.row_colors import MOST_CATEGORIES, OTHERS, Amounts, Categories, row_colors
+from twofold.plots.ticks import show_dates
 
 
 def test_nothing_noted_is_one_color(model):
@@ -110,7 +111,7 @@ def test_dates_have_a_scale_of_time(model):
     for dates in (days, days.astype(str), days.dt.tz_localize("Europe/Berlin")):
         found = row_colors(model, dates)
         assert isinstance(found, Amounts)
-        assert found.are_days
+        assert found.ticks is show_dates
         assert found.values[:2].tolist() == [18262, 18263]
     gappy = days.where(days > "2020-01-02")
     assert np.isnan(row_colors(model, gappy).values).tolist()[:3] == [True, True, False]

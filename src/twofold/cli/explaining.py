@@ -46,7 +46,8 @@ def explain(
     if output is not None:
         # Columns of numbers and dates are text, which every kind of file can hold.
         with open_writer(output) as writer:
-            writer.write(exact.map(str) if (exact.dtypes == object).any() else exact)
+            is_varied = len(exact.select_dtypes("object").columns) > 0
+            writer.write(exact.map(str) if is_varied else exact)
     elif not json:
         written = _as_written(two_way, found).head(most)
         for line in written.to_string().splitlines():

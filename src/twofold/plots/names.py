@@ -56,7 +56,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def shortened_title(title: str, column: str, most: int) -> str:
-    """Return a feature's title of limited length that keeps what tells it from others of its column.
+    """Return a feature's title of limited length that keeps the level at its end.
 
     >>> shortened_title("How do you like it here? = not much", "How do you like it here?", 20)
     'How d…re? = not much'
