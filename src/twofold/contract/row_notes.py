@@ -78,6 +78,14 @@ class RowNotes:
             )
         return replace(self, image_shape=found)
 
+    def with_more_names(self, names: NoteArray | None, n: int) -> RowNotes:
+        """Return the notes on n rows, of which the last have names that are new, None for none."""
+        notes = self.for_rows(n)
+        if names is None:
+            return notes
+        before = np.full(n, "") if notes.names is None else notes.names
+        return replace(notes, names=np.concatenate([before[: n - len(names)], names]))
+
     def row_called(self, name: str) -> int:
         """Return the number of the row with a name, from 0."""
         known = [] if self.names is None else [str(known) for known in self.names]
@@ -92,6 +100,18 @@ class RowNotes:
         """Return the notes for n rows: those that were added later have no name and no label."""
         names = None if self.names is None else _longer(self.names, n)
         return replace(self, names=names, labels={k: _longer(v, n) for k, v in self.labels.items()})
+
+
+def names_in(X: Any) -> NoteArray | None:
+    """Return the names (n,) that a data frame has for its rows: an index of texts or dates.
+
+    Numbers count rows more often than they name them.
+    """
+    index: Any = getattr(X, "index", None) if hasattr(X, "columns") else None
+    if getattr(index, "nlevels", 0) != 1 or index.dtype.kind in "biufcm":
+        return None
+    names = _as_text(_column(index))
+    return names if (names != "").any() else None
 
 
 def order_of(values: Any) -> list[str]:

@@ -106,6 +106,7 @@ def upgrade(
     # In the wider of the two types, so that neither picture nor data loses a digit.
     with model._changing():
         model._adopt(data.astype(np.result_type(data, X)), weights, X, bandwidth)
+        model._keep_names(Y)
     return model
 
 
