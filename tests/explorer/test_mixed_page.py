@@ -302,3 +302,21 @@ def test_a_row_may_be_pasted_in_parts_and_in_other_spellings(kinds_model, open_p
     row = pd.DataFrame({c.name: [values.get(c.name)] for c in kinds_model.columns_})
     row["sent"] = pd.to_datetime(row["sent"]).dt.tz_convert("Europe/Berlin")
     np.testing.assert_allclose(pasted(page), kinds_model.features(row)[0], rtol=1e-9, atol=1e-9)
+
+
+def test_the_widget_generates_rows_of_the_table(kinds_model):
+    pytest.importorskip("anywidget")
+    widget, seen = explorer.show(kinds_model), []
+    widget.observe(lambda change: seen.append(change["new"]), names="generated")
+    x = kinds_model.embedding_[:2]
+    features = [row.tolist() for row in kinds_model.as_numbers().inverse_transform(x)]
+    for row in features:
+        widget.set_state({"generated": row})  # as the page sends it
+    wanted = kinds_model.inverse_transform(x)
+    pd.testing.assert_frame_equal(pd.concat(seen, ignore_index=True), wanted)
+        pd.concat(seen, ignore_index=True), kinds_model.inverse_transform(x)
+    )
+    assert widget.get_state("generated") == {"generated": features[1]}
+    plain = explorer.show(kinds_model.as_numbers())
+    plain.set_state({"generated": features[0]})
+    assert plain.generated == features[0]
