@@ -314,8 +314,6 @@ def test_the_widget_generates_rows_of_the_table(kinds_model):
         widget.set_state({"generated": row})  # as the page sends it
     wanted = kinds_model.inverse_transform(x)
     pd.testing.assert_frame_equal(pd.concat(seen, ignore_index=True), wanted)
-        pd.concat(seen, ignore_index=True), kinds_model.inverse_transform(x)
-    )
     assert widget.get_state("generated") == {"generated": features[1]}
     plain = explorer.show(kinds_model.as_numbers())
     plain.set_state({"generated": features[0]})
