@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +19,8 @@ NoteArray: TypeAlias = npt.NDArray[Any]
 
 # The name of a label column that was given without one.
 UNNAMED = "label"
+# Below it Python writes hours with one digit.
+TEN_HOURS = 36_000
 # What is listed when a name is not found.
 SHOWN_NAMES = 8
 
@@ -138,15 +141,23 @@ def _as_text(column: NoteArray) -> NoteArray:
         is_whole = bool((np.isnat(column) | (days == column)).all())
         texts = np.datetime_as_string(days if is_whole else column.astype("datetime64[s]"))
         return np.where(np.isnat(column), "", texts)
+    if column.dtype.kind == "m":  # lists of nanoseconds are numbers
+        column = column.astype("timedelta64[us]").astype(object)
     return np.array([text_of(value) for value in column.tolist()], dtype=str)
 
 
 def text_of(value: Any) -> str:
-    """Return a value as text; None, NaN, which is not equal to itself, and NA become empty."""
+    """Return a value as text; None, NaN, which is not equal to itself, and NA become empty.
+
+    Durations are written as pandas writes them: "1 days 02:30:00".
+    """
     try:
         is_missing = value is None or bool(value != value)
     except TypeError:  # pandas' NA does not say whether it equals itself
         is_missing = True
+    if isinstance(value, timedelta) and not is_missing:
+        clock = timedelta(seconds=value.seconds, microseconds=value.microseconds)
+        return f"{value.days} days {'0' * (value.seconds < TEN_HOURS)}{clock}"
     return "" if is_missing else str(value)
 
 

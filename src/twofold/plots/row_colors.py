@@ -9,7 +9,7 @@ Numbers passed in Python count from 0.
 
 Rows are coloured by a label, a feature, something the model says, or an array. Text and booleans
 are categories, and so are integers of few values, which are more often the numbers of classes than
-amounts. Other numbers get a colour bar, and so do dates, also such that are texts. Rows without a
+amounts. Other numbers get a colour bar, and so do dates and durations, as texts too. Rows without a
 value (NaN, None, empty text) are drawn in grey, below the others.
 """
 
@@ -23,9 +23,9 @@ import numpy.typing as npt
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
-from twofold.contract.label_values import as_days, reading_order
+from twofold.contract.label_values import as_days, as_seconds, reading_order
 from twofold.contract.row_notes import SHOWN_NAMES, RowNotes, order_of, text_of
-from twofold.plots.ticks import Ticks, show_dates, ticks_of
+from twofold.plots.ticks import Ticks, show_dates, show_durations, ticks_of
 
 # The error of pictures is in the units of the data; scores and tables have its square.
 DISTANCE = "distance to reconstruction"
@@ -259,6 +259,9 @@ def _by_values(
     if kind == "M":
         since = values.astype("datetime64[us]").astype(np.float64) / 86_400e6
         return Amounts(np.where(np.isnat(values), np.nan, since), title, show_dates)
+    if kind == "m":
+        seconds = values.astype("timedelta64[us]").astype(np.float64) / 1e6
+        return Amounts(np.where(np.isnat(values), np.nan, seconds), title, show_durations)
     if kind == "f":
         return Amounts(np.where(np.isfinite(values), values, np.nan).astype(np.float64), title)
     if kind in "iu":
@@ -268,8 +271,13 @@ def _by_values(
         codes = np.searchsorted(distinct, values)
         return Categories([str(value) for value in distinct], codes, title)
     texts = [text_of(value) for value in values.tolist()]
-    days = None if order else as_days(np.array(texts, dtype=str))
-    return _categories(texts, title, order) if days is None else Amounts(days, title, show_dates)
+    if not order:
+        column = np.array(texts, dtype=str)
+        for read, ticks in ((as_days, show_dates), (as_seconds, show_durations)):
+            amounts = read(column)
+            if amounts is not None:
+                return Amounts(amounts, title, ticks)
+    return _categories(texts, title, order)
 
 
 def _categories(texts: list[str], title: str | None, known: list[str] | None = None) -> Categories:
