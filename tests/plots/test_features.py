@@ -292,6 +292,9 @@ def test_columns_of_a_mixed_table_are_named_and_written_as_in_the_table():
         assert title == "took"
         assert texts & {"1 h", "2 h", "3 h"}
     assert scale(plots.sensitivity(model, "colour"))[0].startswith("colour = ")
+    landmarks = Mixed(UKR(landmarks=30, init="pca", max_iter=1, random_state=0)).fit(table)
+    legend = plots.latent_map(landmarks, color="colour").get_legend()
+    assert legend.get_title().get_text() == "colour, reconstructed"
     figure = plots.sensitivities(model, ["price", "colour"])
     titles = [panel.get_title() for panel in figure.axes if panel.get_title()]
     assert titles[0] == "price"

@@ -299,31 +299,38 @@ def explorer_widget() -> Any:
 
         @traitlets.validate("probe")  # type: ignore[untyped-decorator]
         def _check_probe(self, proposal: Any) -> list[float]:
-            q = self.header["model"]["n_components"]
-            if len(proposal.value) not in (0, q):
-                raise traitlets.TraitError(
-                    f"`probe` is a latent place of {q} numbers; got {len(proposal.value)}."
-                )
-            if not np.isfinite(proposal.value).all():
-                raise traitlets.TraitError(f"`probe` must be finite; got {proposal.value}.")
+            wrong = _wrong_probe(proposal.value, self.header["model"]["n_components"])
+            if wrong:
+                raise traitlets.TraitError(wrong)
             return list(proposal.value)
 
         @traitlets.validate("selection")  # type: ignore[untyped-decorator]
         def _check_selection(self, proposal: Any) -> list[int]:
-            n = self.header["model"]["n_rows"]
-            # To Python, True is a whole number.
-            if any(isinstance(row, bool) for row in proposal.value):
-                raise traitlets.TraitError(
-                    "`selection` holds numbers of rows, no mask; `np.flatnonzero(mask)` has them."
-                )
-            if proposal.value and not 0 <= min(proposal.value) <= max(proposal.value) < n:
-                raise traitlets.TraitError(
-                    f"`selection` holds numbers of rows from 0 to {n - 1}; got "
-                    f"{min(proposal.value)} to {max(proposal.value)}."
-                )
+            wrong = _wrong_selection(proposal.value, self.header["model"]["n_rows"])
+            if wrong:
+                raise traitlets.TraitError(wrong)
             return sorted(set(proposal.value))
 
     return ExplorerWidget
+
+
+def _wrong_probe(place: list[float], q: int) -> str:
+    """Say what is wrong with a place of q coordinates; "" if nothing is."""
+    if len(place) not in (0, q):
+        return f"`probe` is a latent place of {q} numbers; got {len(place)}."
+    return "" if np.isfinite(place).all() else f"`probe` must be finite; got {place}."
+
+
+def _wrong_selection(rows: list[int], n: int) -> str:
+    """Say what is wrong with a selection of n rows; "" if nothing is."""
+    # To Python, True is a whole number.
+    if any(isinstance(row, bool) for row in rows):
+        return "`selection` holds numbers of rows, no mask; `np.flatnonzero(mask)` has them."
+    if rows and not 0 <= min(rows) <= max(rows) < n:
+        return (
+            f"`selection` holds numbers of rows from 0 to {n - 1}; got {min(rows)} to {max(rows)}."
+        )
+    return ""
 
 
 def make_wanted(

@@ -30,6 +30,7 @@ from twofold.plots.row_colors import (
     feature_number,
     feature_ticks,
     feature_titles,
+    mixed_parts,
 )
 from twofold.plots.ticks import Ticks
 from twofold.rowwise import mean_and_deviation
@@ -316,7 +317,7 @@ def _numbers_of(model: TwoWayModel, features: Sequence[str | int] | None) -> lis
     """
     columns, numbers = model._mixed_columns(), model.as_numbers()
     if features is not None:
-        shown = [_shown_of(columns, feature) for feature in features]
+        shown = [_shown_of(model, feature) for feature in features]
         if not any(len(own) > 1 for own in shown):
             named = zip(features, shown, strict=True)
             return [own[0] if own else feature_number(numbers, name) for name, own in named]
@@ -332,13 +333,11 @@ def _numbers_of(model: TwoWayModel, features: Sequence[str | int] | None) -> lis
     ]
 
 
-def _shown_of(columns: Sequence[Any], name: str | int) -> list[int]:
+def _shown_of(model: TwoWayModel, name: str | int) -> list[int]:
     """Return the features of a column of a mixed table worth a picture, [] if none is called so."""
-    start = 0
-    for column in columns:
+    for column, part in mixed_parts(model):
         if isinstance(name, str) and column.name == name:
-            return [start + k for k in column.shown]
-        start += len(column.features)
+            return [part.start + k for k in column.shown]
     return []
 
 

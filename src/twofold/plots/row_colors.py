@@ -15,6 +15,7 @@ value (NaN, None, empty text) are drawn in grey, below the others.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from numbers import Integral
 from typing import Any
 
@@ -212,11 +213,30 @@ def _by_name(model: TwoWayModel, name: str) -> RowColors:
             return _by_feature(model, known.index(name))
     if name in FROM_MODEL:
         return FROM_MODEL[name](numbers)
+    for column, part in mixed_parts(model):
+        if column.name == name and part.stop > part.start:
+            return _by_levels(numbers, column, part)
     known = [*labels, *features[:8], *FROM_MODEL]
     raise ValueError(
         f"`color` must be a label, a feature or one of {', '.join(FROM_MODEL)}; got {name!r}. "
         f"There are: {', '.join(known)}{', …' if len(features) > 8 else ''}."
     )
+
+
+def mixed_parts(model: TwoWayModel) -> list[tuple[Any, slice]]:
+    """Return the columns of a mixed table, each with which of the features are its own."""
+    ends = np.cumsum([0, *(len(column.features) for column in model._mixed_columns())])
+    parts = [slice(int(start), int(stop)) for start, stop in pairwise(ends)]
+    return list(zip(model._mixed_columns(), parts, strict=True))
+
+
+def _by_levels(numbers: TwoWayModel, column: Any, part: slice) -> Categories:
+    """Return the likeliest levels of a category, which is all that landmarks tell of the rows."""
+    fitted = numbers.inverse_transform(numbers.embedding_)[:, part]
+    known = column.shown_levels()
+    texts = [known[level] for level in column.probabilities(fitted).argmax(axis=1)]
+    order = known if column.kind == "ordered" else None
+    return _categories(texts, f"{column.name}, reconstructed", order)
 
 
 def _by_feature(model: TwoWayModel, feature: int) -> Amounts:
