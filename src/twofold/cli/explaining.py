@@ -42,7 +42,7 @@ def explain(
     where = _place_or_rows(two_way, at, row, label)
     other = None if against is None else find_place(against, two_way).astype(float)
     found = what_stands_out(two_way, where, other)
-    exact = found.map(lambda value: value if isinstance(value, float) else _exact(value))
+    exact = found.map(_exact)
     if output is not None:
         # Columns of numbers and dates are text, which every kind of file can hold.
         with open_writer(output) as writer:
@@ -78,17 +78,20 @@ def _text(value: Any, is_share: bool) -> str:
 
     if is_share:
         return f"{100 * value:.3g} %"
-    if isinstance(value, float):
-        return f"{value:.4g}"
     if isinstance(value, pd.Timedelta) and abs(value) >= pd.Timedelta(days=1):
         return f"{value / pd.Timedelta(days=1):.3g} days"
-    return _exact(value)
+    known = _exact(value)
+    return f"{known:.4g}" if isinstance(known, float) else str(known)
 
 
-def _exact(value: Any) -> str:
-    """Return a date, a duration or a number as text."""
+def _exact(value: Any) -> Any:
+    """Return a number, or a date or a duration as text; NaN for none."""
     import pandas as pd
 
+    if isinstance(value, float) or pd.isna(value):
+        return float(value) if isinstance(value, float) else float("nan")
+    if isinstance(value, pd.Timestamp):
+        value = value.tz_localize(None)
     value = value.round("s") if isinstance(value, pd.Timestamp | pd.Timedelta) else value
     return str(value).removesuffix(" 00:00:00").removeprefix("0 days ")
 
