@@ -7,7 +7,15 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from twofold import UKR, NadarayaWatson, upgrade
+from twofold import (
+    UKR,
+    ManifoldImputer,
+    ManifoldOutlierDetector,
+    Mixed,
+    NadarayaWatson,
+    Scaled,
+    upgrade,
+)
 from twofold.checks.rows import check_missing, check_numeric, checked_weights, describe_values
 
 NAN = np.nan
@@ -131,3 +139,34 @@ def test_as_many_weights_as_rows():
 def test_rows_of_different_lengths_are_named():
     with pytest.raises(ValueError, match="row 0 has 2 and row 2 has 1"):
         check_numeric([[1, 2], (3, 4), [5]])
+
+
+@pytest.mark.parametrize(
+    ("fit", "advice"),
+    [
+        (UKR().fit, r"`Mixed\(UKR\(\)\).fit\(table\)`"),
+        (Scaled().fit, r"`Mixed\(UKR\(\)\).fit\(table\)`"),
+        (ManifoldImputer().fit, r"`Mixed\(\).fit\(table\).complete\(table\)`"),
+        (ManifoldOutlierDetector().fit, r"`Mixed\(\).fit\(table\).p_values\(table\)`"),
+        (
+            lambda table: upgrade(np.eye(9)[:, :2], table),
+            r"`Mixed\(UKR\(init=picture, max_iter=0\)",
+        ),
+    ],
+)
+def test_what_takes_categories_is_named(fit, advice):
+    table = pd.DataFrame({"a": np.arange(9) ** 0.5, "b": list("xyzxyzxyz")})
+    with pytest.raises(ValueError, match=r"could not convert 'b' .*" + advice):
+        fit(table)
+
+
+def test_that_advice_holds():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=20), "b": list("xy") * 10})
+    picture = rng.normal(size=(20, 2))
+    model = Mixed(UKR(init=picture, max_iter=0)).fit(table)
+    np.testing.assert_allclose(model.embedding_, picture, rtol=0.01)
+    assert list(model.inverse_transform(picture)) == ["a", "b"]
+    assert model.p_values(table).shape == (20,)
+    with pytest.raises(ValueError, match="Pass them as numbers, as for the fit"):
+        UKR(max_iter=1).fit(table[["a"]].assign(b=picture[:, 0])).transform(table)

@@ -3,12 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
-from twofold import UKR, Scaled, load
+from twofold import UKR, Mixed, Scaled, load, upgrade
 from twofold.contract.fitted_state import COMMON, Notes, check_state
 from twofold.contract.row_notes import RowNotes
 from twofold.explorer.page import find_payload
-from twofold.plots.row_colors import row_colors
+from twofold.plots.row_colors import row_colors, row_name
 
 
 @pytest.fixture(scope="module")
@@ -156,3 +157,34 @@ def test_a_new_fit_forgets_notes():
 def test_shapes_of_images_are_whole_numbers(model, shape):
     with pytest.raises(ValueError, match=r"`image_shape` must be .* whole numbers; got"):
         fresh(model).annotate(image_shape=shape)
+
+
+def test_an_index_of_texts_or_dates_names_the_rows(tmp_path):
+    rng = np.random.default_rng(0)
+    texts = [f"item {row}" for row in range(20)]
+    frame = pd.DataFrame(rng.normal(size=(20, 3)), columns=list("abc"), index=texts)
+    frame.iloc[7] = frame.iloc[3]  # equal rows keep their names
+    plain = UKR(init="pca", max_iter=2)
+    for model in (clone(plain), Scaled(plain), Mixed(plain)):
+        assert model.fit(frame).notes_.names.tolist() == texts
+        assert row_name(model, 7) == "item 7"
+        assert "rows.names" in find_payload(model, None, 20, data=None, view="auto").header_text
+        model.save(tmp_path / "m")
+        assert row_name(load(tmp_path / "m"), 3) == "item 3"
+        assert model.annotate(names=range(20)).notes_.names[3] == "3"
+        assert not hasattr(model.fit(frame.reset_index(drop=True)), "notes_")
+    dated = frame.set_axis(pd.date_range("2020-01-01", periods=20))
+    assert row_name(UKR(init="pca", max_iter=2).fit(dated), 1) == "2020-01-02"
+    assert row_name(upgrade(rng.normal(size=(20, 2)), frame), 5) == "item 5"
+    numbered = frame.set_axis(rng.permutation(20))
+    assert not hasattr(UKR(init="pca", max_iter=2).fit(numbered), "notes_")
+
+
+def test_rows_that_come_later_have_the_names_of_their_frame():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(12, 3)), columns=list("abc"))
+    model = UKR(1, init="pca", max_iter=2).fit(frame[:10])
+    model.partial_fit(frame[10:].set_axis(["x", "y"]))
+    assert model.notes_.names.tolist() == [*[""] * 10, "x", "y"]
+    model.partial_fit(frame[:1] + 1)
+    assert model.notes_.names.tolist()[9:] == ["", "x", "y", ""]
+    assert row_name(model, 12) == "row 13"

@@ -10,6 +10,7 @@ from explorer.browsing import paste, probe, settle
 from twofold import UKR, Mixed, Scaled, explorer
 from twofold.explorer.page import find_payload
 from twofold.mixed import UnknownLevelWarning
+from twofold.standing_out import what_stands_out
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +82,19 @@ def test_levels_amounts_and_dates_under_the_probe(model, open_page, tmp_path):
     off = pd.Timestamp(text("bought", ".tf-bar-value")) - row["bought"][0]
     assert abs(off) <= pd.Timedelta(days=1)
     assert int(text("parts", ".tf-bar-value")) == row["parts"][0]
+
+
+def test_what_stands_out_is_that_of_python(kinds_model, open_page, tmp_path):
+    page = open_page(
+        explorer.write(kinds_model, tmp_path / "m.html", view="special"), fragment="#probe=0.1,-0.2"
+    )
+    expected = what_stands_out(kinds_model, probe(page))
+    lines = page.locator(".tf-row-section .tf-special li")
+    names = lines.locator(".tf-special-name").all_inner_texts()
+    assert sorted(names) == sorted(expected.index)
+    sizes = lines.locator(".tf-special-size").all_inner_texts()
+    found = [float(size.split("\u202f")[0].replace("\u2212", "-")) for size in sizes]
+    np.testing.assert_allclose(found, expected["difference"][names], atol=0.02)
 
 
 def test_a_long_tooltip_stays_on_the_map_of_a_phone(table, open_page, tmp_path):
@@ -411,3 +425,19 @@ def test_means_on_a_scale_of_their_own_are_called_typical(model, open_page, tmp_
         typical = {line.split("\n")[0] for line in lines if "typically" in line}
         assert "price" in typical
         assert not typical & {"colour = red", "bought"}
+
+
+def test_the_widget_generates_rows_of_the_table(kinds_model):
+    pytest.importorskip("anywidget")
+    widget, seen = explorer.show(kinds_model), []
+    widget.observe(lambda change: seen.append(change["new"]), names="generated")
+    x = kinds_model.embedding_[:2]
+    features = [row.tolist() for row in kinds_model.as_numbers().inverse_transform(x)]
+    for row in features:
+        widget.set_state({"generated": row})  # as the page sends it
+    wanted = kinds_model.inverse_transform(x)
+    pd.testing.assert_frame_equal(pd.concat(seen, ignore_index=True), wanted)
+    assert widget.get_state("generated") == {"generated": features[1]}
+    plain = explorer.show(kinds_model.as_numbers())
+    plain.set_state({"generated": features[0]})
+    assert plain.generated == features[0]

@@ -307,6 +307,7 @@ def test_labels():
             "age": np.array([1.5, np.nan, 2, 3]),
             "text": np.array(["10", "9", "x", "nan"]),
             "no": np.array(["", "", "", ""]),
+            "took": np.array(["0 days 00:01:00", "", "1 days 00:00:01", "0 days 00:00:00"]),
         },
     )
     assert about == {
@@ -315,6 +316,7 @@ def test_labels():
         "age": {"kind": "number"},
         "text": {"kind": "category", "values": ["9", "10", "nan", "x"]},
         "no": {"kind": "category", "values": []},
+        "took": {"kind": "number"},
     }
     arrays = oracle.sections(
         {"sections": sections.entries}, Payload({}, sections.compressed()).data
@@ -323,6 +325,7 @@ def test_labels():
     assert arrays["rows.label.digit"].tolist() == [2, 1, 1, 0]
     assert arrays["rows.label.text"].tolist() == [1, 0, 3, 2]
     np.testing.assert_array_equal(arrays["rows.label.age"], [1.5, np.nan, 2, 3])
+    np.testing.assert_array_equal(arrays["rows.label.took"], [60, np.nan, 86_401, 0])
     many = Sections()
     add_labels(many, {"id": np.array([f"r{i}" for i in range(300)])})
     assert many.entries["rows.label.id"]["dtype"] == "uint16"

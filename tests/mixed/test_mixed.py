@@ -429,9 +429,11 @@ def test_what_counts_as_missing_is_said_by_what_was_wanted(model, table):
     strange["price"] = [-1.0, 2.0, 0.0]
     strange["visits"] = [-3, 1, 2]
     strange["colour"] = "pink"
-    with pytest.warns(UnknownLevelWarning) as caught:
-        model.transform(strange)
-    (said,) = [str(warning.message) for warning in caught]
+    for answer in (model.transform, model.reconstruct, model.complete, model.explain):
+        with pytest.warns(UnknownLevelWarning) as caught:
+            answer(strange)
+        assert {warning.filename for warning in caught} == {__file__}
+    said = str(caught[0].message)
     assert "No number above 0, and counted as missing: price: '-1.0', '0.0'." in said
     assert "No number of at least 0, and counted as missing: visits: '-3'." in said
     assert "Unknown to the fit, and counted as missing: colour: 'pink'." in said

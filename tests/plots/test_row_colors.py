@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from twofold import UKR
+from twofold import UKR, load
+from twofold.plots import latent_map
 from twofold.plots.row_colors import MOST_CATEGORIES, OTHERS, Amounts, Categories, row_colors
+from twofold.plots.ticks import show_dates, show_durations
 
 
 def test_nothing_noted_is_one_color(model):
@@ -110,10 +112,26 @@ def test_dates_have_a_scale_of_time(model):
     for dates in (days, days.astype(str), days.dt.tz_localize("Europe/Berlin")):
         found = row_colors(model, dates)
         assert isinstance(found, Amounts)
-        assert found.are_days
+        assert found.ticks is show_dates
         assert found.values[:2].tolist() == [18262, 18263]
     gappy = days.where(days > "2020-01-02")
     assert np.isnan(row_colors(model, gappy).values).tolist()[:3] == [True, True, False]
+
+
+def test_durations_have_a_scale_of_their_own(model, tmp_path):
+    took = pd.Series(pd.to_timedelta(np.arange(150) * 90.5, unit="s"), name="took")
+    took[3] = pd.NaT
+    noted = model.annotate(labels=took)
+    noted.save(tmp_path / "m")
+    for known in (noted, load(tmp_path / "m")):
+        for color in ("took", took, list(took.dt.to_pytimedelta())):
+            found = row_colors(known, color)
+            assert found.ticks is show_durations
+            assert found.values[[0, 1, 149]].tolist() == [0, 90.5, 149 * 90.5]
+            assert np.isnan(found.values[3])
+    ax = latent_map(noted)
+    ax.figure.canvas.draw()
+    assert {"1 h", "2 h"} <= {text.get_text() for text in ax.child_axes[0].get_yticklabels()}
 
 
 @pytest.mark.parametrize("names", [["Jan", "Feb", "Apr"], ["step 1", "step 2", "step 10"]])

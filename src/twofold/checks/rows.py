@@ -23,6 +23,12 @@ MOST_DENSE = 20_000_000
 # Products of such weights with squares of data are numbers, and so are their sums.
 LARGEST_WEIGHT, SMALLEST_WEIGHT = 1e60, 1e-60
 
+# What takes the tables that are refused here.
+FIT_MIXED = (
+    "`twofold.Mixed` takes categories and dates as they are: `Mixed(UKR()).fit(table)`. Or leave "
+    "these columns out."
+)
+
 
 class RowError(ValueError):
     """An error that names the first of the rows at fault, counted from 0.
@@ -79,14 +85,21 @@ def comes_in_chunks(X: Any) -> bool:
     return hasattr(type(X), "__iter__") and not is_table
 
 
-def validate_rows(estimator: Any, X: Any, *, reset: bool, least: int | None = None) -> FloatArray:
+def validate_rows(
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool,
+    least: int | None = None,
+    instead: str = FIT_MIXED,
+) -> FloatArray:
     """Return the table an estimator was given as floats, NaN where an entry is missing.
 
     With ``reset`` its width and column names are remembered, else they are compared. It must have
-    ``least`` rows, by default two for a fit.
+    ``least`` rows, by default two for a fit. ``instead`` says what takes categories and dates.
     """
     check_in_memory(X)
-    check_numeric(X)
+    check_numeric(X, instead if reset else "Pass them as numbers, as for the fit.")
     if isinstance(X, np.ma.MaskedArray):
         X = np.ma.filled(X.astype(np.float64), np.nan)
     if sparse.issparse(X) and get_tags(estimator).input_tags.sparse:
@@ -272,8 +285,11 @@ def check_columns(Y: FloatArray, names: FloatArray | None = None) -> None:
         )
 
 
-def check_numeric(X: Any) -> None:
-    """Raise if a table holds text, dates or other non-numbers; name such columns of a frame."""
+def check_numeric(X: Any, instead: str = FIT_MIXED) -> None:
+    """Raise if a table holds text, dates or other non-numbers; name such columns of a frame.
+
+    ``instead`` says what to do with categories and dates.
+    """
     if hasattr(X, "lazy") and hasattr(X, "collect"):
         raise TypeError("A lazy data frame has no rows yet; call its `collect()` first.")
     if isinstance(X, (np.ndarray, list, tuple)):
@@ -294,8 +310,7 @@ def check_numeric(X: Any) -> None:
             odd.append(f"'{name}' ({said})")
     if odd:
         raise ValueError(
-            f"Every column must hold numbers; could not convert {_first_few(odd)}. "
-            "Leave these columns out or encode them."
+            f"Every column must hold numbers; could not convert {_first_few(odd)}. {instead}"
         )
 
 

@@ -37,6 +37,7 @@ from twofold.process_settings import warn, without_warnings
 
 Labels = npt.NDArray[Any]
 N_FOLDS = 5
+INSTEAD = "Categories and dates become numbers by `Mixed().fit(table).features(table)`."
 
 
 class ManifoldClassifier(ClassifierMixin, BaseEstimator):
@@ -125,7 +126,7 @@ class ManifoldClassifier(ClassifierMixin, BaseEstimator):
 
     def _fit_classes(self, template: TwoWayModel, X: Any, y: Any, sample_weight: Any) -> Self:
         y = validate_data(self, X="no_validation", y=y)
-        Y = checks.validate_rows(self, X, reset=True)
+        Y = checks.validate_rows(self, X, reset=True, instead=INSTEAD)
         check_consistent_length(Y, y)
         checks.check_entries(Y)
         check_classification_targets(y)

@@ -42,49 +42,59 @@ def explain(
     where = _place_or_rows(two_way, at, row, label)
     other = None if against is None else find_place(against, two_way).astype(float)
     found = what_stands_out(two_way, where, other)
+    exact = found.map(_exact)
     if output is not None:
+        # Columns of numbers and dates are text, which every kind of file can hold.
         with open_writer(output) as writer:
-            writer.write(found)
+            is_varied = len(exact.select_dtypes("object").columns) > 0
+            writer.write(exact.map(str) if is_varied else exact)
     elif not json:
         written = _as_written(two_way, found).head(most)
         for line in written.to_string().splitlines():
             write_line(line.rstrip())
-    features = found.head(most).reset_index().to_dict("records")
+    features = exact.head(most).reset_index().to_dict("records")
     console.finish("", {"features": features, "output": output})
 
 
 def _as_written(model: TwoWayModel, found: Any) -> Any:
-    """Return the figures as text: amounts, dates and shares of a mixed table as people write."""
-    import numpy as np
+    """Return the figures as people write them: shares of levels as percentages."""
     import pandas as pd
 
-    from twofold.mixed.columns import DateColumn, LevelColumn, NumberColumn
+    levels = {
+        title
+        for column in model._mixed_columns()
+        if hasattr(column, "levels")
+        for title in column.titles
+    }
+    lines = [
+        [f"{line[0]:.4g}", *(_text(value, title in levels) for value in line[1:])]
+        for title, *line in found.itertuples()
+    ]
+    return pd.DataFrame(lines, index=found.index, columns=found.columns)
 
-    columns = {name: column for column in model._mixed_columns() for name in column.features}
-    lines = {}
-    for feature, (difference, *values) in zip(found.index, found.to_numpy(), strict=True):
-        column = columns.get(feature)
-        *places, spread = values
-        title, texts = feature, [f"{value:.4g}" for value in values]
-        if isinstance(column, LevelColumn):
-            # Shares that differ from 0 by rounding alone are 0, which has no sign.
-            texts = [f"{round(100 * value, 4) + 0.0:.3g} %" for value in values]
-        elif isinstance(column, DateColumn):
-            days = (
-                pd.to_datetime(np.rint(pd.Series(places)), unit="D")
-                .dt.strftime("%Y-%m-%d")
-                .fillna("nan")
-            )
-            texts = [*days, f"{spread:.3g} days"]
-        elif isinstance(column, NumberColumn):
-            here, there, low, high = column.numbers(
-                np.array([[*places, places[0] - spread, places[0] + spread]]).T
-            )
-            title = column.name
-            texts = [f"{value:.4g}" for value in (here, there, (high - low) / 2)]
-        lines[title] = [f"{difference:.4g}", *texts]
-    named = pd.DataFrame.from_dict(lines, orient="index", columns=list(found.columns))
-    return named.rename_axis(found.index.name)
+
+def _text(value: Any, is_share: bool) -> str:
+    import pandas as pd
+
+    if is_share:
+        # Shares that differ from 0 by rounding alone are 0, which has no sign.
+        return f"{round(100 * value, 4) + 0.0:.3g} %"
+    if isinstance(value, pd.Timedelta) and abs(value) >= pd.Timedelta(days=1):
+        return f"{value / pd.Timedelta(days=1):.3g} days"
+    known = _exact(value)
+    return f"{known:.4g}" if isinstance(known, float) else str(known)
+
+
+def _exact(value: Any) -> Any:
+    """Return a number, or a date or a duration as text; NaN for none."""
+    import pandas as pd
+
+    if isinstance(value, float) or pd.isna(value):
+        return float(value) if isinstance(value, float) else float("nan")
+    if isinstance(value, pd.Timestamp):
+        value = value.tz_localize(None)
+    value = value.round("s") if isinstance(value, pd.Timestamp | pd.Timedelta) else value
+    return str(value).removesuffix(" 00:00:00").removeprefix("0 days ")
 
 
 def _place_or_rows(

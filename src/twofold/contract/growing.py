@@ -10,6 +10,7 @@ from twofold.checks.rows import check_entries, check_missing, checked_weights, i
 from twofold.contract.distinct_rows import DistinctRows, merge_duplicates
 from twofold.contract.kept_model import with_own_places
 from twofold.contract.model import TwoWayModel
+from twofold.contract.row_notes import RowNotes, names_in
 from twofold.contract.tensors import takes_tensors
 from twofold.tables.dask_tables import DaskTable
 
@@ -64,8 +65,10 @@ class GrowingModel(TwoWayModel):
             check_entries(Y)  # as large as `fit` allows, no larger
             self._take_in(Y, checked_weights(sample_weight, Y))
             self._forget_noise()
-            if "notes_" in self.__dict__:
-                self.notes_ = self.notes_.for_rows(len(self.embedding_))
+            names = names_in(X)
+            if names is not None or "notes_" in self.__dict__:
+                notes = self.__dict__.get("notes_", RowNotes())
+                self.notes_ = notes.with_more_names(names, len(self.embedding_))
         return self
 
     def _begin(self, X: Any, sample_weight: Any) -> Self:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.contract.family import Family
 from twofold.contract.fitted_state import COMMON, FittedState, check_state, check_totals
-from twofold.contract.row_notes import RowNotes
+from twofold.contract.row_notes import RowNotes, names_in
 from twofold.model_files import ModelFile, register_value_type, state_of, write_model_file
 
 register_value_type(RowNotes)
@@ -56,7 +56,7 @@ class KeptModel(Family, BaseEstimator):
         Parameters
         ----------
         names : array-like of shape (n_samples,), default=None
-            A name for each row passed to ``fit``.
+            A name for each row passed to ``fit``, in place of those of a data frame's index.
         labels : array-like of shape (n_samples,), mapping of such or data frame, default=None
             Classes or numbers to colour rows by, in one column or several.
         image_shape : (height, width) or (height, width, 3), default=None
@@ -67,8 +67,17 @@ class KeptModel(Family, BaseEstimator):
         self.notes_ = notes.updated(names, labels, image_shape, n, self.n_features_in_)
         return self
 
+    def _keep_names(self, X: Any) -> None:
+        """Note the names that a data frame has for the rows that were fitted, if it has any."""
+        names = names_in(X)
+        if names is not None:
+            self.notes_ = RowNotes(names=names)
+
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file that :func:`twofold.load` opens without running code."""
+        """Write the fitted model to a file that :func:`twofold.load` opens without running code.
+
+        It holds the names and labels of rows, too.
+        """
         write_model_file(path, self.to_file())
 
     def to_file(self) -> ModelFile:

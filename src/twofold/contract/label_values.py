@@ -2,7 +2,8 @@
 
 Classes whose type has an order keep it. Others are in the order of the calendar if they are months
 or days of the week, else in that of the alphabet with numbers by size ("class 2" before "class
-10"). Text that is a date in every row is a date: a number of days since 1970.
+10"). Text that is a date in every row is a date: a number of days since 1970. Text that is a
+duration in every row is a number of seconds.
 """
 
 import re
@@ -15,6 +16,9 @@ from twofold.contract.row_notes import NoteArray
 
 # A day, or a time by the clock of its place, whatever the zone.
 DATE = re.compile(r"(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?)(Z|[+-]\d\d:?\d\d)?")
+# As pandas writes it; below zero the days are rounded down: "-1 days +23:00:00".
+DURATION = re.compile(r"(-?\d+) days? \+?(\d\d):(\d\d):(\d\d(?:\.\d+)?)")
+IN_SECONDS = np.array([86_400.0, 3_600.0, 60.0, 1.0])
 CALENDAR = (
     "january february march april may june july august september october november december",
     "monday tuesday wednesday thursday friday saturday sunday",
@@ -69,3 +73,19 @@ def as_days(column: NoteArray) -> FloatArray | None:
     days = np.full(len(texts), np.nan)
     days[texts != ""] = (dates - pd.Timestamp(0)) / pd.Timedelta(days=1)
     return days[place]
+
+
+def as_seconds(column: NoteArray) -> FloatArray | None:
+    """Return durations in seconds, NaN for none; None if the text is not all durations.
+
+    >>> as_seconds(np.array(["0 days 00:01:30", "", "-1 days 23:59:59"]))
+    array([90., nan, -1.])
+    """
+    texts, place = np.unique(column, return_inverse=True)
+    found = [DURATION.fullmatch(text) for text in texts if text]
+    parts = [match.groups() for match in found if match]
+    if not parts or len(parts) < len(found):
+        return None
+    seconds = np.full(len(texts), np.nan)
+    seconds[texts != ""] = np.array(parts, dtype=np.float64) @ IN_SECONDS
+    return seconds[place]

@@ -114,7 +114,8 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), dask table, path or iterable of chunks
-            Data. NaN marks missing entries; they carry no loss and no weight. A ``scipy.sparse``
+            Data. NaN marks missing entries; they carry no loss and no weight. A pandas index of
+            texts or dates names the rows, as :meth:`annotate` does. A ``scipy.sparse``
             table is made dense up to 20,000,000 entries; for larger ones see
             :class:`twofold.Reduced`. The path of a table
             (CSV, Parquet, .npy), an array mapped into memory and an iterable of arrays or frames
@@ -138,6 +139,7 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
                 self._fit_chunks(open_chunks(X, beside), sample_weight)
             else:
                 self._fit_table(X, sample_weight)
+                self._keep_names(X)
             self._end_fit()
         self._warn_if_open()
         return self

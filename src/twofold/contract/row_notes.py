@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +19,10 @@ NoteArray: TypeAlias = npt.NDArray[Any]
 
 # The name of a label column that was given without one.
 UNNAMED = "label"
+# Below it Python writes hours with one digit.
+TEN_HOURS = 36_000
+# What is listed when a name is not found.
+SHOWN_NAMES = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,10 +81,40 @@ class RowNotes:
             )
         return replace(self, image_shape=found)
 
+    def with_more_names(self, names: NoteArray | None, n: int) -> RowNotes:
+        """Return the notes on n rows, of which the last have names that are new, None for none."""
+        notes = self.for_rows(n)
+        if names is None:
+            return notes
+        before = np.full(n, "") if notes.names is None else notes.names
+        return replace(notes, names=np.concatenate([before[: n - len(names)], names]))
+
+    def row_called(self, name: str) -> int:
+        """Return the number of the row with a name, from 0."""
+        known = [] if self.names is None else [str(known) for known in self.names]
+        if name not in known:
+            shown = ", ".join(repr(other) for other in known[:SHOWN_NAMES])
+            more = ", …" if len(known) > SHOWN_NAMES else ""
+            there = f"are {shown}{more}" if known else "have no names: pass a number, from 0"
+            raise ValueError(f"No row is called {name!r}. The rows {there}.")
+        return known.index(name)
+
     def for_rows(self, n: int) -> RowNotes:
         """Return the notes for n rows: those that were added later have no name and no label."""
         names = None if self.names is None else _longer(self.names, n)
         return replace(self, names=names, labels={k: _longer(v, n) for k, v in self.labels.items()})
+
+
+def names_in(X: Any) -> NoteArray | None:
+    """Return the names (n,) that a data frame has for its rows: an index of texts or dates.
+
+    Numbers count rows more often than they name them.
+    """
+    index: Any = getattr(X, "index", None) if hasattr(X, "columns") else None
+    if getattr(index, "nlevels", 0) != 1 or index.dtype.kind in "biufcm":
+        return None
+    names = _as_text(_column(index))
+    return names if (names != "").any() else None
 
 
 def order_of(values: Any) -> list[str]:
@@ -106,15 +141,23 @@ def _as_text(column: NoteArray) -> NoteArray:
         is_whole = bool((np.isnat(column) | (days == column)).all())
         texts = np.datetime_as_string(days if is_whole else column.astype("datetime64[s]"))
         return np.where(np.isnat(column), "", texts)
+    if column.dtype.kind == "m":  # lists of nanoseconds are numbers
+        column = column.astype("timedelta64[us]").astype(object)
     return np.array([text_of(value) for value in column.tolist()], dtype=str)
 
 
 def text_of(value: Any) -> str:
-    """Return a value as text; None, NaN, which is not equal to itself, and NA become empty."""
+    """Return a value as text; None, NaN, which is not equal to itself, and NA become empty.
+
+    Durations are written as pandas writes them: "1 days 02:30:00".
+    """
     try:
         is_missing = value is None or bool(value != value)
     except TypeError:  # pandas' NA does not say whether it equals itself
         is_missing = True
+    if isinstance(value, timedelta) and not is_missing:
+        clock = timedelta(seconds=value.seconds, microseconds=value.microseconds)
+        return f"{value.days} days {'0' * (value.seconds < TEN_HOURS)}{clock}"
     return "" if is_missing else str(value)
 
 

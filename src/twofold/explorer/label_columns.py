@@ -1,10 +1,13 @@
-"""Labels of rows as the page has them: classes in the order people expect, numbers, and dates."""
+"""Labels of rows as the page has them: classes in the order people expect, numbers, and dates.
+
+Durations are numbers of seconds.
+"""
 
 from typing import Any
 
 import numpy as np
 
-from twofold.contract.label_values import as_days, reading_order
+from twofold.contract.label_values import as_days, as_seconds, reading_order
 from twofold.contract.row_notes import NoteArray
 from twofold.explorer.scale import decimals_of
 from twofold.explorer.sections import Sections
@@ -24,6 +27,10 @@ def add_labels(
     about: dict[str, dict[str, Any]] = {}
     for name, column in labels.items():
         is_text, order = column.dtype.kind == "U", (orders or {}).get(name)
+        seconds = as_seconds(column) if is_text and not order else None
+        if seconds is not None:
+            _add_numbers(sections, about, name, seconds)
+            continue
         days = as_days(column) if is_text and not order else None
         if days is not None:
             about[name] = {"kind": "date", "unit": resolution_of(days[np.isfinite(days)])}
@@ -32,14 +39,20 @@ def add_labels(
         known = np.empty(0) if is_text else np.unique(column[np.isfinite(column)])
         # Whole numbers may name classes; a quantity has others, or too many for that.
         if len(known) > MOST_NUMBERED_CLASSES or (known != np.rint(known)).any():
-            about[name] = {"kind": "number"}
-            is_short = _has_few_digits(column[np.isfinite(column)])
-            sections.add(f"rows.label.{name}", column.astype(np.float32 if is_short else float))
+            _add_numbers(sections, about, name, column)
             continue
         codes, values = _classes(name, column, order)
         about[name] = {"kind": "category", "values": values}
         sections.add(f"rows.label.{name}", codes)
     return about
+
+
+def _add_numbers(
+    sections: Sections, about: dict[str, dict[str, Any]], name: str, numbers: NoteArray
+) -> None:
+    about[name] = {"kind": "number"}
+    is_short = _has_few_digits(numbers[np.isfinite(numbers)])
+    sections.add(f"rows.label.{name}", numbers.astype(np.float32 if is_short else float))
 
 
 def _has_few_digits(numbers: NoteArray) -> bool:

@@ -9,7 +9,7 @@ import html
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -135,8 +135,9 @@ def show(
 
     Parameters are as in :func:`twofold.explorer.write`; the package anywidget is needed. Of the
     widget, ``probe`` is the latent place that is looked at and may be set; ``generated`` the data
-    that belongs to it; ``selection`` the numbers of the selected rows, which may be set; ``picked``
-    the number of the row clicked last, -1 for none.
+    that belongs to it, of a :class:`twofold.Mixed` model a table of one row; ``selection`` the
+    numbers of the selected rows, which may be set; ``picked`` the number of the row clicked last,
+    -1 for none.
 
     Examples
     --------
@@ -147,16 +148,26 @@ def show(
     >>> widget.probe = model.embedding_[0]
     """
     kind = explorer_widget()
+    model, title = _opened(model, title)
     asked = {"image_shape": image_shape, "view": view, "labels": labels, "names": names}
     asked["beside"] = beside
     payload = find_payload(model, title, max_mb, data=data, **asked)
-    return kind(header=payload.header, data=payload.data)
+    widget = kind(header=payload.header, data=payload.data)
+    if isinstance(model, Mixed):
+        widget.as_row = lambda values: model.from_features([values])
+    return widget
+
+
+def _opened(model: Any, title: str | None) -> tuple[Any, str | None]:
+    """Return a model, out of its file if it is the path of one, and the title of its page."""
+    if isinstance(model, str | os.PathLike):
+        return load(model), title or Path(model).stem
+    return model, title
 
 
 def find_payload(model: Any, title: str | None, max_mb: float, **asked: Any) -> Payload:
     """Return the payload of a page of at most ``max_mb`` for a model or the path of one."""
-    if isinstance(model, str | os.PathLike):
-        title, model = title or Path(model).stem, load(model)
+    model, title = _opened(model, title)
     if isinstance(model, ManifoldClassifier):
         raise TypeError(
             "The explorer shows one map, and a ManifoldClassifier has one for each class. Pass one "
@@ -269,37 +280,57 @@ def explorer_widget() -> Any:
         header = traitlets.Dict().tag(sync=True)
         data = traitlets.Bytes().tag(sync=True)
         probe = Numbers(traitlets.Float()).tag(sync=True)
-        generated = traitlets.List(traitlets.Float()).tag(sync=True)
+        generated = traitlets.Any([]).tag(
+            sync=True,
+            from_json=lambda values, widget: widget.row_of(values),
+            to_json=lambda _, widget: list(widget.values),
+        )
         selection = Numbers(traitlets.Int()).tag(sync=True)
         picked = traitlets.Int(-1).tag(sync=True)
 
+        # What the page says of the generated row, and how that is a row of the user's table.
+        values: Sequence[float] = ()
+        as_row: Callable[[Sequence[float]], Any] | None = None
+
+        def row_of(self, values: Sequence[float]) -> Any:
+            """Return the generated row as the user's table has it."""
+            self.values = values
+            return values if self.as_row is None or not values else self.as_row(values)
+
         @traitlets.validate("probe")  # type: ignore[untyped-decorator]
         def _check_probe(self, proposal: Any) -> list[float]:
-            q = self.header["model"]["n_components"]
-            if len(proposal.value) not in (0, q):
-                raise traitlets.TraitError(
-                    f"`probe` is a latent place of {q} numbers; got {len(proposal.value)}."
-                )
-            if not np.isfinite(proposal.value).all():
-                raise traitlets.TraitError(f"`probe` must be finite; got {proposal.value}.")
+            wrong = _wrong_probe(proposal.value, self.header["model"]["n_components"])
+            if wrong:
+                raise traitlets.TraitError(wrong)
             return list(proposal.value)
 
         @traitlets.validate("selection")  # type: ignore[untyped-decorator]
         def _check_selection(self, proposal: Any) -> list[int]:
-            n = self.header["model"]["n_rows"]
-            # To Python, True is a whole number.
-            if any(isinstance(row, bool) for row in proposal.value):
-                raise traitlets.TraitError(
-                    "`selection` holds numbers of rows, no mask; `np.flatnonzero(mask)` has them."
-                )
-            if proposal.value and not 0 <= min(proposal.value) <= max(proposal.value) < n:
-                raise traitlets.TraitError(
-                    f"`selection` holds numbers of rows from 0 to {n - 1}; got "
-                    f"{min(proposal.value)} to {max(proposal.value)}."
-                )
+            wrong = _wrong_selection(proposal.value, self.header["model"]["n_rows"])
+            if wrong:
+                raise traitlets.TraitError(wrong)
             return sorted(set(proposal.value))
 
     return ExplorerWidget
+
+
+def _wrong_probe(place: list[float], q: int) -> str:
+    """Say what is wrong with a place of q coordinates; "" if nothing is."""
+    if len(place) not in (0, q):
+        return f"`probe` is a latent place of {q} numbers; got {len(place)}."
+    return "" if np.isfinite(place).all() else f"`probe` must be finite; got {place}."
+
+
+def _wrong_selection(rows: list[int], n: int) -> str:
+    """Say what is wrong with a selection of n rows; "" if nothing is."""
+    # To Python, True is a whole number.
+    if any(isinstance(row, bool) for row in rows):
+        return "`selection` holds numbers of rows, no mask; `np.flatnonzero(mask)` has them."
+    if rows and not 0 <= min(rows) <= max(rows) < n:
+        return (
+            f"`selection` holds numbers of rows from 0 to {n - 1}; got {min(rows)} to {max(rows)}."
+        )
+    return ""
 
 
 def make_wanted(

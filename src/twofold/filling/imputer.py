@@ -41,6 +41,7 @@ MOST_REFERENCES = 10_000
 ROWS_OF_BOUND = 5
 # An end that was seen in the table must not miss it by a rounding error; in deviations of columns.
 ROUNDING = 1e-9
+INSTEAD = "Tables of categories and dates are filled by `Mixed().fit(table).complete(table)`."
 
 
 class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -123,7 +124,7 @@ class ManifoldImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _learn(self, X: Any) -> FloatArray:
         self._check_parameters()
-        Y = validate_rows(self, X, reset=True)
+        Y = validate_rows(self, X, reset=True, instead=INSTEAD)
         check_columns(Y, getattr(self, "feature_names_in_", None))
         self.indicator_ = None
         if self.add_indicator:

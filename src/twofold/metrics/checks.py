@@ -8,6 +8,9 @@ from sklearn.utils import check_array
 from twofold.array_types import FloatArray
 from twofold.checks.rows import check_entries, check_numeric, is_lazy
 
+# What takes the tables that are refused here.
+INSTEAD = "`twofold.mixed.scaled_features(table)` makes numbers of categories and dates."
+
 
 def checked_table(
     table: Any, name: str, *, allow_missing: bool = False, any_size: bool = False
@@ -22,7 +25,7 @@ def checked_table(
             f"`{name}` is a dask table, and its rows are compared with each other: pass a part "
             f"that fits into memory, such as one in a hundred, `{name}{some}.compute()`."
         )
-    check_numeric(table)
+    check_numeric(table, INSTEAD)
     if isinstance(table, np.ma.MaskedArray):
         table = np.ma.filled(table.astype(np.float64), np.nan)
     if np.ndim(table) == 1:

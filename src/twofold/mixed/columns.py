@@ -45,6 +45,9 @@ CALENDARS = {
 }
 # Places on a circle that are compared before the best is refined.
 AROUND = 96
+# Two levels are as far from usual as each other, up to rounding.
+ABOVE_FIRST = 1.001
+SHARE_DIGITS = 9
 # Largest exponent on the way back: what is beyond has no number in half of the types.
 MOST_LOG = 300.0
 
@@ -63,6 +66,11 @@ class Column:
     def features(self) -> list[str]:
         """The names of its features."""
         return [self.name]
+
+    @property
+    def titles(self) -> list[str]:
+        """What its features are called where they stand in the table's own units."""
+        return self.features
 
     @property
     def parts(self) -> list[int]:
@@ -90,6 +98,18 @@ class Column:
     def end(self, F: FloatArray) -> Any:
         """Return the values (n,) at an end of intervals, given that of the features."""
         return self.decode(F)
+
+    def amounts(self, z: FloatArray) -> list[Any]:
+        """Return what values (n,) of a feature stand for, means of rows too: they are not whole."""
+        return z.tolist()
+
+    def spreads(self, z: FloatArray, spread: FloatArray) -> list[Any]:
+        """Return how far amounts reach if the feature reaches so far (n,) around values z (n,)."""
+        return spread.tolist()
+
+    def most_unusual(self, off: FloatArray) -> int:
+        """Return which feature to name, given how far each (k,) is from usual."""
+        return 0
 
     def slopes(self, F: FloatArray, J: FloatArray) -> FloatArray:
         """Return how the column moves (n, q), given features (n, k) and their slopes (n, k, q)."""
@@ -153,6 +173,24 @@ class NumberColumn(Column):
             return np.maximum(np.expm1(z), 0.0)
         return self.middle + self.reach * np.sinh(z)
 
+    @property
+    def titles(self) -> list[str]:
+        """The name of the column, whatever its scale."""
+        return [self.name]
+
+    def amounts(self, z: FloatArray) -> list[Any]:
+        """Return numbers, or durations."""
+        return self._as_durations(self.numbers(z[:, None]))
+
+    def spreads(self, z: FloatArray, spread: FloatArray) -> list[Any]:
+        """Return half of the way from the lower to the upper end."""
+        ends = self.numbers((z - spread)[:, None]), self.numbers((z + spread)[:, None])
+        return self._as_durations((ends[1] - ends[0]) / 2)
+
+    def _as_durations(self, y: FloatArray) -> list[Any]:
+        """Return numbers as durations if the column has such."""
+        return list(pd.to_timedelta(y, unit="s")) if self.type.form == "duration" else y.tolist()
+
     def decode(self, F: FloatArray) -> Any:
         """Return the amounts, whole ones of whole columns."""
         y = self.numbers(F)
@@ -190,6 +228,15 @@ class LevelColumn(Column):
     def shown(self) -> list[int]:
         """All, but one of two levels: the other is its opposite."""
         return [1] if self.kind == "category" and len(self.features) == 2 else super().shown
+
+    def amounts(self, z: FloatArray) -> list[Any]:
+        """Return shares of a level, 0 where only rounding is left of it."""
+        return np.round(z, SHARE_DIGITS).tolist()
+
+    def most_unusual(self, off: FloatArray) -> int:
+        """Return the indicator that is farthest from usual; of opposites, the one above it."""
+        size = np.abs(np.nan_to_num(off))
+        return int(np.argmax(np.where(off > 0, ABOVE_FIRST * size, size)))
 
     def shown_levels(self) -> list[str]:
         """Return what each level (L,) of a row is called where only its indicator is known."""
@@ -363,6 +410,14 @@ class DateColumn(Column):
     def end(self, F: FloatArray) -> Any:
         """Return dates by their elapsed time alone: circles have no ends."""
         return self._of_days(F[:, 0].astype(np.float64))
+
+    def amounts(self, z: FloatArray) -> list[Any]:
+        """Return dates, by their elapsed time."""
+        return list(self.end(z[:, None]))
+
+    def spreads(self, z: FloatArray, spread: FloatArray) -> list[Any]:
+        """Return durations."""
+        return list(pd.to_timedelta(spread, unit="D").round("s"))
 
     def _of_days(self, days: FloatArray) -> Any:
         if self.resolution:

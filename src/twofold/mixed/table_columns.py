@@ -5,7 +5,6 @@ What a single column does is in :mod:`.columns`; here its features get their pla
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -17,6 +16,7 @@ from twofold.contract.distinct_rows import DistinctRows
 from twofold.mixed.columns import Column, LevelColumn, scales
 from twofold.mixed.frames import fill_gaps
 from twofold.mixed.kinds import LeftOut, fit_column
+from twofold.process_settings import warn
 
 LEVELS_NAMED = 5
 
@@ -135,13 +135,12 @@ class TableColumns:
                 strange.setdefault(why, []).append(f"{column.name}: {named}{more}")
             parts.append(F)
         if strange:
-            warnings.warn(
+            warn(
                 " ".join(
                     f"{why}, and counted as missing: {'; '.join(cells)}."
                     for why, cells in strange.items()
                 ),
                 UnknownLevelWarning,
-                stacklevel=4,
             )
         return np.hstack(parts)
 

@@ -16,6 +16,7 @@ from twofold.contract import TwoWayModel
 from twofold.plots import drawing
 from twofold.plots.drawing import AS_WRITTEN, COLORS, MISSING, category_style, sequential
 from twofold.plots.names import shortened
+from twofold.plots.row_colors import mixed_parts
 
 MOST_PANELS = 12
 # How much of its height a panel has for the picture; its name stands in the rest.
@@ -39,13 +40,7 @@ def parts_shown(model: TwoWayModel, numbers: Any, F: FloatArray) -> Parts:
     """Return the columns whose features (m, D) change most, the most changed one first."""
     # Scaled features: a column's variances add up to its weight, whatever its kind.
     changes = np.ptp(F, axis=0) / numbers.spread_
-    found: Parts = []
-    start = 0
-    for column in model._mixed_columns():
-        part = slice(start, start + len(column.features))
-        start = part.stop
-        if column.features:
-            found.append((column, part))
+    found = [(column, part) for column, part in mixed_parts(model) if column.features]
     found.sort(key=lambda pair: -float((changes[pair[1]] ** 2).sum()))
     return found[:MOST_PANELS]
 

@@ -16,9 +16,7 @@ import matplotlib
 import numpy as np
 from matplotlib import rcParams
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.colors import Colormap, LinearSegmentedColormap, to_hex, to_rgb
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.path import Path
@@ -26,6 +24,7 @@ from matplotlib.path import Path
 from twofold.array_types import BoolArray, FloatArray
 from twofold.plots.latent_view import LatentView, Lattice
 from twofold.plots.row_colors import Categories, RowColors
+from twofold.plots.ticks import Ticks
 
 COLORS = (
     "#005ab4",  # blue
@@ -204,8 +203,8 @@ def color_limits(values: FloatArray) -> tuple[float, float]:
     return (low, high) if high > low else (low - 0.5, low + 0.5)
 
 
-def add_color_bar(ax: Axes, colored: Any, title: str | None, *, are_days: bool = False) -> Any:
-    """Draw a colour bar as high as the map beside it, with dates for days since 1970."""
+def add_color_bar(ax: Axes, colored: Any, title: str | None, ticks: Ticks | None = None) -> Any:
+    """Draw a colour bar as high as the map beside it, with ticks of its own if it is told so."""
     # An inset keeps to the map, which is smaller than the space it was given.
     place = ax.inset_axes((1.03, 0.0, 0.035, 1.0))
     # Values beyond the colours are said by a pointed end.
@@ -215,20 +214,11 @@ def add_color_bar(ax: Axes, colored: Any, title: str | None, *, are_days: bool =
     ends = {(True, True): "both", (True, False): "min", (False, True): "max"}
     bar = ax.figure.colorbar(colored, cax=place, extend=ends.get((below, above), "neither"))
     bar.outline.set_visible(False)
-    if are_days:
-        bar.locator = AutoDateLocator()
-        bar.formatter = ConciseDateFormatter(bar.locator)
-        bar.update_ticks()
+    if ticks is not None:
+        ticks(bar.ax.yaxis)
     if title:
         bar.set_label(title, **AS_WRITTEN)
     return bar
-
-
-def show_dates(axis: Axis) -> None:
-    """Write dates along an axis of days since 1970."""
-    locator = AutoDateLocator()
-    axis.set_major_locator(locator)
-    axis.set_major_formatter(ConciseDateFormatter(locator))
 
 
 def add_legend(ax: Axes, categories: Categories, seen: FloatArray | None) -> None:

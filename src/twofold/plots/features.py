@@ -25,7 +25,14 @@ from twofold.plots import drawing
 from twofold.plots.drawing import AS_WRITTEN, COLORS, category_style
 from twofold.plots.latent_view import BLOCK, LatentView, latent_name
 from twofold.plots.names import LINE_INCHES, fit_titles, shortened
-from twofold.plots.row_colors import date_features, feature_names, feature_number
+from twofold.plots.row_colors import (
+    feature_names,
+    feature_number,
+    feature_ticks,
+    feature_titles,
+    mixed_parts,
+)
+from twofold.plots.ticks import Ticks
 from twofold.rowwise import mean_and_deviation
 
 PAINTED = 110
@@ -65,7 +72,9 @@ def sensitivity(
     ----------
     model : fitted model
     feature : str or int
-        Name ("x1", "x2", ... if it has none) or number, from 0, of a column of the data.
+        Name ("x1", "x2", ... if it has none) or number, from 0, of a column of the data. A column
+        of a mixed table is drawn in its units; of a category it is the level that changes most,
+        unless one is named, "colour = red".
     dims : pair of int, default=(0, 1)
     ax : matplotlib Axes, default=None
 
@@ -76,12 +85,11 @@ def sensitivity(
     >>> model = UKR(init="pca", max_iter=5).fit(load_digits_split().Y_train[:200])
     >>> ax = plots.sensitivity(model, 36)
     """
-    dates, model = date_features(model), model.as_numbers()
-    number = feature_number(model, feature)
-    view = LatentView(model, dims)
+    number = _numbers_of(model, [feature])[0]
+    view = LatentView(model.as_numbers(), dims)
     ax = drawing.open_map(ax, view)
-    name = shortened(feature_names(model)[number], LETTERS_BESIDE_MAP)
-    _Fields(view, [number], ARROWS, dates).draw(ax, 0, name)
+    name = shortened(feature_titles(model)[number], LETTERS_BESIDE_MAP)
+    _Fields(view, [number], ARROWS, feature_ticks(model)).draw(ax, 0, name)
     return ax
 
 
@@ -113,20 +121,14 @@ def sensitivities(
     >>> model = UKR(init="pca", max_iter=5).fit(load_digits_split().Y_train[:200])
     >>> figure = plots.sensitivities(model, [20, 36, 42])
     """
-    dates, mixed, model = date_features(model), model._mixed_columns(), model.as_numbers()
-    if features is None:
-        # A model of scaled columns measures each in units of its spread.
-        changes = _changes(model) / np.reshape(getattr(model, "spread_", 1.0), (-1, 1))
-        ranked = _of_each_column(changes, mixed) if mixed else _ranked(changes).tolist()
-        numbers = ranked[:MOST_PANELS]
-    else:
-        numbers = [feature_number(model, feature) for feature in features]
+    numbers = _numbers_of(model, features)
+    names, ticks, model = feature_titles(model), feature_ticks(model), model.as_numbers()
     if not numbers:
         raise ValueError("`features` must name at least one feature; got none.")
     columns = min(PANEL_COLUMNS, len(numbers))
     rows = -(-len(numbers) // columns)
     view = LatentView(model, dims)
-    fields = _Fields(view, numbers, FEWER_ARROWS, dates)
+    fields = _Fields(view, numbers, FEWER_ARROWS, ticks)
     extent = np.ptp(view.limits, axis=1)
     height = 2.0 if view.is_line else float(np.clip(2.1 * extent[1] / extent[0], 1.0, 4.0))
     found: Any = figure
@@ -140,7 +142,6 @@ def sensitivities(
         figure.set_layout_engine("constrained")
     shared = {"sharex": True, "sharey": not view.is_line}
     panels = found.subplots(rows, columns, squeeze=False, **shared).ravel()
-    names = feature_names(model)
     for k, (panel, number) in enumerate(zip(panels, numbers, strict=False)):
         fields.draw(panel, k, None)
         panel.set_title(names[number], fontsize="medium", **AS_WRITTEN)
@@ -168,7 +169,7 @@ def important_features(model: TwoWayModel, n: int = 20, *, ax: Axes | None = Non
     ----------
     model : fitted model
     n : int, default=20
-        How many features, the most important ones.
+        How many features, the most important ones; those of one value in every row are left out.
     ax : matplotlib Axes, default=None
 
     Examples
@@ -183,10 +184,12 @@ def important_features(model: TwoWayModel, n: int = 20, *, ax: Axes | None = Non
     deviation = mean_and_deviation(numbers.data_, model.weights_)[1][:, None]
     # c_jm (D, q) of the module's formula; 0 for features that are constant.
     parts = np.where(deviation > 0, _changes(numbers) / np.where(deviation > 0, deviation, 1), 0)
-    columns = model._mixed_columns()
+    columns, varies = model._mixed_columns(), deviation[:, 0] > 0
     if columns:
         parts = _by_column(parts * deviation, columns, deviation[:, 0])
-    shown = _ranked(parts)[:n]
+        varies = np.array([bool(column.features) for column in columns])
+    ranked = _ranked(parts)
+    shown = ranked[varies[ranked]][:n]
     total = np.sqrt((parts[shown] ** 2).sum(axis=1))
     shares = parts[shown] ** 2 / np.maximum(total, np.finfo(float).tiny)[:, None]
     known = feature_names(model)
@@ -218,11 +221,10 @@ class _Fields:
     """The values of some features over a lattice, and their gradients at fewer places."""
 
     def __init__(
-        self, view: LatentView, features: list[int], n_arrows: int, dates: set[str]
+        self, view: LatentView, features: list[int], n_arrows: int, ticks: list[Ticks | None]
     ) -> None:
         self.view, self.features = view, features
-        names = feature_names(view.model)
-        self.are_days = [names[number] in dates for number in features]
+        self.ticks = [ticks[number] for number in features]
         self.lattice = view.lattice(PAINTED)
         self.support = view.support(self.lattice)
         self.values = self.lattice.evaluate(
@@ -246,17 +248,17 @@ class _Fields:
 
     def draw(self, ax: Axes, k: int, title: str | None) -> None:
         """Draw the k-th feature."""
-        values, lattice = self.values[:, k], self.lattice
+        values, lattice, ticks = self.values[:, k], self.lattice, self.ticks[k]
         if self.arrows is None:
             drawing.shade_outside(ax, self.view, lattice, self.support)
             ax.plot(lattice.axes[0], np.where(self.support >= 0, values, np.nan), color=COLORS[0])
             ax.set_ylabel(title or "", **AS_WRITTEN)
-            if self.are_days[k]:
-                drawing.show_dates(ax.yaxis)
+            if ticks is not None:
+                ticks(ax.yaxis)
             drawing.light_frame(ax)
         else:
             painted = drawing.paint(ax, lattice, values, self.support)
-            bar = drawing.add_color_bar(ax, painted, title, are_days=self.are_days[k])
+            bar = drawing.add_color_bar(ax, painted, title, ticks)
             if title is None:
                 bar.ax.tick_params(labelsize="x-small")
             drawing.draw_border(ax, lattice, self.support)
@@ -306,6 +308,37 @@ def _changes(model: TwoWayModel) -> FloatArray:
         J = _slopes(model, chosen[part]).astype(np.float64)
         squares += (J**2).sum(axis=0)
     return np.sqrt(squares / len(chosen)) * X.std(axis=0)
+
+
+def _numbers_of(model: TwoWayModel, features: Sequence[str | int] | None) -> list[int]:
+    """Return the features that are named; None takes those that change most over the map.
+
+    Of a column of a mixed table that is named it is the one that changes most.
+    """
+    columns, numbers = model._mixed_columns(), model.as_numbers()
+    if features is not None:
+        shown = [_shown_of(model, feature) for feature in features]
+        if not any(len(own) > 1 for own in shown):
+            named = zip(features, shown, strict=True)
+            return [own[0] if own else feature_number(numbers, name) for name, own in named]
+    # A model of scaled columns measures each in units of its spread.
+    changes = _changes(numbers) / np.reshape(getattr(numbers, "spread_", 1.0), (-1, 1))
+    if features is None:
+        ranked = _of_each_column(changes, columns) if columns else _ranked(changes).tolist()
+        return ranked[:MOST_PANELS]
+    size = (changes**2).sum(axis=1)
+    return [
+        max(own, key=lambda k: size[k]) if own else feature_number(numbers, name)
+        for name, own in zip(features, shown, strict=True)
+    ]
+
+
+def _shown_of(model: TwoWayModel, name: str | int) -> list[int]:
+    """Return the features of a column of a mixed table worth a picture, [] if none is called so."""
+    for column, part in mixed_parts(model):
+        if isinstance(name, str) and column.name == name:
+            return [part.start + k for k in column.shown]
+    return []
 
 
 def _by_column(changes: FloatArray, columns: Sequence[Any], deviation: FloatArray) -> FloatArray:

@@ -5,7 +5,6 @@ magnification is ``sqrt(det(JᵀJ))``, data volume per latent volume, as the mod
 logarithm is drawn because its differences are factors.
 """
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,7 @@ from twofold.plots.drawing import COLORS, INK, QUIET
 from twofold.plots.latent_view import LatentView, Lattice
 from twofold.plots.names import draw_names
 from twofold.plots.row_colors import (
-    Amounts,
     Categories,
-    date_features,
     log_magnification,
     row_colors,
 )
@@ -59,7 +56,8 @@ def latent_map(
     model : fitted model
     color : str, int or array-like of shape (n_samples,), default=None
         What rows are coloured by: a label column (None takes the first that ``annotate`` noted), a
-        feature by name ("x1", "x2", ... if it has none) or number from 0, "density",
+        feature by name ("x1", "x2", ... if it has none) or number from 0, a column of a mixed
+        table in its units, or by its levels, "density",
         "magnification" (its logarithm), "error" (distance to the reconstruction), or a value for
         each row. Text, and integers of at most 20 values, get a legend, other numbers a colour bar.
         If names clash, your own come first.
@@ -85,10 +83,8 @@ def latent_map(
     >>> model = UKR(init="pca", max_iter=5).fit(digits.Y_train[:200])
     >>> ax = plots.latent_map(model, color=digits.labels_train[:200])
     """
-    dates, model = date_features(model), model.as_numbers()
-    view, colors = LatentView(model, dims), row_colors(model, color)
-    if isinstance(colors, Amounts) and colors.title in dates:
-        colors = replace(colors, are_days=True)
+    colors, model = row_colors(model, color), model.as_numbers()
+    view = LatentView(model, dims)
     ax = drawing.open_map(ax, view)
     drawing.frame_map(ax, view)
     # The rows of a line stand one above the other.
@@ -110,7 +106,7 @@ def latent_map(
     if isinstance(colors, Categories):
         drawing.add_legend(ax, colors, None if view.is_line else seen)
     elif colors is not None:
-        drawing.add_color_bar(ax, points, colors.title, are_days=colors.are_days)
+        drawing.add_color_bar(ax, points, colors.title, colors.ticks)
     if names:
         draw_names(ax, model, seen, area)
     return ax

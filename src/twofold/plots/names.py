@@ -55,6 +55,16 @@ def shortened(text: str, most: int) -> str:
     return f"{text[: most - 1 - tail]}…{text[len(text) - tail :]}"
 
 
+def shortened_title(title: str, column: str, most: int) -> str:
+    """Return a feature's title of limited length that keeps the level at its end.
+
+    >>> shortened_title("How do you like it here? = not much", "How do you like it here?", 20)
+    'How d…re? = not much'
+    """
+    level = shortened(title.removeprefix(column), 2 * most // 3)
+    return f"{shortened(column, most - len(level))}{level}"
+
+
 def in_lines(text: str, width: int, n_lines: int) -> str:
     r"""Return a text wrapped to a limited number of lines and letters.
 

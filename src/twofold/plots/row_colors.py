@@ -9,12 +9,13 @@ Numbers passed in Python count from 0.
 
 Rows are coloured by a label, a feature, something the model says, or an array. Text and booleans
 are categories, and so are integers of few values, which are more often the numbers of classes than
-amounts. Other numbers get a colour bar, and so do dates, also such that are texts. Rows without a
+amounts. Other numbers get a colour bar, and so do dates and durations, as texts too. Rows without a
 value (NaN, None, empty text) are drawn in grey, below the others.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from numbers import Integral
 from typing import Any
 
@@ -23,11 +24,10 @@ import numpy.typing as npt
 
 from twofold.array_types import FloatArray, IntArray
 from twofold.contract import TwoWayModel
-from twofold.contract.label_values import as_days, reading_order
-from twofold.contract.row_notes import RowNotes, order_of, text_of
+from twofold.contract.label_values import as_days, as_seconds, reading_order
+from twofold.contract.row_notes import SHOWN_NAMES, RowNotes, order_of, text_of
+from twofold.plots.ticks import Ticks, show_dates, show_durations, ticks_of
 
-# What is listed when a name is not found.
-SHOWN_NAMES = 8
 # The error of pictures is in the units of the data; scores and tables have its square.
 DISTANCE = "distance to reconstruction"
 MOST_INTEGER_CATEGORIES = 20
@@ -65,12 +65,7 @@ def name_in_table(X: Any, row: int) -> str:
 
 def row_number(model: TwoWayModel, name: str) -> int:
     """Return which row has a name."""
-    names = notes_of(model).names
-    known = [] if names is None else [str(known) for known in names]
-    if name not in known:
-        there = _listed(known) if known else "have no names: pass a number, counting from 0"
-        raise ValueError(f"No row is called {name!r}. The rows {there}.")
-    return known.index(name)
+    return notes_of(model).row_called(name)
 
 
 def image_shape(model: TwoWayModel, given: tuple[int, ...] | None) -> tuple[int, ...] | None:
@@ -86,6 +81,26 @@ def feature_names(model: TwoWayModel) -> list[str]:
     if names is None:
         return [f"x{number + 1}" for number in range(model.n_features_in_)]
     return [str(name) for name in names]
+
+
+def feature_titles(model: TwoWayModel) -> list[str]:
+    """Return what the features of ``model.as_numbers()`` are called in pictures.
+
+    Of a mixed table they are written in its units, so that a logarithm has the column's name.
+    """
+    columns = model._mixed_columns()
+    if not columns:
+        return feature_names(model)
+    return [str(title) for column in columns for title in column.titles]
+
+
+def feature_ticks(model: TwoWayModel) -> list[Ticks | None]:
+    """Return how the features of ``model.as_numbers()`` are written, None for plain numbers."""
+    found: list[Ticks | None] = []
+    for column in model._mixed_columns():
+        first = [ticks_of(column)] if column.features else []
+        found += [*first, *[None] * (len(column.features) - 1)]
+    return found or [None] * model.n_features_in_
 
 
 def feature_number(model: TwoWayModel, feature: str | int) -> int:
@@ -160,7 +175,7 @@ class Amounts:
 
     values: FloatArray
     title: str | None = None
-    are_days: bool = False  # since 1970: the colour bar has dates
+    ticks: Ticks | None = None  # what the colour bar has instead of plain numbers
 
 
 RowColors = Categories | Amounts
@@ -168,13 +183,14 @@ RowColors = Categories | Amounts
 
 def row_colors(model: TwoWayModel, color: Any) -> RowColors | None:
     """Return what rows are coloured by, or None for one; see :func:`twofold.plots.latent_map`."""
-    labels = notes_of(model).labels
+    numbers = model.as_numbers()
+    labels = notes_of(numbers).labels
     if color is None:
         return _by_name(model, next(iter(labels))) if labels else None
     if isinstance(color, str):
         return _by_name(model, color)
     if isinstance(color, Integral) and not isinstance(color, bool):
-        return _by_feature(model, feature_number(model, int(color)))
+        return _by_feature(model, feature_number(numbers, int(color)))
     values, n = np.asarray(color), len(model.embedding_)
     if values.shape != (n,):
         raise ValueError(
@@ -186,15 +202,20 @@ def row_colors(model: TwoWayModel, color: Any) -> RowColors | None:
 
 def _by_name(model: TwoWayModel, name: str) -> RowColors:
     """Look for a name among labels, then features, then what the model itself says."""
-    notes = notes_of(model)
+    numbers = model.as_numbers()
+    notes = notes_of(numbers)
     labels = notes.labels
     if name in labels:
         return _by_values(name, labels[name], notes.orders.get(name))
-    features = feature_names(model)
-    if name in features:
-        return _by_feature(model, features.index(name))
+    features = feature_titles(model)
+    for known in (features, feature_names(numbers)):
+        if name in known:
+            return _by_feature(model, known.index(name))
     if name in FROM_MODEL:
-        return FROM_MODEL[name](model)
+        return FROM_MODEL[name](numbers)
+    for column, part in mixed_parts(model):
+        if column.name == name and part.stop > part.start:
+            return _by_levels(numbers, column, part)
     known = [*labels, *features[:8], *FROM_MODEL]
     raise ValueError(
         f"`color` must be a label, a feature or one of {', '.join(FROM_MODEL)}; got {name!r}. "
@@ -202,18 +223,30 @@ def _by_name(model: TwoWayModel, name: str) -> RowColors:
     )
 
 
-def date_features(model: TwoWayModel) -> set[str]:
-    """Return the features of a model that are dates, as days since 1970."""
-    return {column.name for column in model._mixed_columns() if column.kind == "date"}
+def mixed_parts(model: TwoWayModel) -> list[tuple[Any, slice]]:
+    """Return the columns of a mixed table, each with which of the features are its own."""
+    ends = np.cumsum([0, *(len(column.features) for column in model._mixed_columns())])
+    parts = [slice(int(start), int(stop)) for start, stop in pairwise(ends)]
+    return list(zip(model._mixed_columns(), parts, strict=True))
+
+
+def _by_levels(numbers: TwoWayModel, column: Any, part: slice) -> Categories:
+    """Return the likeliest levels of a category, which is all that landmarks tell of the rows."""
+    fitted = numbers.inverse_transform(numbers.embedding_)[:, part]
+    known = column.shown_levels()
+    texts = [known[level] for level in column.probabilities(fitted).argmax(axis=1)]
+    order = known if column.kind == "ordered" else None
+    return _categories(texts, f"{column.name}, reconstructed", order)
 
 
 def _by_feature(model: TwoWayModel, feature: int) -> Amounts:
-    name = feature_names(model)[feature]
-    if has_rows(model):
-        return Amounts(_of_rows(model, model.data_[:, feature]), name)
+    name, ticks = feature_titles(model)[feature], feature_ticks(model)[feature]
+    numbers = model.as_numbers()
+    if has_rows(numbers):
+        return Amounts(_of_rows(numbers, numbers.data_[:, feature]), name, ticks)
     # Landmarks stand for the rows: what the manifold says of them is all there is.
-    fitted = model.inverse_transform(model.embedding_)[:, feature]
-    return Amounts(fitted.astype(np.float64), f"{name}, reconstructed")
+    fitted = numbers.inverse_transform(numbers.embedding_)[:, feature]
+    return Amounts(fitted.astype(np.float64), f"{name}, reconstructed", ticks)
 
 
 def log_magnification(model: TwoWayModel, X: FloatArray) -> FloatArray:
@@ -245,7 +278,10 @@ def _by_values(
     kind = "U" if order else values.dtype.kind
     if kind == "M":
         since = values.astype("datetime64[us]").astype(np.float64) / 86_400e6
-        return Amounts(np.where(np.isnat(values), np.nan, since), title, are_days=True)
+        return Amounts(np.where(np.isnat(values), np.nan, since), title, show_dates)
+    if kind == "m":
+        seconds = values.astype("timedelta64[us]").astype(np.float64) / 1e6
+        return Amounts(np.where(np.isnat(values), np.nan, seconds), title, show_durations)
     if kind == "f":
         return Amounts(np.where(np.isfinite(values), values, np.nan).astype(np.float64), title)
     if kind in "iu":
@@ -255,8 +291,13 @@ def _by_values(
         codes = np.searchsorted(distinct, values)
         return Categories([str(value) for value in distinct], codes, title)
     texts = [text_of(value) for value in values.tolist()]
-    days = None if order else as_days(np.array(texts, dtype=str))
-    return _categories(texts, title, order) if days is None else Amounts(days, title, are_days=True)
+    if not order:
+        column = np.array(texts, dtype=str)
+        for read, ticks in ((as_days, show_dates), (as_seconds, show_durations)):
+            amounts = read(column)
+            if amounts is not None:
+                return Amounts(amounts, title, ticks)
+    return _categories(texts, title, order)
 
 
 def _categories(texts: list[str], title: str | None, known: list[str] | None = None) -> Categories:

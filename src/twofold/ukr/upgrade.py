@@ -21,6 +21,7 @@ from twofold.checks.rows import (
     check_differences,
     check_entries,
     check_missing,
+    check_numeric,
     check_size,
     checked_weights,
 )
@@ -33,6 +34,10 @@ LOCAL_NEIGHBORS = 10
 # Where the search for (log h, a) begins: at (0, 0), where all widths are equal, so that local
 # widths never do worse, and again from where widths follow the density closely.
 SIMPLEXES = (((0.0, 0.0), (0.5, 0.0), (0.0, 0.4)), ((0.0, 0.7), (-0.5, 0.7), (0.0, 1.0)))
+INSTEAD = (
+    "A picture of a table of categories and dates becomes a model, with the way back to such "
+    "tables, by `Mixed(UKR(init=picture, max_iter=0)).fit(table)`."
+)
 
 
 def upgrade(
@@ -88,6 +93,7 @@ def upgrade(
     reserved = sorted(decided & set(parameters))
     if reserved:
         raise TypeError(f"{', '.join(reserved)}: the picture decides that; leave it out.")
+    check_numeric(Y, INSTEAD)
     X = _checked_picture(embedding, Y)
     if refine:
         return UKR(X.shape[1], init=X, **parameters).fit(Y, sample_weight=sample_weight)
@@ -106,6 +112,7 @@ def upgrade(
     # In the wider of the two types, so that neither picture nor data loses a digit.
     with model._changing():
         model._adopt(data.astype(np.result_type(data, X)), weights, X, bandwidth)
+        model._keep_names(Y)
     return model
 
 

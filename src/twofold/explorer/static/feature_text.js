@@ -184,7 +184,6 @@ export function featureKey(header, j) {
 /** What a feature is called where it stands alone. */
 export function standingName(header, j) {
   const column = levelColumn(header, j);
-  if (column?.kind === "ordered") return `${column.name}: above ${column.levels[j - column.at]}`;
   return column ? header.features[j] : (header.forms?.[j]?.title ?? header.features[j]);
 }
 

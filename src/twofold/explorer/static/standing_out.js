@@ -55,6 +55,9 @@ export function groupMoments(atlas, rows) {
   return { mean: mean(1), deviation, rest: mean(0), count: counts[1], restCount: counts[0] };
 }
 
+/** Two levels are as far from usual as each other, up to rounding: the one above it is named. */
+const ABOVE_FIRST = 1.001;
+
 /** Ways to sort what stands out: from the difference to the key, largest first. */
 export const STANDING_ORDERS = {
   size: { title: "Most different", key: Math.abs },
@@ -71,7 +74,7 @@ export const STANDING_ORDERS = {
  */
 export function inOrderOfStanding(off, order, columnOf = null) {
   const { key } = STANDING_ORDERS[order];
-  const keys = off.map(key);
+  const keys = off.map((value) => key(value) * (columnOf && value > 0 ? ABOVE_FIRST : 1));
   const sorted = [...off.keys()].sort((a, b) => keys[b] - keys[a] || a - b);
   if (!columnOf) return sorted;
   const seen = new Set([-1]);
