@@ -232,6 +232,7 @@ def test_days_of_the_calendar_stay_such(unit):
     assert found.isin(pd.date_range("1980-01-01", "2080-01-01", freq=unit)).all()
     table = with_column(days.to_numpy())
     assert (model.from_features(model.features(table))["odd"] == table["odd"]).all()
+    assert pd.isna(model.columns_[-1].decode(np.full((1, 3), np.nan))[0])
 
 
 def test_times_of_a_few_hours_stay_there():

@@ -139,7 +139,8 @@ class TwoWayModel(UncertainModel, ClassNamePrefixFeaturesOutMixin, TransformerMi
                 self._fit_chunks(open_chunks(X, beside), sample_weight)
             else:
                 self._fit_table(X, sample_weight)
-                self._keep_names(X)
+                if hasattr(X, "index"):
+                    self._keep_names(X)
             self._end_fit()
         self._warn_if_open()
         return self

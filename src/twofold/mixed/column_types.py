@@ -133,8 +133,7 @@ class ColumnType:
         """
         is_fine = self.form in ("time", "period") and "[us" not in self.dtype
         ends = (-MOST_DAYS, MOST_DAYS) if is_fine else (FIRST_DAY, LAST_DAY)
-        microseconds = np.rint(np.clip(days, *ends) * 86_400e6).astype(np.int64)
-        found = pd.Series(microseconds.view("datetime64[us]"))
+        found = times_of(np.clip(days, *ends))
         zone = self.zone()
         if zone is not None:
             dst = np.ones(len(found), dtype=bool)
@@ -254,6 +253,14 @@ def wall_days(times: pd.Series) -> FloatArray:
     # Differences of pandas would be of nanoseconds, in which only 584 years have a place.
     exact = naive.to_numpy().astype("datetime64[us]")
     return np.where(np.isnat(exact), np.nan, exact.astype(np.int64) / 86_400e6)
+
+
+def times_of(days: FloatArray) -> pd.Series:
+    """Return days (n,) since 1970 as times, NaT for NaN."""
+    found = np.full(len(days), np.datetime64("NaT", "us"))
+    known = ~np.isnan(days)
+    found[known] = np.rint(days[known] * 86_400e6).astype(np.int64).view("datetime64[us]")
+    return pd.Series(found)
 
 
 def plain(value: Any) -> Any:

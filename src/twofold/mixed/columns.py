@@ -32,7 +32,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.mixed.column_types import ColumnType, nearest_periods, wall_days
+from twofold.mixed.column_types import ColumnType, nearest_periods, times_of, wall_days
 from twofold.model_files import register_value_type
 
 YEAR = 365.2425
@@ -424,8 +424,8 @@ class DateColumn(Column):
             days = np.rint(days * 86_400 / self.resolution) * self.resolution / 86_400
         if self.calendar:
             unit, before = CALENDARS[self.calendar]
-            times = pd.Series((days + before).astype(np.int64).view("datetime64[D]"))
-            days = wall_days(nearest_periods(times, unit).dt.start_time) - before
+            periods = nearest_periods(times_of(days + before), unit)
+            days = wall_days(periods.dt.start_time) - before
         return self.type.from_days(days, self.resolution)
 
     def slopes(self, F: FloatArray, J: FloatArray) -> FloatArray:
