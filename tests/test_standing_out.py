@@ -105,6 +105,9 @@ def test_rounding_is_no_spread(rows):
     model = Scaled(UKR(1, init="pca", max_iter=2, random_state=0)).fit(table)
     found = what_stands_out(model, range(70))
     assert found.loc["share", "spread"] == 0.0
+    table["share"] = 0.1
+    model = Scaled(UKR(1, init="pca", max_iter=2, random_state=0)).fit(table)
+    assert what_stands_out(model, [0]).loc["share", "difference"] == 0.0
 
 
 def test_circles_of_dates_are_left_out(rows):

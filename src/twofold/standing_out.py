@@ -91,9 +91,10 @@ def differences(model: TwoWayModel, where: Any, against: Any = None) -> pd.DataF
         there = mean
     else:
         there = _among(numbers, ~rows)[0]
-    scale = np.where(unit > 0, unit, 1)
-    difference = np.where(unit > 0, (here - there) / scale, 0)
     size = np.nan_to_num(np.maximum(np.abs(here), np.abs(there)))
+    varies = unit > ROUNDING * size
+    scale = np.where(varies, unit, 1)
+    difference = np.where(varies, (here - there) / scale, 0)
     spread = np.where(spread <= ROUNDING * size, 0.0, spread)
     titles, listed = _listed(model, difference)
     found = pd.DataFrame(

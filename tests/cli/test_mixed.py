@@ -249,14 +249,14 @@ def test_denoised_cells_are_written_as_they_came(folder, tmp_path):
 
 def test_percentages_stay_such_in_tables_of_numbers(tmp_path):
     table = make_table()[["length", "parts"]]
-    table["share"] = [f"{30 + 10 * length:.1f}%" for length in table["length"]]
+    table["share"] = [f"{30 + 10 * length:.1f} %" for length in table["length"]]
     table.to_csv(tmp_path / "t.csv", index=False)
     table.loc[::4, "share"] = ""
     table.to_csv(tmp_path / "gaps.csv", index=False)
     run_well("fit", tmp_path / "t.csv", "-o", tmp_path / "m.twofold", *QUICK)
     for command in ("denoise", "complete"):
         done = run_well(command, tmp_path / "m.twofold", tmp_path / "gaps.csv")
-        assert pd.read_csv(_written(done))["share"].str.fullmatch(r"\d+(\.\d+)?%").all()
+        assert pd.read_csv(_written(done))["share"].str.fullmatch(r"\d+(\.\d+)? %").all()
 
 
 def test_orders_of_numbers_and_truth_values(tmp_path):

@@ -182,7 +182,15 @@ def test_levels_that_are_numbers_can_be_numbers():
 
 @pytest.mark.parametrize(
     "form",
-    ["%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S+00:00", "%d.%m.%Y", "%Y-%m", "%B %d, %Y"],
+    [
+        "%Y-%m-%d",
+        "%Y-%m-%d %H:%M:%S",
+        "%Y-%m-%dT%H:%M:%S+00:00",
+        "%Y-%m-%dT%H:%M:%SZ",
+        "%d.%m.%Y",
+        "%Y-%m",
+        "%B %d, %Y",
+    ],
 )
 def test_texts_that_are_dates_are_filled_as_they_are_written(form):
     table = with_column(gappy(DAYS.dt.strftime(form)))
@@ -217,10 +225,22 @@ def test_dates_of_any_year_have_a_place():
     model = fitted(table)
     assert model.complete(table)["odd"].tolist() == days
     assert model.from_features(model.features(table))["odd"].tolist() == days
-    late = pd.Series(DAYS.to_numpy("datetime64[us]") + np.timedelta64(100_000, "D"))
-    again = fitted(with_column(late))
-    back = again.from_features(again.features(with_column(late)))["odd"]
-    pd.testing.assert_series_equal(back, late, check_names=False)
+
+
+@pytest.mark.parametrize("away", [-200_000, 100_000, 2_000_000])
+@pytest.mark.parametrize("form", ["s", "ms", "us", "months", "texts"])
+def test_times_of_any_year_have_a_place(form, away):
+    days = pd.Series(DAYS.to_numpy("datetime64[s]") + np.timedelta64(away, "D"))
+    odd = {
+        "months": lambda: days.dt.to_period("M"),
+        "texts": lambda: days.dt.strftime("%Y-%m-%d"),
+    }.get(form, lambda: days.astype(f"datetime64[{form}]"))()
+    table = with_column(odd)
+    model = fitted(table)
+    assert model.columns_[-1].kind == "date"
+    back = model.from_features(model.features(table))["odd"]
+    pd.testing.assert_series_equal(back, odd, check_names=False)
+    assert len(set(model.inverse_transform(model.embedding_)["odd"])) > 10
 
 
 @pytest.mark.parametrize("unit", ["MS", "ME", "YS", "YE"])

@@ -85,6 +85,8 @@ def test_separator_and_decimal_comma(found, content, separator, decimal):
         ("0,1\n5,6\n", False),  # too short to be sure
         ('"400.5","401"\n1,2\n', True),  # only names are quoted
         ('"400.5","401"\n"1","2"\n', False),
+        ("2019,2020,2021\n5.1,4.9,5\n5.3,4.7,5.2\n5,5,6\n", True),  # unlike all below
+        ("100,4.9,300\n5.1,4.9,5\n5.3,4.7,5.2\n5,5,6\n", False),
         ("a,b\nc,d\n", True),
         ("1;5\n", False),
     ],

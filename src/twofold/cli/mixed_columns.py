@@ -286,7 +286,8 @@ def texts_of(
         return ["" if pd.isna(truth) else words[bool(truth)] for truth in truths]
     texts = number_texts(column, "." if written is None else written.decimal)
     if is_percentage(known):
-        return [text and f"{text}%" for text in texts]
+        blank = " " * bool(known.astype(str).str.endswith(" %").all())
+        return [text and f"{text}{blank}%" for text in texts]
     if (width := _digits_of_codes(known)) is not None:
         return [text.zfill(width) if text.isdecimal() else text for text in texts]
     return texts

@@ -361,7 +361,8 @@ def check_width(
         return  # a category has as many features as levels; the model counts them
     if q > D:
         raise CommandError(
-            f"A map of {q} dimensions needs at least {q} columns of numbers; {shown(path)} has "
+            f"A map of {q} dimension{'s' * (q > 1)} needs at least {q} columns of numbers; "
+            f"{shown(path)} has "
             f"{D}.",
             f"{_how_to_use(rows.nearly_numbers)} Or ask for fewer: --dimensions {D}."
             if rows.nearly_numbers
@@ -385,7 +386,8 @@ def check(rows: TrainingTable, path: str, q: int) -> None:
         distinct = len(merge_duplicates(rows.frame.to_numpy(), np.ones(n)).Y)
     if distinct < least:
         raise CommandError(
-            f"A map of {q} dimensions needs at least {least} different rows; {shown(path)} has "
+            f"A map of {q} dimension{'s' * (q > 1)} needs at least {least} different rows; "
+            f"{shown(path)} has "
             f"{distinct}.",
             "A table with samples in columns must be transposed first: here, rows are samples."
             if 3 * n < D

@@ -70,7 +70,7 @@ class ColumnType:
             zone = _zone_of(values.dtype)
             values = values.astype(f"datetime64[ns, {zone}]" if zone else "datetime64[ns]")
         if isinstance(values.dtype, pd.PeriodDtype):
-            values = values.dt.to_timestamp(how="start")
+            values = starts_of(values)
         elif not types.is_datetime64_any_dtype(values.dtype):
             values = self._parsed(values.astype(object).where(values.notna(), None))
         zone = self.zone()
@@ -131,7 +131,7 @@ class ColumnType:
         ``unit`` is the seconds that its times are multiples of: text has times of day where they
         are of less than days, at midnight, too.
         """
-        is_fine = self.form in ("time", "period") and "[us" not in self.dtype
+        is_fine = self.form == "time" and "[ns" in self.dtype
         ends = (-MOST_DAYS, MOST_DAYS) if is_fine else (FIRST_DAY, LAST_DAY)
         found = times_of(np.clip(days, *ends))
         zone = self.zone()
@@ -230,11 +230,19 @@ def _places(values: pd.Series) -> int:
     return max([-each for each in exponents if isinstance(each, int)] + [0])
 
 
+def starts_of(periods: pd.Series) -> pd.Series:
+    """Return when periods begin, to the second: pandas would know it from 1677 to 2262 alone."""
+    seconds = periods.dt.asfreq("s", how="start").astype(np.int64).to_numpy()
+    return pd.Series(seconds.view("datetime64[s]"), index=periods.index)
+
+
 def nearest_periods(times: pd.Series, freq: Any) -> pd.Series:
     """Return the periods, such as months, that begin nearest to times."""
     before = times.dt.to_period(freq)
     after = before + 1
-    is_later = times - before.dt.start_time > after.dt.start_time - times
+    is_later = wall_days(times) - wall_days(starts_of(before)) > (
+        wall_days(starts_of(after)) - wall_days(times)
+    )
     return before.where(~is_later, after)
 
 

@@ -32,7 +32,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from twofold.array_types import FloatArray, IntArray
-from twofold.mixed.column_types import ColumnType, nearest_periods, times_of, wall_days
+from twofold.mixed.column_types import ColumnType, nearest_periods, starts_of, times_of, wall_days
 from twofold.model_files import register_value_type
 
 YEAR = 365.2425
@@ -425,7 +425,7 @@ class DateColumn(Column):
         if self.calendar:
             unit, before = CALENDARS[self.calendar]
             periods = nearest_periods(times_of(days + before), unit)
-            days = wall_days(periods.dt.start_time) - before
+            days = wall_days(starts_of(periods)) - before
         return self.type.from_days(days, self.resolution)
 
     def slopes(self, F: FloatArray, J: FloatArray) -> FloatArray:

@@ -124,7 +124,8 @@ def choose(values: pd.Series) -> tuple[str, str]:
     if types.is_complex_dtype(dtype):
         return "out", "it holds complex numbers"
     if n_different == 1:
-        return "constant", "the same value in every row"
+        where = "every row" if len(known) == len(values) else "every row that has one"
+        return "constant", f"the same value in {where}"
     if isinstance(dtype, pd.CategoricalDtype):
         return ("ordered", "its levels have an order") if dtype.ordered else _text_kind(known)
     if types.is_bool_dtype(dtype) or _are_all(known, bool):
@@ -374,7 +375,8 @@ def _written_format(texts: pd.Series) -> str:
             return "%Y-%m-%d"
         fraction = ".%f" if texts.str.contains(".", regex=False).any() else ""
         between = "T" if texts.str.contains("T", regex=False).any() else " "
-        zone = "" if times.dt.tz is None else "+00:00"
+        in_utc = "Z" if texts.str.endswith("Z").all() else "+00:00"
+        zone = "" if times.dt.tz is None else in_utc
         return f"%Y-%m-%d{between}%H:%M:%S{fraction}{zone}"
     fitting = (form for form in FORMATS_IF_ASKED if parsed_dates(texts, form).notna().all())
     return known or next(fitting, "")

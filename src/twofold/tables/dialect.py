@@ -31,6 +31,8 @@ _MAX_SAMPLE_BYTES = 64_000_000  # a wide table may need more for its first lines
 _MIN_LINES = 20
 _MAX_RECORDS = 200
 _MAX_CELLS = 100_000
+# Fewer lines below do not tell whether a first line of numbers alone is unlike them.
+_ROWS_TO_JUDGE = 3
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # what Excel writes and reads
 _COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 _POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
@@ -291,13 +293,17 @@ def _has_header(
     texts = [i for i, cell in enumerate(first) if cell.strip() and not is_number[i]]
     if not any(is_number) or _is_quoted_header(body, separator) or _counts_up(first):
         return True, ()
-    if not texts:
+    numbers = [i for i, is_one in enumerate(is_number) if is_one]
+    is_short = len(others) < _ROWS_TO_JUDGE
+    if not texts and (is_short or not _are_other_numbers(numbers, first, others, rules)):
         names = f"x1 to x{len(first)}" if len(first) > 1 else "x1"
-        return False, (f"The first line holds only numbers, so the columns are named {names}.",)
+        return False, (
+            f"The first line holds only numbers, so the columns are named {names}. If they are "
+            'names, put each of them in double quotes: "2020","2021".',
+        )
     # A word that comes again further down in its column is a value and no name, unless numbers
     # beside it are names, such as years.
     comes_again = any(record[i : i + 1] == [first[i]] for i in texts for record in others)
-    numbers = [i for i, is_one in enumerate(is_number) if is_one]
     if comes_again and not _are_other_numbers(numbers, first, others, rules):
         return False, (
             "The first line was taken for data and not for names, because its text comes again "

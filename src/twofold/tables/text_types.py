@@ -45,6 +45,7 @@ TRUTHS = (
 _TRUTH_OF = {word: word == pair[0] for pair in TRUTHS for word in pair}
 # What a date begins with; plain numbers such as 2020 are none.
 _LIKE_A_DATE = r"\s*\d{1,4}[-/. ]\s*(\d{1,2}[-/. ]|[A-Za-z]{3,9} )\s*\d{1,4}"
+_ISO_DAY = r"\d{4}-\d\d-\d\d"
 _FIRST_CELLS = 50
 
 
@@ -145,7 +146,9 @@ def parsed_dates(cells: pd.Series, form: str) -> pd.Series:
         # What pandas 3 refuses, pandas 2 warns about.
         warnings.filterwarnings("error", ".*mixed time zones", FutureWarning)
         try:
-            return pd.to_datetime(cells, format=form, errors="coerce")
+            found = pd.to_datetime(cells, format=form, errors="coerce")
+            is_whole = form != "ISO8601" or found.notna().equals(cells.notna())
+            return found if is_whole else _days_of_any_year(cells, found)
         except (ValueError, FutureWarning):
             return pd.to_datetime(cells, format=form, errors="coerce", utc=True)
 
@@ -172,3 +175,15 @@ def date_texts(times: pd.Series, form: str | None = None, like: str = "") -> lis
 def _filled_texts(times: pd.Series, form: str) -> list[str]:
     """Return times as text of a format, missing ones as empty text."""
     return ["" if pd.isna(text) else str(text) for text in times.dt.strftime(form)]
+
+
+def _days_of_any_year(cells: pd.Series, found: pd.Series) -> pd.Series:
+    """Return ISO days as times where pandas, which knows 584 years, ``found`` not all of them."""
+    known = cells.dropna()
+    if found.dt.tz is not None or not known.astype(str).str.fullmatch(_ISO_DAY).all():
+        return found
+    days = cells.where(cells.notna(), "NaT").to_numpy(dtype=str)
+    try:
+        return pd.Series(days.astype("datetime64[s]"), index=cells.index, name=cells.name)
+    except ValueError:  # such as 2021-02-30
+        return found
