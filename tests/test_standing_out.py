@@ -97,6 +97,9 @@ def test_rows_are_found_by_their_names(rows):
     )
     with pytest.raises(ValueError, match="No row is called 'thing'"):
         what_stands_out(model, "thing")
+    model.annotate(names=["twin"] * 2 + [f"item {row}" for row in range(78)])
+    with pytest.raises(ValueError, match="2 rows are called 'twin'; pass a number"):
+        what_stands_out(model, "twin")
 
 
 def test_rounding_is_no_spread(rows):

@@ -97,6 +97,8 @@ class RowNotes:
             more = ", …" if len(known) > SHOWN_NAMES else ""
             there = f"are {shown}{more}" if known else "have no names: pass a number, from 0"
             raise ValueError(f"No row is called {name!r}. The rows {there}.")
+        if known.count(name) > 1:
+            raise ValueError(f"{known.count(name)} rows are called {name!r}; pass a number, from 0.")
         return known.index(name)
 
     def for_rows(self, n: int) -> RowNotes:
