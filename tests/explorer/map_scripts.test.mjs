@@ -16,7 +16,7 @@ const { LatentIndex } = await load("latent_index.js");
 const { categoryPalette } = await load("category_list.js");
 const { MAP_THEMES } = await load("map_theme.js");
 const { pastedNotice } = await load("companions.js");
-const { featureText, generatedText, spreadText, standingText } = await load("feature_text.js");
+const { featureText, generatedText, rangeText, spreadText, standingText } = await load("feature_text.js");
 const { meanRow } = await load("selection_view.js");
 const { parseRow } = await load("paste.js");
 const { parseColumns } = await load("pasted_columns.js");
@@ -249,6 +249,20 @@ test("numbers beside each other have the digits that tell them apart", () => {
   assert.equal(spreadText(header, 1, 5, 0.027), "\u00b1 39 minutes");
   assert.equal(spreadText(header, 1, 5, 0.2), "\u00b1 4.8 hours");
   assert.equal(spreadText(header, 1, 5, 1), "\u00b1 1 day");
+});
+
+test("ends of ranges and values between them have the digits that tell them apart", () => {
+  const form = { form: "log" };
+  const header = {
+    features: ["year", "price", "sent", "always"], forms: [null, form, null, null], columns: [],
+    feature_low: [1990, Math.log(6.41), 1.7e9, 12.345], feature_high: [2020, Math.log(995), 1.7001e9, 12.345],
+  };
+  const texts = (j, ...values) => values.map((value) => featureText(header, j, value, 3));
+  assert.deepEqual(texts(0, 1990, 2017.9312, 2020), ["1990", "2017.93", "2020"]);
+  assert.deepEqual(texts(1, Math.log(6.41), Math.log(724.91), Math.log(995)), ["6.41", "724.9", "995"]);
+  assert.deepEqual(texts(2, 1.7e9, 1.7000734e9, 1.7001e9), ["1.7e9", "1.7000734e9", "1.7001e9"]);
+  assert.deepEqual(texts(3, 12.345), ["12.345"]);
+  assert.deepEqual([0, NaN].map((value) => rangeText(value, -1, 1)), ["0", "missing"]);
 });
 
 test("the error of a row that the map holds is 0, not what arithmetic leaves of it", () => {

@@ -174,6 +174,11 @@ def test_rows_without_a_class_or_number_have_a_key_and_a_filter(open_page, tmp_p
     file = explorer.write(model, tmp_path / "a.html")
     page = open_page(file)
     assert page.locator(".tf-legend-scale .tf-count").all_inner_texts() == ["30", "30", "20"]
+    names = page.locator(".tf-legend-scale .tf-category-name").all()
+    assert len({name.bounding_box()["height"] for name in names}) == 1
+    bars = page.locator(".tf-legend-scale .tf-category-bar").all()
+    widths = np.array([bar.bounding_box()["width"] for bar in bars])
+    assert np.ptp(widths / [30, 30, 20]) < 0.1
     assert [text.text for text in key_of_picture(page).findall(f"{SPACE}text")][-1] == "missing"
     page.locator(".tf-category", has_text="missing").click()
     settle(page)

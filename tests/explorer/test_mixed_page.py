@@ -170,6 +170,9 @@ def test_generated_dates_are_those_of_the_model(open_page, tmp_path):
     assert max(off) > pd.Timedelta(days=30)
 
 
+PERIODS = ("W", "W-WED", "M", "2M", "Q", "Q-JAN", "Y-MAR", "3D", "h")
+
+
 def test_generated_dates_keep_to_days_of_the_calendar_and_times_of_day(open_page, tmp_path):
     rng = np.random.default_rng(0)
     t, u = rng.random((2, 200))
@@ -177,6 +180,8 @@ def test_generated_dates_keep_to_days_of_the_calendar_and_times_of_day(open_page
     table = pd.DataFrame({"warmth": t, "light": u, "traffic": u**2})
     table["month"] = pd.Series(days).dt.to_period("M").dt.end_time.dt.normalize()
     table["year"] = pd.Series(days).dt.to_period("Y").dt.start_time
+    for freq in PERIODS:
+        table[freq] = pd.Series(days).dt.to_period(freq)
     table["night"] = days + pd.to_timedelta(np.round(150 * u - 75), unit="min")
     model = Mixed(UKR(init="pca", max_iter=5, random_state=0)).fit(table)
     page = open_page(explorer.write(model, tmp_path / "a.html"))
@@ -194,6 +199,9 @@ def test_generated_dates_keep_to_days_of_the_calendar_and_times_of_day(open_page
             late = abs(pd.Timestamp(found) - row[name])
             least = pd.Timedelta(1 if name == "night" else 0, unit="min")
             assert late <= least, (found, f"{row[name]:{form}}")
+        for freq in PERIODS:
+            found = page.locator(f'[data-column="{freq}"] .tf-bar-value').inner_text()
+            assert found == f"{row[freq].start_time:%Y-%m-%d}"
 
 
 def test_the_row_leaves_as_a_row_of_the_table(model, open_page, tmp_path):

@@ -99,7 +99,10 @@ def test_dates_are_days_since_1970():
 def test_columns_of_dates_become_dates_of_the_page():
     days = pd.Series(pd.date_range("2020-01-30", periods=3)).astype("datetime64[ns]")
     times = days + pd.Timedelta(hours=7)
-    notes = RowNotes().with_labels({"day": days, "time": times.where(days.index != 1)}, 3)
+    months = days.dt.to_period("M").where(days.index != 1)
+    given = {"day": days, "time": times.where(days.index != 1), "month": months}
+    notes = RowNotes().with_labels(given, 3)
+    assert notes.labels["month"].tolist() == ["2020-01-01", "", "2020-02-01"]
     assert notes.labels["day"].tolist() == ["2020-01-30", "2020-01-31", "2020-02-01"]
     assert notes.labels["time"].tolist() == ["2020-01-30T07:00:00", "", "2020-02-01T07:00:00"]
     labels = {name: np.resize(column, 80) for name, column in notes.labels.items()}
@@ -107,6 +110,7 @@ def test_columns_of_dates_become_dates_of_the_page():
     assert found == {
         "day": {"kind": "date", "unit": 86400.0},
         "time": {"kind": "date", "unit": 3600.0},
+        "month": {"kind": "date", "unit": 86400.0},
     }
 
 

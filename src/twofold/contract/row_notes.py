@@ -56,7 +56,7 @@ class RowNotes:
         if not isinstance(labels, Mapping) and not hasattr(labels, "columns"):
             labels = {getattr(labels, "name", None) or UNNAMED: labels}
         names = list(labels.columns) if hasattr(labels, "columns") else list(labels)
-        columns = {str(name): _column(labels[name]) for name in names}
+        columns = {str(name): _column(_with_starts(labels[name])) for name in names}
         orders = {str(name): order for name in names if (order := order_of(labels[name]))}
         for name, column in columns.items():
             _check_length(f"labels[{name!r}]", column, n)
@@ -125,6 +125,13 @@ def order_of(values: Any) -> list[str]:
     # pandas says that categories have an order, polars calls those Enum.
     has_order = getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum"
     return [text_of(level) for level in dtype.categories] if dtype is not None and has_order else []
+
+
+def _with_starts(values: Any) -> Any:
+    """Return a column with the times at which its periods begin, such as months, others as is."""
+    if type(getattr(values, "dtype", None)).__name__ != "PeriodDtype":
+        return values
+    return getattr(values, "dt", values).to_timestamp(how="start")
 
 
 def _column(values: Any) -> NoteArray:

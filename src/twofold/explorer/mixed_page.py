@@ -18,6 +18,8 @@ from twofold.mixed import Mixed
 from twofold.mixed.columns import CALENDARS, Column, DateColumn, LevelColumn, NumberColumn
 
 HIDDEN = {"form": "hidden"}
+# In seconds.
+DAY = 86_400
 
 
 def page_columns(model: Mixed) -> dict[str, Any]:
@@ -55,11 +57,34 @@ def _facts(column: Column) -> dict[str, Any]:
         zone = {"zone": column.zone} if column.zone else {}
         circles = {"periods": list(column.periods), "scales": list(column.scales)}
         kept: dict[str, Any] = {"times": list(column.times_of_day)} if column.times_of_day else {}
-        if column.calendar:
-            unit, before = CALENDARS[column.calendar]
-            kept["calendar"] = {"unit": unit, "before": before}
+        if calendars := _calendars(column):
+            kept["calendars"] = calendars
         return {"kind": "date", **circles, **kept, **zone}
     return {"kind": "number"} | ({"duration": True} if column.type.form == "duration" else {})
+
+
+def _calendars(column: DateColumn) -> list[dict[str, int]]:
+    """Return the days that generated dates are moved to, one after the other as in the model."""
+    found = [_starts(*CALENDARS[column.calendar])] if column.calendar else []
+    if column.type.form == "period" and column.resolution >= DAY:
+        dtype = pd.PeriodDtype.construct_from_string(column.type.dtype)
+        found.append(_starts(dtype.freq.base))  # of two months, say, any month may be the first
+    return found
+
+
+def _starts(freq: Any, before: int = 0) -> dict[str, int]:
+    """Return how many months or days apart periods begin, and the first from 1970 on.
+
+    Days are meant that lie so many days ``before`` these.
+    """
+    period = pd.Period(pd.Timestamp(0), freq=freq)
+    begin, end = (each.start_time for each in (period, period + 1))
+    first, after = (12 * (each.year - 1970) + each.month - 1 for each in (begin, end))
+    if first < after and begin.day == end.day == 1:
+        length = after - first
+        return {"months": length, "first": first % length, "before": before}
+    length = max((end - begin).days, 1)
+    return {"days": length, "first": (begin - pd.Timestamp(0)).days % length, "before": before}
 
 
 def _form(column: Column, rows: FloatArray) -> dict[str, Any]:

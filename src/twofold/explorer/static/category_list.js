@@ -76,7 +76,7 @@ export class CategoryList extends EventTarget {
       "button",
       {
         type: "button",
-        class: "tf-category",
+        class: code < this.label.values.length ? "tf-category" : "tf-category tf-no-class",
         "data-code": code,
         title: `Show only ${name}, or add it`,
         onclick: () => this.dispatchEvent(new CustomEvent("toggle", { detail: code })),

@@ -16,12 +16,12 @@ export function withDates(header, values) {
 }
 
 /** The days whose features are nearest to those of a column, among those that its dates keep to. */
-function daysOf({ at, periods, scales, times, calendar }, values) {
+function daysOf({ at, periods, scales, times, calendars }, values) {
   const days = periods.reduce((found, period, k) => {
     const around = [values[at + 1 + 2 * k], values[at + 2 + 2 * k]];
     return found + shiftOf(found, around, period, scales[0], scales[1 + k]);
   }, values[at]);
-  return calendar ? dayOfCalendar(days, calendar) : times ? atTimes(days, times) : days;
+  return calendars ? calendars.reduce(dayOfCalendar, days) : times ? atTimes(days, times) : days;
 }
 
 /** The same day at the nearest time between two shares of it. */
@@ -30,14 +30,25 @@ function atTimes(days, [low, high]) {
   return midnight + Math.min(Math.max(days - midnight, low), high);
 }
 
-/** The nearest day that lies so many days before a month or year begins. */
-function dayOfCalendar(days, { unit, before }) {
+/** The nearest day that lies so many days before a period begins: one of so many months, or of so many days. */
+function dayOfCalendar(days, { months, days: length, first, before }) {
   const day = Math.round(days) + before;
-  const date = new Date(day * DAY);
-  const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
-  const starts = unit === "Y" ? [Date.UTC(year), Date.UTC(year + 1)] : [Date.UTC(year, month), Date.UTC(year, month + 1)];
-  const [last, next] = starts.map((time) => time / DAY);
+  const begun = day - modulo(day - first, length);
+  const [last, next] = months ? monthsAround(day, months, first) : [begun, begun + length];
   return (day - last > next - day ? next : last) - before;
+}
+
+/** The first days of the period of so many months that a day is in, and of the one after it. */
+function monthsAround(day, length, first) {
+  const date = new Date(day * DAY);
+  const month = 12 * (date.getUTCFullYear() - 1970) + date.getUTCMonth();
+  const start = month - modulo(month - first, length);
+  return [start, start + length].map((each) => Date.UTC(1970, each) / DAY);
+}
+
+/** What is left of a whole number, below zero, too, by a division. */
+function modulo(number, divisor) {
+  return ((number % divisor) + divisor) % divisor;
 }
 
 /** How far days move, half a period at most, towards their place on a circle. */

@@ -49,17 +49,36 @@ export function dateText(days, unit) {
 /** What is smaller than this share of a feature's largest value is rounding, and written as 0. */
 const NOTHING_OF_RANGE = 1e-9;
 
-/** The value of a feature as text. */
+/** Of a feature that never changes. */
+const CONSTANT_DIGITS = 6;
+
+/** What is left of a double after some steps of arithmetic. */
+const MOST_DIGITS = 12;
+
+/** The power of ten of the first digit. */
+function exponentOf(number) {
+  return Math.floor(Math.log10(number));
+}
+
+/** A number with so many significant digits, and those that tell apart thousandths of the range that it is from. */
+export function rangeText(value, low, high, digits = 3) {
+  const ofRange = exponentOf(Math.abs(value)) - exponentOf((high - low) / 1000) + 1;
+  const wanted = high > low ? ofRange : CONSTANT_DIGITS;
+  return formatNumber(value, Math.min(MOST_DIGITS, Math.max(digits, wanted)));
+}
+
+/** The value of a feature as text: `digits` of it at least, where it is no whole number. */
 export function featureText(header, j, value, digits = 4) {
   const form = header.forms?.[j];
   if (Number.isNaN(value)) return formatNumber(value);
   if (form?.form === "date") return dateText(value, form.unit);
-  const largest = Math.max(Math.abs(header.feature_low[j]), Math.abs(header.feature_high[j]));
+  const [low, high] = [header.feature_low[j], header.feature_high[j]];
+  const largest = Math.max(Math.abs(low), Math.abs(high));
   const isPlain = !form || form.form === "number";
   const amount = isPlain && Math.abs(value) < NOTHING_OF_RANGE * largest ? 0 : amountOf(form, value);
   return form?.whole && Math.abs(amount) < 1e15
     ? Math.round(amount).toLocaleString("en-US", { useGrouping: !areYears(header, j) })
-    : formatNumber(amount, digits);
+    : rangeText(amount, amountOf(form, low), amountOf(form, high), digits);
 }
 
 /** Whether whole numbers are most likely years, which nobody writes with marks between thousands. */
@@ -237,17 +256,6 @@ function decimalText(amount, decimals) {
   if (!Number.isFinite(decimals)) return formatNumber(amount, CONSTANT_DIGITS);
   const scale = 10 ** decimals;
   return formatNumber(Math.round(amount * scale) / scale, MOST_DIGITS);
-}
-
-/** Of a feature that never changes. */
-const CONSTANT_DIGITS = 6;
-
-/** What is left of a double after some steps of arithmetic. */
-const MOST_DIGITS = 12;
-
-/** The power of ten of the first digit. */
-function exponentOf(number) {
-  return Math.floor(Math.log10(number));
 }
 
 const UNITS_OF_DAY = [["day", 1], ["hour", 24], ["minute", 1440]];

@@ -2,7 +2,7 @@
  * A row as named bars: each bar runs over the range of its feature in the training rows.
  */
 
-import { element, formatNumber } from "./elements.js";
+import { element } from "./elements.js";
 import { featureText } from "./feature_text.js";
 
 /** More bars than this cannot be read at a glance. */
@@ -38,7 +38,7 @@ export class RowBars {
     const name = this.header.features[j];
     const low = this.header.feature_low[j];
     const high = this.header.feature_high[j];
-    const range = `${formatNumber(low, 3)} to ${formatNumber(high, 3)}`;
+    const range = [low, high].map((end) => featureText(this.header, j, end, 3)).join(" to ");
     const item = element(
       "li",
       { title: `${name}: ${range} in the rows` },

@@ -2,8 +2,8 @@
  * What a map can be coloured and filtered by, and which rows pass all filters.
  */
 
-import { formatNumber } from "./elements.js";
-import { dateText, featureText } from "./feature_text.js";
+import { extent } from "./extent.js";
+import { dateText, featureText, rangeText } from "./feature_text.js";
 import { MOST_LABELS, labelText } from "./row_names.js";
 
 /**
@@ -51,7 +51,8 @@ export function quantityFormat(atlas, quantity) {
   if (quantity.j !== undefined) return (value) => featureText(atlas.header, quantity.j, value, 3);
   const label = atlas.labels[quantity.key.slice(6)];
   if (label?.kind === "date") return (value) => dateText(value, label.unit);
-  return (value) => formatNumber(value, 3);
+  const [low, high] = extent(quantityValues(atlas, quantity));
+  return (value) => rangeText(value, low, high);
 }
 
 /** The category of row i; of a row without one as many as there are. */

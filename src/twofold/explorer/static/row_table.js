@@ -132,7 +132,7 @@ export class RowTable {
       change: element("td", {}),
     };
     const name = standingName(this.header, j);
-    const [from, to] = [low[j], high[j]].map((end) => element("span", {}, cellText(this.header, j, end, 2)));
+    const [from, to] = [low[j], high[j]].map((end) => element("span", {}, cellText(this.header, j, end, 3)));
     const item = element(
       "tr",
       {},
