@@ -98,7 +98,8 @@ class RowNotes:
             there = f"are {shown}{more}" if known else "have no names: pass a number, from 0"
             raise ValueError(f"No row is called {name!r}. The rows {there}.")
         if known.count(name) > 1:
-            raise ValueError(f"{known.count(name)} rows are called {name!r}; pass a number, from 0.")
+            n = known.count(name)
+            raise ValueError(f"{n} rows are called {name!r}; pass a number, from 0.")
         return known.index(name)
 
     def for_rows(self, n: int) -> RowNotes:
