@@ -17,7 +17,7 @@ of a table without gaps all that enters is its covariance C, and a step costs no
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -130,8 +130,7 @@ def fit_factors(
         return replace(model, mean=mean)
     step: Callable[[FactorModel], FactorModel]
     if observed.all():
-        covariance = (seen * R).T @ R / weights.sum()
-        step = partial(_step_of_whole, C=covariance, total=float(weights.sum()), floor=floor)
+        step = partial(_step_of_whole, C=_covariance(R, weights), floor=floor)
     else:
         step = partial(_step, parts=_Rows.parts(R, observed, weights, r), floor=floor)
     for _ in range(MOST_STEPS):
@@ -167,19 +166,35 @@ def _principal_start(
     return FactorModel(mean, loadings, own)
 
 
-def _step_of_whole(
-    model: FactorModel, C: FloatArray, total: float, floor: FloatArray
-) -> FactorModel:
-    """Return the model after one step of EM on rows of weight ``total`` without gaps."""
-    r = model.loadings.shape[1]
+class _Covariance(NamedTuple):
+    """What EM needs of the covariance C (D, D) of rows of weight ``total``: products, diagonal."""
+
+    times: Callable[[FloatArray], FloatArray]
+    diagonal: FloatArray
+    total: float
+
+
+def _covariance(R: FloatArray, weights: FloatArray) -> _Covariance:
+    """Return the covariance of centred rows R (n, D), never as a matrix of more than n columns."""
+    total = float(weights.sum())
+    if len(R) < R.shape[1]:
+        half = R * np.sqrt(weights / total)[:, None]
+        return _Covariance(lambda B: half.T @ (half @ B), (half**2).sum(axis=0), total)
+    C = (weights[:, None] * R).T @ R / total
+    return _Covariance(lambda B: C @ B, C.diagonal(), total)
+
+
+def _step_of_whole(model: FactorModel, C: _Covariance, floor: FloatArray) -> FactorModel:
+    """Return the model after one step of EM on rows without gaps."""
+    r, total = model.loadings.shape[1], C.total
     weighed = model.loadings / model.variances[:, None]
     inverse = np.linalg.inv(np.eye(r) + model.loadings.T @ weighed)
     B = inverse @ weighed.T
-    products = total * C @ B.T
+    products = total * C.times(B.T)
     squares = total * inverse + B @ products
     found = np.linalg.solve(squares + ROWS_OF_DOUBT * r * np.eye(r), products.T).T
     explained = np.einsum("di,ij,dj->d", found, squares, found, optimize=True)
-    left = total * C.diagonal() - 2 * (found * products).sum(axis=1) + explained
+    left = total * C.diagonal - 2 * (found * products).sum(axis=1) + explained
     return FactorModel(model.mean, found, np.maximum(left / total, floor))
 
 
