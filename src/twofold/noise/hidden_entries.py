@@ -104,12 +104,14 @@ def stacking_weights(
     shared = _simplex_weights(counted, start, ENTRIES_OF_ALL) if len(errors) else start
     found = np.tile(shared, (n_columns, 1))
     left = float(shared[is_other].sum())
-    if left == 0:  # nothing tells more than the mean
+    if left == 0 or not len(errors):  # nothing tells more than the mean, or of single columns
         return found
     towards_mean = left * counted[:, is_other] + counted[:, ~is_other] @ shared[~is_other, None]
-    for d in np.unique(columns):
-        prior = shared[is_other] / left
-        own = _simplex_weights(towards_mean[columns == d], prior, ENTRIES_OF_PRIOR)
+    prior = shared[is_other] / left
+    order = np.argsort(columns, kind="stable")
+    those, first = np.unique(columns[order], return_index=True)
+    for d, rows in zip(those, np.split(order, first[1:]), strict=True):
+        own = _simplex_weights(towards_mean[rows], prior, ENTRIES_OF_PRIOR)
         found[d, is_other] = left * own
     return found
 
